@@ -1,1 +1,24 @@
-//! Placeholder.
+//! The few system primitives that the tools stand on, and the only crate with `unsafe`.
+//!
+//! | module | idea |
+//! |---|---|
+//! | [`pty`] | a pseudo-terminal and its modes |
+//! | [`spawn`] | one program started with a controlling terminal, an identity, limits and a directory |
+//! | [`guard`] | a small process that owns every started program, and ends them all when its server is gone |
+//! | [`session`] | a started program as the server sees it: pid, exit, end |
+//! | [`process`] | what `/proc` tells about processes |
+//! | [`users`] | the user database, read from its files without the name-service switch |
+//! | [`host`] | facts about the machine |
+
+pub mod guard;
+pub mod host;
+pub mod process;
+pub mod pty;
+pub mod session;
+pub mod spawn;
+pub mod users;
+mod wire;
+
+pub use guard::Guard;
+pub use session::{Exit, SessionProcess, Spawner};
+pub use spawn::{Identity, SpawnError, SpawnSpec};

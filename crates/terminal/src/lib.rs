@@ -1,1 +1,35 @@
-//! Placeholder.
+//! A persistent shell on a pseudo-terminal: run, type, interrupt, time out, and never lose output.
+//!
+//! One task owns one shell ([`Shell`]). The shell reports each prompt in a private sequence, so the end of a command
+//! is an event and not a guess. What programs write goes into a numbered [`OutputLog`], and what a report shows is
+//! rendered from it as a terminal would show it ([`render`]).
+//!
+//! ```no_run
+//! # async fn example() -> Result<(), gloveport_terminal::TerminalError> {
+//! use gloveport_terminal::{RunRequest, Shell, ShellOptions};
+//! let shell = Shell::start(ShellOptions::inherited(std::env::temp_dir())).await?;
+//! let report = shell.run(RunRequest::command("echo $((6 * 7))")).await?;
+//! assert_eq!(report.output, "42");
+//! shell.close().await;
+//! # Ok(())
+//! # }
+//! ```
+
+mod content;
+mod engine;
+mod error;
+mod instance;
+mod keys;
+mod log;
+mod probe;
+pub mod render;
+mod scanner;
+mod session;
+pub mod split;
+
+pub use error::TerminalError;
+pub use keys::ControlKey;
+pub use log::{LogError, OutputLog, Piece};
+pub use session::{
+    Facts, Mode, Progress, RunEnd, RunReport, RunRequest, Shell, ShellLoss, ShellOptions, Usage,
+};

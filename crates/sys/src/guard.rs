@@ -1,0 +1,355 @@
+//! A small process that owns every started program, and ends them all when its server is gone.
+//!
+//! The server starts one guard at its beginning. For each session the guard makes an *owner*, a copy of itself that
+//! is the sub-reaper of the session's processes: also a program that detaches itself stays its descendant. An owner
+//! ends all its descendants when it is told to, and when its socket closes, which the kernel does for a server that is
+//! killed. If an owner itself is killed its processes fall to the guard, which kills them.
+//!
+//! ```text
+//! server ──socket──► guard            sub-reaper of the owners
+//!    └─────socket──────► owner        sub-reaper of one session
+//!                          └─ shell ─ everything else
+//! ```
+
+#![expect(unsafe_code, reason = "forks and waits, which no safe library offers")]
+
+use std::{
+    io,
+    os::{
+        fd::{AsFd as _, AsRawFd as _, BorrowedFd, FromRawFd as _, OwnedFd},
+        unix::net::UnixStream,
+    },
+    ptr,
+    sync::{Mutex, PoisonError},
+    time::{Duration, Instant},
+};
+
+use rustix::{
+    event::{PollFd, PollFlags, Timespec, poll},
+    process::Signal,
+};
+
+use crate::{
+    process,
+    session::{Exit, signal},
+    spawn::{self, SpawnError, SpawnSpec},
+    wire::{self, Order, Report, Start},
+};
+
+/// Grace for the processes of a session whose server is gone.
+const ORPHAN_GRACE: Duration = Duration::from_millis(20);
+/// How long an owner tries to kill what does not die (a process in uninterruptible sleep, say).
+const KILL_LIMIT: Duration = Duration::from_secs(10);
+
+/// Connection to the guard process. When it is dropped the guard ends all sessions and itself.
+#[derive(Debug)]
+pub struct Guard {
+    /// Frames of several threads must not mix.
+    socket: Mutex<UnixStream>,
+    pid: u32,
+}
+
+/// Why the guard could not be started.
+#[derive(Debug, thiserror::Error)]
+pub enum GuardError {
+    /// Other threads run already; a copy of this process would have their locks without their threads.
+    #[error("the process guard must be started before any other thread, and {0} threads run")]
+    Threads(usize),
+    /// A system call failed.
+    #[error("cannot start the process guard: {0}")]
+    System(#[from] io::Error),
+}
+
+impl Guard {
+    /// Starts the guard. Call it first in `main`, before any thread is made.
+    pub fn start() -> Result<Self, GuardError> {
+        let threads = std::fs::read_dir("/proc/self/task").map(Iterator::count).unwrap_or(1);
+        if threads > 1 {
+            return Err(GuardError::Threads(threads));
+        }
+        let (server, guard) = UnixStream::pair()?;
+        // SAFETY: this process has one thread, so the copy is a whole process that may do anything.
+        match unsafe { libc::fork() } {
+            -1 => Err(io::Error::last_os_error().into()),
+            0 => {
+                drop(server);
+                run_guard(&guard);
+                // SAFETY: ends the copy without running the exit handlers of the original.
+                unsafe { libc::_exit(0) }
+            }
+            pid => Ok(Self { socket: Mutex::new(server), pid: u32::try_from(pid).unwrap_or(0) }),
+        }
+    }
+
+    /// Process id of the guard: the root of all that it owns.
+    pub fn pid(&self) -> u32 {
+        self.pid
+    }
+
+    /// Asks for a new session; what becomes of it is reported over the returned socket.
+    pub(crate) fn start_session(&self, spec: &SpawnSpec, descriptors: &[BorrowedFd<'_>]) -> io::Result<UnixStream> {
+        let (server, owner) = UnixStream::pair()?;
+        let mut travelling = vec![owner.as_fd()];
+        travelling.extend_from_slice(descriptors);
+        let socket = self.socket.lock().unwrap_or_else(PoisonError::into_inner);
+        wire::send(&socket, &Start { spec: spec.clone() }, &travelling)?;
+        Ok(server)
+    }
+}
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        let socket = self.socket.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let _closed_already = socket.shutdown(std::net::Shutdown::Both);
+        // It ends as soon as its sessions have; reaping it here leaves no zombie to a process that goes on.
+        let _not_ours = wait_for(Some(self.pid));
+    }
+}
+
+/// The guard's life: one owner for each request until the server is gone.
+fn run_guard(socket: &UnixStream) {
+    detach("gloveport-guard");
+    let Ok(children) = child_signals() else { return };
+    let mut owners = Vec::new();
+    loop {
+        match wait_either(&children, socket, None) {
+            Event::Children => {
+                while let Some((pid, exit)) = reap() {
+                    owners.retain(|owner| *owner != pid);
+                    if exit.code.is_none() {
+                        kill_strays(&owners);
+                    }
+                }
+            }
+            Event::Socket => match wire::receive::<Start>(socket) {
+                Ok(Some((request, descriptors))) => {
+                    // SAFETY: the guard has one thread.
+                    match unsafe { libc::fork() } {
+                        0 => {
+                            run_owner(&request.spec, descriptors);
+                            // SAFETY: ends this copy at once.
+                            unsafe { libc::_exit(0) }
+                        }
+                        pid => owners.extend(u32::try_from(pid)),
+                    }
+                }
+                Ok(None) | Err(_) => break,
+            },
+            Event::Time => {}
+        }
+    }
+    // The owners see the end of their own sockets.
+    let deadline = Instant::now() + ORPHAN_GRACE + KILL_LIMIT;
+    while !owners.is_empty() && Instant::now() < deadline {
+        if matches!(wait_children(&children, Duration::from_millis(100)), Event::Children) {
+            while let Some((pid, _)) = reap() {
+                owners.retain(|owner| *owner != pid);
+            }
+        }
+    }
+    kill_strays(&[]);
+}
+
+/// Kills descendants of the guard that have no living owner.
+fn kill_strays(owners: &[u32]) {
+    for _round in 0..100 {
+        let owned: Vec<u32> = owners.iter().flat_map(|owner| process::descendants(*owner)).collect();
+        let strays: Vec<u32> = process::descendants(std::process::id())
+            .into_iter()
+            .filter(|pid| !owners.contains(pid) && !owned.contains(pid))
+            .collect();
+        if strays.is_empty() {
+            return;
+        }
+        strays.into_iter().for_each(|pid| signal(pid, Signal::KILL));
+        while reap().is_some() {}
+    }
+}
+
+/// The life of one session's owner.
+fn run_owner(spec: &SpawnSpec, mut descriptors: Vec<OwnedFd>) {
+    detach("gloveport-owner");
+    if descriptors.is_empty() {
+        return;
+    }
+    let socket = UnixStream::from(descriptors.remove(0));
+    let Ok(children) = child_signals() else { return };
+    let borrowed: Vec<BorrowedFd<'_>> = descriptors.iter().map(OwnedFd::as_fd).collect();
+    let started = spawn::spawn(spec, &borrowed);
+    drop(descriptors);
+    let report = match &started {
+        Ok(pid) => Report::Started { pid: *pid },
+        Err(error) => Report::Failed(SpawnError::clone(error)),
+    };
+    let Ok(shell) = started else {
+        let _server_gone = wire::send(&socket, &report, &[]);
+        return;
+    };
+    let mut grace = None;
+    if wire::send(&socket, &report, &[]).is_err() {
+        grace = Some(ORPHAN_GRACE);
+    }
+    while grace.is_none() {
+        match wait_either(&children, &socket, None) {
+            Event::Children => {
+                while let Some((pid, exit)) = reap() {
+                    if pid == shell {
+                        let _server_gone = wire::send(&socket, &Report::Exited(exit), &[]);
+                    }
+                }
+                if !has_children() {
+                    return;
+                }
+            }
+            Event::Socket => {
+                grace = Some(match wire::receive::<Order>(&socket) {
+                    Ok(Some((Order::End { grace_ms }, _))) => Duration::from_millis(grace_ms),
+                    Ok(None) | Err(_) => ORPHAN_GRACE,
+                });
+            }
+            Event::Time => {}
+        }
+    }
+    end_descendants(&children, grace.unwrap_or_default(), |pid, exit| {
+        if pid == shell {
+            let _server_gone = wire::send(&socket, &Report::Exited(exit), &[]);
+        }
+    });
+}
+
+/// Asks all descendants to end, waits for `grace`, then kills until none is left.
+fn end_descendants(children: &OwnedFd, grace: Duration, mut reaped: impl FnMut(u32, Exit)) {
+    let own = std::process::id();
+    for pid in process::descendants(own) {
+        for number in [Signal::HUP, Signal::TERM, Signal::CONT] {
+            signal(pid, number);
+        }
+    }
+    let polite_until = Instant::now() + grace;
+    let deadline = polite_until + KILL_LIMIT;
+    loop {
+        while let Some((pid, exit)) = reap() {
+            reaped(pid, exit);
+        }
+        if !has_children() || Instant::now() >= deadline {
+            return;
+        }
+        let now = Instant::now();
+        if now < polite_until {
+            wait_children(children, polite_until - now);
+        } else {
+            process::descendants(own).into_iter().for_each(|pid| signal(pid, Signal::KILL));
+            wait_children(children, Duration::from_millis(5));
+        }
+    }
+}
+
+/// Makes this copy a process of its own: new session (no signals from the server's terminal), sub-reaper, no
+/// descriptors of the server's.
+fn detach(name: &str) {
+    let name = std::ffi::CString::new(name).unwrap_or_default();
+    // SAFETY: system calls with constants and a NUL-terminated string.
+    unsafe {
+        libc::setsid();
+        libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1);
+        libc::prctl(libc::PR_SET_NAME, name.as_ptr());
+    }
+    if let Ok(null) = std::fs::OpenOptions::new().read(true).write(true).open("/dev/null") {
+        for target in 0..3 {
+            // SAFETY: replaces a standard descriptor by an open one.
+            unsafe { libc::dup2(null.as_raw_fd(), target) };
+        }
+    }
+}
+
+/// A descriptor that becomes readable when a child changes state.
+fn child_signals() -> io::Result<OwnedFd> {
+    // SAFETY: the set lives on this stack and is initialised before use; the new descriptor is owned by nobody else.
+    unsafe {
+        let mut set: libc::sigset_t = std::mem::zeroed();
+        libc::sigemptyset(&raw mut set);
+        libc::sigaddset(&raw mut set, libc::SIGCHLD);
+        libc::sigprocmask(libc::SIG_BLOCK, &raw const set, ptr::null_mut());
+        let descriptor = libc::signalfd(-1, &raw const set, libc::SFD_CLOEXEC | libc::SFD_NONBLOCK);
+        if descriptor < 0 { Err(io::Error::last_os_error()) } else { Ok(OwnedFd::from_raw_fd(descriptor)) }
+    }
+}
+
+enum Event {
+    Children,
+    Socket,
+    Time,
+}
+
+fn wait_either(children: &OwnedFd, socket: &UnixStream, limit: Option<Duration>) -> Event {
+    let mut polled = [PollFd::new(children, PollFlags::IN), PollFd::new(socket, PollFlags::IN)];
+    let timeout = limit.and_then(|limit| Timespec::try_from(limit).ok());
+    if poll(&mut polled, timeout.as_ref()).is_err() {
+        return Event::Time;
+    }
+    if !polled[0].revents().is_empty() {
+        clear(children);
+        return Event::Children;
+    }
+    if polled[1].revents().is_empty() { Event::Time } else { Event::Socket }
+}
+
+fn wait_children(children: &OwnedFd, limit: Duration) -> Event {
+    let mut polled = [PollFd::new(children, PollFlags::IN)];
+    let timeout = Timespec::try_from(limit).ok();
+    if poll(&mut polled, timeout.as_ref()).is_err() || polled[0].revents().is_empty() {
+        return Event::Time;
+    }
+    clear(children);
+    Event::Children
+}
+
+/// Takes the pending notices; the children themselves are counted by `reap`.
+fn clear(children: &OwnedFd) {
+    let mut buffer = [0_u8; 1024];
+    while rustix::io::read(children, &mut buffer).is_ok_and(|count| count > 0) {}
+}
+
+fn has_children() -> bool {
+    // SAFETY: a zeroed siginfo is valid; WNOWAIT leaves the child as it is.
+    unsafe {
+        let mut info: libc::siginfo_t = std::mem::zeroed();
+        libc::waitid(libc::P_ALL, 0, &raw mut info, libc::WEXITED | libc::WNOHANG | libc::WNOWAIT) == 0
+    }
+}
+
+/// Takes one child that has ended, if there is one.
+fn reap() -> Option<(u32, Exit)> {
+    wait4(-1, libc::WNOHANG)
+}
+
+/// Waits for one child (or any) of this process.
+pub(crate) fn wait_for(pid: Option<u32>) -> Option<(u32, Exit)> {
+    wait4(pid.and_then(|pid| i32::try_from(pid).ok()).unwrap_or(-1), 0)
+}
+
+fn wait4(pid: i32, options: i32) -> Option<(u32, Exit)> {
+    let mut status = 0;
+    // SAFETY: both pointers are to initialised values of this stack.
+    let (pid, usage) = unsafe {
+        let mut usage: libc::rusage = std::mem::zeroed();
+        let mut result = -1;
+        while result < 0 {
+            result = libc::wait4(pid, &raw mut status, options, &raw mut usage);
+            if result < 0 && io::Error::last_os_error().kind() != io::ErrorKind::Interrupted {
+                return None;
+            }
+        }
+        (u32::try_from(result).ok().filter(|pid| *pid > 0)?, usage)
+    };
+    let micros = |time: libc::timeval| {
+        u64::try_from(time.tv_sec).unwrap_or(0) * 1_000_000 + u64::try_from(time.tv_usec).unwrap_or(0)
+    };
+    let exit = Exit {
+        code: libc::WIFEXITED(status).then(|| libc::WEXITSTATUS(status)),
+        signal: libc::WIFSIGNALED(status).then(|| libc::WTERMSIG(status)),
+        cpu_micros: micros(usage.ru_utime) + micros(usage.ru_stime),
+        peak_memory: u64::try_from(usage.ru_maxrss).unwrap_or(0) * 1024,
+    };
+    Some((pid, exit))
+}

@@ -1,0 +1,115 @@
+//! A pseudo-terminal and its modes.
+
+use std::{
+    io,
+    os::fd::{AsFd, OwnedFd},
+};
+
+use rustix::{
+    fs::{OFlags, fcntl_getfl, fcntl_setfl},
+    io::ioctl_fionread,
+    process::Pid,
+    pty::{OpenptFlags, grantpt, ioctl_tiocgptpeer, openpt, unlockpt},
+    termios::{
+        ControlModes, InputModes, LocalModes, OptionalActions, OutputModes, QueueSelector, SpecialCodeIndex, Winsize,
+        tcflush, tcgetattr, tcgetpgrp, tcsetattr, tcsetwinsize,
+    },
+};
+
+/// Both ends of a pseudo-terminal.
+#[derive(Debug)]
+pub struct Pty {
+    /// Our end. Non-blocking, closed on exec.
+    pub master: OwnedFd,
+    /// The programs' end. Closed on exec in this process.
+    pub slave: OwnedFd,
+}
+
+/// Modes of a terminal that decide what typed text does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Modes {
+    /// Typed text is shown by the kernel.
+    pub echo: bool,
+    /// Input is delivered line by line.
+    pub canonical: bool,
+    /// C-c, C-z and C-\ send signals.
+    pub signals: bool,
+    /// A typed carriage return arrives as a line feed.
+    pub return_is_newline: bool,
+}
+
+/// Opens a pseudo-terminal of the given size in the modes of [`reset`].
+pub fn open(columns: u16, rows: u16) -> io::Result<Pty> {
+    let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC)?;
+    grantpt(&master)?;
+    unlockpt(&master)?;
+    let slave = ioctl_tiocgptpeer(&master, OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC)?;
+    fcntl_setfl(&master, fcntl_getfl(&master)? | OFlags::NONBLOCK)?;
+    resize(&master, columns, rows)?;
+    reset(&master)?;
+    Ok(Pty { master, slave })
+}
+
+/// Sets the size that programs see.
+pub fn resize(master: &impl AsFd, columns: u16, rows: u16) -> io::Result<()> {
+    Ok(tcsetwinsize(master, Winsize { ws_row: rows, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 })?)
+}
+
+/// Puts the terminal into the modes in which a command starts: line by line, signals on, no echo (what we type is
+/// known), and a line feed left as it is (so that the log has the very bytes that programs wrote).
+pub fn reset(master: &impl AsFd) -> io::Result<()> {
+    let mut termios = tcgetattr(master)?;
+    termios.input_modes = InputModes::ICRNL | InputModes::IXON | InputModes::IUTF8 | InputModes::BRKINT;
+    termios.output_modes = OutputModes::OPOST;
+    termios.local_modes =
+        LocalModes::ISIG | LocalModes::ICANON | LocalModes::IEXTEN | LocalModes::ECHOE | LocalModes::ECHOK;
+    termios.control_modes |= ControlModes::CREAD | ControlModes::CS8;
+    for (index, code) in [
+        (SpecialCodeIndex::VINTR, 3),
+        (SpecialCodeIndex::VQUIT, 28),
+        (SpecialCodeIndex::VERASE, 127),
+        (SpecialCodeIndex::VKILL, 21),
+        (SpecialCodeIndex::VEOF, 4),
+        (SpecialCodeIndex::VSUSP, 26),
+        (SpecialCodeIndex::VSTART, 17),
+        (SpecialCodeIndex::VSTOP, 19),
+        (SpecialCodeIndex::VMIN, 1),
+        (SpecialCodeIndex::VTIME, 0),
+    ] {
+        termios.special_codes[index] = code;
+    }
+    Ok(tcsetattr(master, OptionalActions::Now, &termios)?)
+}
+
+/// The modes in force.
+pub fn modes(master: &impl AsFd) -> io::Result<Modes> {
+    let termios = tcgetattr(master)?;
+    Ok(Modes {
+        echo: termios.local_modes.contains(LocalModes::ECHO),
+        canonical: termios.local_modes.contains(LocalModes::ICANON),
+        signals: termios.local_modes.contains(LocalModes::ISIG),
+        return_is_newline: termios.input_modes.contains(InputModes::ICRNL),
+    })
+}
+
+/// Switches line-by-line input on or off, and nothing else.
+pub fn set_canonical(master: &impl AsFd, canonical: bool) -> io::Result<()> {
+    let mut termios = tcgetattr(master)?;
+    termios.local_modes.set(LocalModes::ICANON, canonical);
+    Ok(tcsetattr(master, OptionalActions::Now, &termios)?)
+}
+
+/// Process group in the foreground.
+pub fn foreground(master: &impl AsFd) -> Option<u32> {
+    tcgetpgrp(master).ok().map(Pid::as_raw_pid).and_then(|pid| u32::try_from(pid).ok())
+}
+
+/// Bytes that were typed and that no program has read yet.
+pub fn unread_input(slave: &impl AsFd) -> u64 {
+    ioctl_fionread(slave).unwrap_or(0)
+}
+
+/// Throws away typed text that no program has read yet.
+pub fn discard_input(slave: &impl AsFd) -> io::Result<()> {
+    Ok(tcflush(slave, QueueSelector::IFlush)?)
+}

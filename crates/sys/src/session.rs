@@ -1,0 +1,283 @@
+//! A started program as the server sees it: its pid, its exit, and the end of all that it started.
+
+use std::{
+    io,
+    os::{fd::BorrowedFd, unix::net::UnixStream},
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde::{Deserialize, Serialize};
+use tokio::sync::watch;
+
+use crate::{
+    guard::Guard,
+    process,
+    spawn::{self, SpawnError, SpawnSpec},
+    wire::{self, Order, Report},
+};
+
+/// How a program ended, and what it used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Exit {
+    /// Exit status, if it ended by itself.
+    pub code: Option<i32>,
+    /// Signal that ended it.
+    pub signal: Option<i32>,
+    /// CPU time of the program and of its waited-for children, in microseconds.
+    pub cpu_micros: u64,
+    /// Largest resident memory of the program or of one of its waited-for children, in bytes.
+    pub peak_memory: u64,
+}
+
+impl Exit {
+    /// The status as a shell reports it: the exit status, or 128 plus the signal.
+    pub fn shell_status(&self) -> i32 {
+        match (self.code, self.signal) {
+            (Some(code), _) => code,
+            (None, Some(signal)) => 128 + signal,
+            (None, None) => -1,
+        }
+    }
+
+    /// Nothing is known of how it ended: its owner was killed.
+    pub(crate) const UNKNOWN: Self = Self { code: None, signal: None, cpu_micros: 0, peak_memory: 0 };
+}
+
+/// Who starts programs and owns them.
+#[derive(Debug, Clone)]
+pub enum Spawner {
+    /// This process, for a library user without a guard: programs that detach themselves from their session are found
+    /// only as long as their ancestors live, and outlive this process if it is killed.
+    Direct,
+    /// A guard: nothing escapes, also if this process is killed.
+    Guarded(Arc<Guard>),
+}
+
+impl Spawner {
+    /// Starts a program as the first one of a new session. Must be called within a tokio runtime.
+    pub async fn spawn(
+        &self,
+        spec: &SpawnSpec,
+        descriptors: &[BorrowedFd<'_>],
+    ) -> Result<SessionProcess, SpawnError> {
+        match self {
+            Self::Guarded(guard) => SessionProcess::guarded(guard, spec, descriptors).await,
+            Self::Direct => SessionProcess::direct(spec, descriptors).await,
+        }
+    }
+}
+
+/// A program and all that it started. Dropping it ends them all.
+#[derive(Debug)]
+pub struct SessionProcess {
+    pid: u32,
+    exit: watch::Receiver<Option<Exit>>,
+    owner: Owner,
+}
+
+#[derive(Debug)]
+enum Owner {
+    /// Connection to the session's owner in the guard; it ends the session when this closes.
+    Guard { socket: Arc<UnixStream>, gone: watch::Receiver<bool> },
+    Direct,
+}
+
+impl SessionProcess {
+    async fn guarded(guard: &Guard, spec: &SpawnSpec, descriptors: &[BorrowedFd<'_>]) -> Result<Self, SpawnError> {
+        let program = spec.program.display().to_string();
+        let lost = |error: &dyn std::fmt::Display| SpawnError::Guard {
+            program: program.clone(),
+            reason: error.to_string(),
+        };
+        let socket = Arc::new(guard.start_session(spec, descriptors).map_err(|error| lost(&error))?);
+        let (exit_sender, exit) = watch::channel(None);
+        let (gone_sender, gone) = watch::channel(false);
+        let (started_sender, started) = tokio::sync::oneshot::channel();
+        let reports = Arc::clone(&socket);
+        std::thread::Builder::new()
+            .name("session-reports".into())
+            .stack_size(64 * 1024)
+            .spawn(move || {
+                let mut started_sender = Some(started_sender);
+                while let Ok(Some((report, _))) = wire::receive::<Report>(&reports) {
+                    match report {
+                        Report::Exited(status) => {
+                            exit_sender.send_replace(Some(status));
+                        }
+                        other => {
+                            // The receiver waits for exactly this; it is gone only if its caller is.
+                            let _caller_gone = started_sender.take().map(|sender| sender.send(other));
+                        }
+                    }
+                }
+                exit_sender.send_if_modified(|status| status.is_none().then(|| *status = Some(Exit::UNKNOWN)).is_some());
+                gone_sender.send_replace(true);
+            })
+            .map_err(|error| lost(&error))?;
+        match started.await {
+            Ok(Report::Started { pid }) => Ok(Self { pid, exit, owner: Owner::Guard { socket, gone } }),
+            Ok(Report::Failed(error)) => Err(error),
+            Ok(Report::Exited(_)) | Err(_) => Err(lost(&"it ended before the program was started")),
+        }
+    }
+
+    async fn direct(spec: &SpawnSpec, descriptors: &[BorrowedFd<'_>]) -> Result<Self, SpawnError> {
+        let program = spec.program.display().to_string();
+        let failed = |error: &io::Error| SpawnError::System {
+            program: program.clone(),
+            step: "starting a thread".into(),
+            errno: error.raw_os_error().unwrap_or(libc::EAGAIN),
+        };
+        let descriptors = descriptors
+            .iter()
+            .map(BorrowedFd::try_clone_to_owned)
+            .collect::<io::Result<Vec<_>>>()
+            .map_err(|error| failed(&error))?;
+        let (exit_sender, exit) = watch::channel(None);
+        let (started_sender, started) = tokio::sync::oneshot::channel();
+        let spec = spec.clone();
+        // The program dies with the thread that started it, so that thread lives as long as the program.
+        std::thread::Builder::new()
+            .name("session-owner".into())
+            .stack_size(64 * 1024)
+            .spawn(move || {
+                let result = {
+                    use std::os::fd::AsFd as _;
+                    let borrowed: Vec<_> = descriptors.iter().map(std::os::fd::OwnedFd::as_fd).collect();
+                    spawn::spawn(&spec, &borrowed)
+                };
+                drop(descriptors);
+                let pid = result.as_ref().ok().copied();
+                if started_sender.send(result).is_err() {
+                    if let Some(pid) = pid {
+                        signal(pid, Signal::KILL);
+                    }
+                }
+                if let Some(pid) = pid {
+                    let (_, status) = crate::guard::wait_for(Some(pid)).unwrap_or((pid, Exit::UNKNOWN));
+                    exit_sender.send_replace(Some(status));
+                }
+            })
+            .map_err(|error| failed(&error))?;
+        let pid = started.await.map_err(|_| failed(&io::Error::from_raw_os_error(libc::ECHILD)))??;
+        Ok(Self { pid, exit, owner: Owner::Direct })
+    }
+
+    /// Process id of the program; also its session id and process group.
+    pub fn pid(&self) -> u32 {
+        self.pid
+    }
+
+    /// Waits until the program ended. May be called again and again.
+    pub async fn exited(&mut self) -> Exit {
+        match self.exit.wait_for(Option::is_some).await {
+            Ok(status) => status.unwrap_or(Exit::UNKNOWN),
+            Err(_) => Exit::UNKNOWN,
+        }
+    }
+
+    /// How the program ended, if it did.
+    pub fn exit(&self) -> Option<Exit> {
+        *self.exit.borrow()
+    }
+
+    /// Nothing that the program started is left, itself included.
+    pub fn is_gone(&self) -> bool {
+        match &self.owner {
+            Owner::Guard { gone, .. } => *gone.borrow(),
+            Owner::Direct => self.exit().is_some() && members_of(self.pid).is_empty(),
+        }
+    }
+
+    /// Sends a signal to the program itself.
+    pub fn signal(&self, number: Signal) {
+        if self.exit().is_none() {
+            signal(self.pid, number);
+        }
+    }
+
+    /// Ends the program and everything that it started, and returns when nothing of it is left. They are asked to end
+    /// first and killed after `grace`.
+    pub async fn end(mut self, grace: Duration) {
+        let limit = grace + Duration::from_secs(5);
+        let owner = std::mem::replace(&mut self.owner, Owner::Direct);
+        match owner {
+            Owner::Guard { socket, mut gone } => {
+                let grace_ms = u64::try_from(grace.as_millis()).unwrap_or(u64::MAX);
+                // A failed write means that the owner is gone, which the wait below sees.
+                let _already_gone = wire::send(&socket, &Order::End { grace_ms }, &[]);
+                let ended = tokio::time::timeout(limit, gone.wait_for(|gone| *gone)).await;
+                if ended.is_err() {
+                    tracing::warn!(pid = self.pid, "processes of a session did not end within {limit:?}");
+                }
+                // Its processes are gone, or its owner goes on killing them: nothing is left to do on drop.
+                self.pid = 0;
+            }
+            Owner::Direct => {
+                let deadline = Instant::now() + grace;
+                let mut members = end_politely(self.pid);
+                while !members.is_empty() && Instant::now() < deadline {
+                    tokio::time::sleep(Duration::from_millis(2)).await;
+                    members = members_of(self.pid);
+                }
+                kill_all(self.pid);
+                self.exited().await;
+            }
+        }
+    }
+}
+
+impl Drop for SessionProcess {
+    fn drop(&mut self) {
+        match &self.owner {
+            Owner::Guard { socket, .. } => {
+                // The reading thread holds the socket too, so closing our handle would not be seen: say it.
+                let _already_gone = socket.shutdown(std::net::Shutdown::Both);
+            }
+            Owner::Direct if self.pid != 0 && self.exit.borrow().is_none() => kill_all(self.pid),
+            Owner::Direct => {}
+        }
+    }
+}
+
+fn members_of(session: u32) -> Vec<u32> {
+    let mut members = process::in_session(session);
+    for descendant in process::descendants(session) {
+        if !members.contains(&descendant) {
+            members.push(descendant);
+        }
+    }
+    members
+}
+
+fn end_politely(session: u32) -> Vec<u32> {
+    let members = members_of(session);
+    for pid in &members {
+        for number in [Signal::HUP, Signal::TERM, Signal::CONT] {
+            signal(*pid, number);
+        }
+    }
+    members
+}
+
+fn kill_all(session: u32) {
+    for _round in 0..100 {
+        let members = members_of(session);
+        if members.is_empty() {
+            return;
+        }
+        for pid in members {
+            signal(pid, Signal::KILL);
+        }
+        std::thread::yield_now();
+    }
+}
+
+/// Sends a signal to one process; that it is gone already is no error.
+pub(crate) fn signal(pid: u32, number: Signal) {
+    if let Some(pid) = i32::try_from(pid).ok().and_then(Pid::from_raw) {
+        let _gone_or_not_ours = kill_process(pid, number);
+    }
+}

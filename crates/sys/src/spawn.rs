@@ -1,0 +1,317 @@
+//! One program started with a controlling terminal (or plain descriptors), an identity, limits and a directory.
+
+#![expect(unsafe_code, reason = "the steps between fork and exec are bare system calls")]
+
+use std::{
+    ffi::{CString, OsStr, OsString},
+    io,
+    os::{
+        fd::{AsRawFd as _, BorrowedFd, FromRawFd as _, OwnedFd, RawFd},
+        unix::ffi::OsStrExt as _,
+    },
+    path::PathBuf,
+    ptr,
+};
+
+use serde::{Deserialize, Serialize};
+
+/// What to start.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SpawnSpec {
+    /// Absolute path of the program.
+    pub program: PathBuf,
+    /// Arguments, the program's own name first.
+    pub arguments: Vec<OsString>,
+    /// The whole environment; nothing is inherited.
+    pub environment: Vec<(OsString, OsString)>,
+    /// Directory to start in. Where it can not be entered the program starts in the server's own directory.
+    pub directory: Option<PathBuf>,
+    /// Identity to take on; `None` keeps the server's.
+    pub identity: Option<Identity>,
+    /// Most private memory of one process in bytes (`RLIMIT_DATA`), inherited by all that it starts.
+    pub memory_limit: Option<u64>,
+    /// How the descriptors that come with the request are used.
+    pub descriptors: Descriptors,
+}
+
+/// Use of the descriptors that come with a [`SpawnSpec`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Descriptors {
+    /// The first becomes the controlling terminal and descriptors 0, 1 and 2; a second one becomes descriptor 3.
+    Terminal,
+    /// The first three become descriptors 0, 1 and 2.
+    Plain,
+}
+
+/// A user as the kernel sees it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Identity {
+    /// User id.
+    pub uid: u32,
+    /// Primary group id.
+    pub gid: u32,
+    /// Supplementary group ids.
+    pub groups: Vec<u32>,
+}
+
+/// Why a program could not be started.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
+pub enum SpawnError {
+    /// A string has a NUL byte, or a descriptor is missing.
+    #[error("cannot start {program}: {reason}")]
+    Invalid {
+        /// The program.
+        program: String,
+        /// What is wrong with the request.
+        reason: String,
+    },
+    /// A system call failed, in this process or in the new one before the program ran.
+    #[error("cannot start {program}: {step} failed: {}", io::Error::from_raw_os_error(*.errno))]
+    System {
+        /// The program.
+        program: String,
+        /// What was being done.
+        step: String,
+        /// The system's error number.
+        errno: i32,
+    },
+    /// The guard is gone, so nothing can be started any more.
+    #[error("cannot start {program}: the process guard does not answer ({reason}); start the server again")]
+    Guard {
+        /// The program.
+        program: String,
+        /// The error of the connection.
+        reason: String,
+    },
+}
+
+/// Steps of the new process; the number travels over the error pipe.
+const STEPS: [&str; 10] = [
+    "fork",
+    "setsid",
+    "making the terminal the controlling one",
+    "dup2",
+    "setrlimit",
+    "setgroups",
+    "setgid",
+    "setuid",
+    "prctl",
+    "execve",
+];
+
+/// A request with everything allocated, so that the new process only makes system calls.
+struct Prepared {
+    program: CString,
+    arguments: Vec<CString>,
+    environment: Vec<CString>,
+    directory: Option<CString>,
+}
+
+impl Prepared {
+    fn new(spec: &SpawnSpec) -> Result<Self, SpawnError> {
+        let text = |value: &OsStr| {
+            CString::new(value.as_bytes()).map_err(|_| SpawnError::Invalid {
+                program: spec.program.display().to_string(),
+                reason: format!("{} contains a NUL byte", value.display()),
+            })
+        };
+        let mut environment = Vec::with_capacity(spec.environment.len());
+        for (key, value) in &spec.environment {
+            let mut entry = key.clone();
+            entry.push("=");
+            entry.push(value);
+            environment.push(text(&entry)?);
+        }
+        Ok(Self {
+            program: text(spec.program.as_os_str())?,
+            arguments: spec.arguments.iter().map(|argument| text(argument)).collect::<Result<_, _>>()?,
+            environment,
+            directory: spec.directory.as_ref().map(|path| text(path.as_os_str())).transpose()?,
+        })
+    }
+}
+
+/// Starts a program and returns its process id once it runs. The program gets a session of its own and dies with the
+/// thread that called this.
+pub(crate) fn spawn(spec: &SpawnSpec, descriptors: &[BorrowedFd<'_>]) -> Result<u32, SpawnError> {
+    let program = spec.program.display().to_string();
+    let prepared = Prepared::new(spec)?;
+    let targets: Vec<(RawFd, RawFd)> = match (spec.descriptors, descriptors) {
+        (Descriptors::Terminal, [terminal, rest @ ..]) => {
+            let tty = terminal.as_raw_fd();
+            let extra = rest.first().map(|fd| (fd.as_raw_fd(), 3));
+            [(tty, 0), (tty, 1), (tty, 2)].into_iter().chain(extra).collect()
+        }
+        (Descriptors::Plain, [input, output, error]) => {
+            vec![(input.as_raw_fd(), 0), (output.as_raw_fd(), 1), (error.as_raw_fd(), 2)]
+        }
+        _ => return Err(SpawnError::Invalid { program, reason: "a descriptor is missing".into() }),
+    };
+    let system = |step: usize, errno: i32| SpawnError::System {
+        program: program.clone(),
+        step: STEPS.get(step).copied().unwrap_or("starting").into(),
+        errno,
+    };
+
+    let pointers = |list: &[CString]| -> Vec<*const libc::c_char> {
+        list.iter().map(|entry| entry.as_ptr()).chain([ptr::null()]).collect()
+    };
+    let (arguments, environment) = (pointers(&prepared.arguments), pointers(&prepared.environment));
+    let (reader, writer) = pipe().map_err(|error| system(0, errno_of(&error)))?;
+    let child = Child {
+        program: prepared.program.as_ptr(),
+        arguments: arguments.as_ptr(),
+        environment: environment.as_ptr(),
+        directory: prepared.directory.as_ref().map_or(ptr::null(), |path| path.as_ptr()),
+        targets: &targets,
+        terminal: spec.descriptors == Descriptors::Terminal,
+        identity: spec.identity.as_ref(),
+        memory_limit: spec.memory_limit,
+        report: writer.as_raw_fd(),
+    };
+    // SAFETY: the new process runs `Child::run` only, which makes system calls on data that was prepared before and
+    // never returns; it allocates nothing and takes no lock, so the state of other threads does not matter.
+    let pid = unsafe { libc::fork() };
+    if pid == 0 {
+        child.run();
+    }
+    drop(writer);
+    if pid < 0 {
+        return Err(system(0, errno_of(&io::Error::last_os_error())));
+    }
+    let mut report = [0_u8; 8];
+    match read_full(&reader, &mut report) {
+        8 => {
+            let word = |at: usize| {
+                let bytes = [report[at], report[at + 1], report[at + 2], report[at + 3]];
+                i32::from_ne_bytes(bytes)
+            };
+            let (step, errno) = (word(0), word(4));
+            // SAFETY: waits for the child that was just made; a null status pointer is allowed.
+            unsafe { libc::waitpid(pid, ptr::null_mut(), 0) };
+            Err(system(usize::try_from(step).unwrap_or(0), errno))
+        }
+        _ => u32::try_from(pid).map_err(|_| system(0, libc::ERANGE)),
+    }
+}
+
+fn errno_of(error: &io::Error) -> i32 {
+    error.raw_os_error().unwrap_or(libc::EIO)
+}
+
+fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
+    let mut ends: [RawFd; 2] = [0; 2];
+    // SAFETY: `ends` is a valid array of two descriptors.
+    if unsafe { libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC) } != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the kernel has just opened both and nobody else knows them.
+    Ok(unsafe { (OwnedFd::from_raw_fd(ends[0]), OwnedFd::from_raw_fd(ends[1])) })
+}
+
+fn read_full(source: &OwnedFd, buffer: &mut [u8]) -> usize {
+    let mut filled = 0;
+    while filled < buffer.len() {
+        match rustix::io::read(source, buffer.get_mut(filled..).unwrap_or_default()) {
+            Ok(0) => break,
+            Ok(count) => filled += count,
+            Err(rustix::io::Errno::INTR) => {}
+            Err(_) => break,
+        }
+    }
+    filled
+}
+
+/// What the new process needs, as plain pointers.
+struct Child<'a> {
+    program: *const libc::c_char,
+    arguments: *const *const libc::c_char,
+    environment: *const *const libc::c_char,
+    directory: *const libc::c_char,
+    targets: &'a [(RawFd, RawFd)],
+    terminal: bool,
+    identity: Option<&'a Identity>,
+    memory_limit: Option<u64>,
+    report: RawFd,
+}
+
+impl Child<'_> {
+    /// Runs in the new process, between `fork` and `execve`: system calls only.
+    fn run(&self) -> ! {
+        let step = self.prepare().err().unwrap_or(9);
+        // SAFETY: plain system calls; `report` is open and the buffer lives on this stack.
+        unsafe {
+            let errno = *libc::__errno_location();
+            let mut message = [0_u8; 8];
+            message[..4].copy_from_slice(&step.to_ne_bytes());
+            message[4..].copy_from_slice(&errno.to_ne_bytes());
+            libc::write(self.report, message.as_ptr().cast(), message.len());
+            libc::_exit(127)
+        }
+    }
+
+    /// Returns the step that failed; only a failed `execve` returns `Ok`.
+    fn prepare(&self) -> Result<(), i32> {
+        let check = |result: libc::c_int, step: i32| if result < 0 { Err(step) } else { Ok(()) };
+        // SAFETY: system calls on descriptors that are open, on pointers to NUL-terminated strings and arrays that the
+        // parent made and that live in this copy of its memory, and on values of this stack.
+        unsafe {
+            for signal in 1..=64 {
+                libc::signal(signal, libc::SIG_DFL);
+            }
+            let mut none: libc::sigset_t = std::mem::zeroed();
+            libc::sigemptyset(&raw mut none);
+            libc::sigprocmask(libc::SIG_SETMASK, &raw const none, ptr::null_mut());
+
+            check(libc::setsid(), 1)?;
+            // Sources may lie among the targets: lift all of them out of the way first.
+            let mut lifted = [(0, 0); 4];
+            for (slot, (source, target)) in lifted.iter_mut().zip(self.targets) {
+                let high = libc::fcntl(*source, libc::F_DUPFD_CLOEXEC, 64);
+                check(high, 3)?;
+                *slot = (high, *target);
+            }
+            if self.terminal {
+                check(libc::ioctl(lifted[0].0, libc::TIOCSCTTY, 0), 2)?;
+            }
+            // The error pipe may be one of the targets, too.
+            let report = libc::fcntl(self.report, libc::F_DUPFD_CLOEXEC, 64);
+            check(report, 3)?;
+            let report_at_target = lifted.iter().take(self.targets.len()).any(|(_, target)| *target == self.report);
+            for (source, target) in lifted.iter().take(self.targets.len()) {
+                check(libc::dup2(*source, *target), 3)?;
+            }
+            if report_at_target {
+                // Its number is taken now; errors after this point go to the copy.
+                return Child { report, ..*self }.finish(self.targets.len());
+            }
+            self.finish(self.targets.len())
+        }
+    }
+
+    fn finish(&self, first_free: usize) -> Result<(), i32> {
+        let check = |result: libc::c_int, step: i32| if result < 0 { Err(step) } else { Ok(()) };
+        // SAFETY: as in `prepare`.
+        unsafe {
+            // Best effort: everything of ours is opened close-on-exec anyway.
+            let first = libc::c_uint::try_from(first_free).unwrap_or(3);
+            libc::syscall(libc::SYS_close_range, first, libc::c_uint::MAX, libc::CLOSE_RANGE_CLOEXEC);
+            if let Some(limit) = self.memory_limit {
+                let limit = libc::rlimit { rlim_cur: limit, rlim_max: limit };
+                check(libc::setrlimit(libc::RLIMIT_DATA, &raw const limit), 4)?;
+            }
+            if let Some(identity) = self.identity {
+                check(libc::setgroups(identity.groups.len(), identity.groups.as_ptr()), 5)?;
+                check(libc::setgid(identity.gid), 6)?;
+                check(libc::setuid(identity.uid), 7)?;
+            }
+            // After the change of identity, which clears it.
+            check(libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL), 8)?;
+            if !self.directory.is_null() {
+                libc::chdir(self.directory);
+            }
+            libc::execve(self.program, self.arguments, self.environment);
+        }
+        Ok(())
+    }
+}

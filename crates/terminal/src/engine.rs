@@ -1,0 +1,415 @@
+//! The task that owns a shell: reads what its programs write, types what is asked for, and decides when a request is
+//! answered (`bash-session` §3).
+//!
+//! | part | idea |
+//! |---|---|
+//! | this file | the loop: one `select` over terminal, requests, exit and time |
+//! | [`command`] | one command: what was sent for it, and when it is complete |
+//! | `requests` | what a request does in each state |
+//! | `answers` | what is reported at each end |
+
+mod answers;
+mod command;
+mod requests;
+
+use std::{
+    io,
+    path::PathBuf,
+    time::Duration,
+};
+
+use gloveport_sys::{Exit, SessionProcess, host::find_program};
+use tokio::{
+    sync::{mpsc, oneshot, watch},
+    time::{Instant, sleep_until, timeout_at},
+};
+use tokio_util::sync::CancellationToken;
+
+use self::command::{Command, Verdict};
+use crate::{
+    content::Content,
+    error::TerminalError,
+    instance::{Instance, StartupFiles},
+    log::OutputLog,
+    probe,
+    render::{Renderer, Size},
+    scanner::{Part, PromptReport, Report},
+    session::{Facts, Job, Progress, RunReport, ShellLoss, ShellOptions},
+};
+
+/// Most bytes taken from the terminal before other events get their turn.
+const READ_SIZE: usize = 64 * 1024;
+/// After the shell's end its last output is on its way for a moment; this long without any means that it is complete.
+const DRAIN_QUIET: Duration = Duration::from_millis(3);
+/// Background jobs of a dead shell may write for ever; they do not hold back its report longer than this.
+const DRAIN_LIMIT: Duration = Duration::from_millis(200);
+/// Time that the processes of a closed session have to end by themselves.
+const CLOSE_GRACE: Duration = Duration::from_millis(20);
+/// Shells that ended and whose background jobs still live; the oldest are ended beyond this number.
+const MAX_RETIRED: usize = 16;
+/// Pause between looks at a quiet foreground program when somebody wants to know whether it waits for input.
+const PROBE_PAUSE: Duration = Duration::from_millis(40);
+/// Pause before a quiet shell is examined for having replaced itself by another program.
+const REPLACED_PAUSE: Duration = Duration::from_millis(200);
+/// Pause between samples of memory.
+const SAMPLE_PAUSE: Duration = Duration::from_millis(50);
+
+/// What the shell is doing.
+#[derive(Debug)]
+enum Phase {
+    /// At its prompt, and everything is reported but what background jobs write.
+    Idle,
+    /// A command runs.
+    Running,
+    /// A command ended while nobody waited for it.
+    Finished(i32),
+}
+
+/// A request that is being waited for.
+#[derive(Debug)]
+struct Waiter {
+    reply: oneshot::Sender<Result<RunReport, TerminalError>>,
+    no_change: Option<Duration>,
+    deadline: Option<Instant>,
+    last_change: Instant,
+    revision: u64,
+    progress: Option<watch::Sender<Progress>>,
+    /// What was typed and may be echoed.
+    echo: Option<String>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Engine {
+    options: ShellOptions,
+    log: OutputLog,
+    facts: watch::Sender<Facts>,
+    path: String,
+    instance: Option<Instance>,
+    retired: Vec<SessionProcess>,
+    phase: Phase,
+    command: Command,
+    waiter: Option<Waiter>,
+    renderer: Renderer,
+    content: Content,
+    /// Offset up to which the log was reported.
+    reported_to: u64,
+    /// The last byte written was not the end of a line.
+    open_line: bool,
+    /// Bytes to type.
+    outgoing: Vec<u8>,
+    /// Line-by-line input is off until `outgoing` is typed.
+    long_input: bool,
+    /// A prompt was reported whose display was not seen yet.
+    display_due: bool,
+    loss: Option<ShellLoss>,
+    exit: Option<Ending>,
+    buffer: Vec<u8>,
+}
+
+/// A shell that ended and whose last output is awaited.
+#[derive(Debug)]
+struct Ending {
+    exit: Exit,
+    quiet_at: Instant,
+    limit: Instant,
+}
+
+impl Engine {
+    pub(crate) async fn start(
+        options: ShellOptions,
+        log: OutputLog,
+        facts: watch::Sender<Facts>,
+    ) -> Result<Self, TerminalError> {
+        let size = Size { columns: options.columns, rows: options.rows, history: options.history };
+        let mut engine = Self {
+            options,
+            log,
+            facts,
+            path: String::new(),
+            instance: None,
+            retired: Vec::new(),
+            phase: Phase::Idle,
+            command: Command::default(),
+            waiter: None,
+            renderer: Renderer::new(size),
+            content: Content::default(),
+            reported_to: 0,
+            open_line: false,
+            outgoing: Vec::new(),
+            long_input: false,
+            display_due: false,
+            loss: None,
+            exit: None,
+            buffer: vec![0; READ_SIZE],
+        };
+        engine.start_shell().await?;
+        Ok(engine)
+    }
+
+    /// Starts a shell in the last known directory. A start-up file that ends or blocks the shell is left out in a
+    /// second try.
+    async fn start_shell(&mut self) -> Result<(), TerminalError> {
+        let directory = PathBuf::from(self.facts.borrow().directory.clone());
+        let mut result = Ok(());
+        for files in [StartupFiles::User, StartupFiles::None] {
+            let instance = Instance::start(&self.options, &directory, files).await?;
+            result = self.first_prompt(instance).await;
+            match &result {
+                Ok(()) => return Ok(()),
+                Err(reason) => tracing::warn!(%reason, ?files, "the shell did not come to its first prompt"),
+            }
+        }
+        result.map_err(TerminalError::NotReady)
+    }
+
+    async fn first_prompt(&mut self, mut instance: Instance) -> Result<(), String> {
+        let deadline = Instant::now() + self.options.startup_limit;
+        loop {
+            let readable = tokio::select! {
+                readable = timeout_at(deadline, instance.master.readable()) => readable,
+                exit = instance.process.exited() => {
+                    return Err(format!("it ended with status {} while it read its start-up files", exit.shell_status()));
+                }
+            };
+            let Ok(Ok(mut guard)) = readable else {
+                let seconds = self.options.startup_limit.as_secs();
+                instance.process.end(Duration::ZERO).await;
+                return Err(format!("none within {seconds} s; does ~/.bashrc wait for something?"));
+            };
+            let read = guard.try_io(|master| Ok(rustix::io::read(master.get_ref(), &mut self.buffer)?));
+            let Ok(Ok(count)) = read else { continue };
+            let mut prompt = None;
+            let Some(scanner) = &mut instance.scanner else { continue };
+            scanner.feed(self.buffer.get(..count).unwrap_or_default(), &mut |part| {
+                if let Part::Report(Report::Prompt(report)) = part {
+                    prompt = Some(report);
+                }
+            });
+            if let Some(report) = prompt {
+                self.display_due = true;
+                self.note_facts(&PromptReport { status: 0, ..report });
+                self.instance = Some(instance);
+                return Ok(());
+            }
+        }
+    }
+
+    /// Serves requests until the session is closed or all its handles are dropped, then ends everything.
+    pub(crate) async fn run(mut self, mut jobs: mpsc::Receiver<Job>, close: CancellationToken) {
+        loop {
+            if self.instance.is_none() {
+                tokio::select! {
+                    () = close.cancelled() => break,
+                    started = self.start_shell() => if let Err(error) = started {
+                        tracing::error!(%error, "the shell can not be started again");
+                        // The next request tries again and is told.
+                        let Some(job) = jobs.recv().await else { break };
+                        let _caller_gone = job.reply.send(Err(error));
+                        continue;
+                    },
+                }
+            }
+            let wake = self.next_wake();
+            let Some(instance) = self.instance.as_mut() else { continue };
+            tokio::select! {
+                readable = instance.master.readable() => if let Ok(guard) = readable {
+                    drop(guard);
+                    self.read_terminal();
+                },
+                writable = instance.master.writable(), if !self.outgoing.is_empty() => if let Ok(guard) = writable {
+                    drop(guard);
+                    self.write_terminal();
+                },
+                job = jobs.recv(), if self.waiter.is_none() && self.exit.is_none() => match job {
+                    Some(job) => self.take(job),
+                    None => break,
+                },
+                exit = instance.process.exited(), if self.exit.is_none() => {
+                    let now = Instant::now();
+                    self.exit = Some(Ending { exit, quiet_at: now + DRAIN_QUIET, limit: now + DRAIN_LIMIT });
+                },
+                () = gone(self.waiter.as_mut()) => self.waiter = None,
+                () = sleep_until(wake.unwrap_or_else(Instant::now)), if wake.is_some() => self.wake().await,
+                () = close.cancelled() => break,
+            }
+        }
+        self.end().await;
+    }
+
+    async fn end(mut self) {
+        let current = self.instance.take().map(|instance| instance.process);
+        let ends = self.retired.into_iter().chain(current).map(|process| tokio::spawn(process.end(CLOSE_GRACE)));
+        for end in ends.collect::<Vec<_>>() {
+            // A panic in there was reported already; nothing else can fail.
+            let _ended = end.await;
+        }
+    }
+
+    fn read_terminal(&mut self) {
+        let Some(instance) = &mut self.instance else { return };
+        let mut buffer = std::mem::take(&mut self.buffer);
+        let result = instance.master.try_io(tokio::io::Interest::READABLE, |master| {
+            Ok(rustix::io::read(master, &mut buffer)?)
+        });
+        if let (Ok(count), Some(mut scanner)) = (&result, instance.scanner.take_if(|_| result.is_ok())) {
+            scanner.feed(buffer.get(..*count).unwrap_or_default(), &mut |part| match part {
+                Part::Output(bytes) => self.take_output(bytes),
+                Part::Report(report) => self.take_report(report),
+            });
+            if let Some(instance) = &mut self.instance {
+                instance.scanner = Some(scanner);
+            }
+        }
+        self.buffer = buffer;
+        self.note_change();
+        if let Some(ending) = &mut self.exit {
+            ending.quiet_at = (Instant::now() + DRAIN_QUIET).min(ending.limit);
+        }
+    }
+
+    fn take_output(&mut self, bytes: &[u8]) {
+        self.log.append(bytes);
+        self.renderer.feed(bytes);
+        self.open_line = bytes.last() != Some(&b'\n');
+    }
+
+    fn write_terminal(&mut self) {
+        let Some(instance) = &self.instance else { return };
+        let written = instance.master.try_io(tokio::io::Interest::WRITABLE, |master| {
+            Ok(rustix::io::write(master, &self.outgoing)?)
+        });
+        match written {
+            Ok(count) => {
+                self.outgoing.drain(..count.min(self.outgoing.len()));
+            }
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
+            Err(error) => {
+                tracing::warn!(%error, "typing failed");
+                self.outgoing.clear();
+            }
+        }
+        if self.outgoing.is_empty() && std::mem::take(&mut self.long_input) {
+            self.set_canonical(true);
+        }
+    }
+
+    /// Restarts the soft time limit when the screen changed.
+    fn note_change(&mut self) {
+        let revision = self.renderer.revision();
+        if let Some(waiter) = self.waiter.as_mut().filter(|waiter| waiter.revision != revision) {
+            waiter.revision = revision;
+            waiter.last_change = Instant::now();
+            self.command.output_seen();
+            if let Some(progress) = &waiter.progress {
+                progress.send_if_modified(|progress| std::mem::take(&mut progress.waiting_for_input));
+            }
+        }
+    }
+
+    fn note_facts(&mut self, report: &PromptReport) {
+        if let Some(path) = &report.path {
+            self.path.clone_from(path);
+        }
+        let directory = match (&report.directory, &self.instance) {
+            (directory, Some(instance)) if directory.is_empty() => {
+                gloveport_sys::process::working_directory(instance.process.pid())
+                    .map(|path| path.to_string_lossy().into_owned())
+                    .unwrap_or_default()
+            }
+            (directory, _) => directory.clone(),
+        };
+        let python = find_program("python", &self.path, directory.as_ref());
+        self.facts.send_modify(|facts| {
+            facts.status = report.status;
+            facts.background_pid = report.background_pid;
+            if !directory.is_empty() {
+                facts.directory = directory;
+            }
+            facts.python = python;
+        });
+    }
+
+    /// The earliest moment at which something is due without an event.
+    fn next_wake(&self) -> Option<Instant> {
+        let ending = self.exit.as_ref().map(|ending| ending.quiet_at);
+        let waiter = self.waiter.as_ref();
+        let no_change = waiter.and_then(|waiter| waiter.no_change.map(|limit| waiter.last_change + limit));
+        let deadline = waiter.and_then(|waiter| waiter.deadline);
+        [ending, no_change, deadline, self.command.next_look()].into_iter().flatten().min()
+    }
+
+    async fn wake(&mut self) {
+        let now = Instant::now();
+        if let Some(ending) = self.exit.take_if(|ending| ending.quiet_at <= now) {
+            self.shell_ended(ending.exit).await;
+            return;
+        }
+        if self.command.look_due(now) {
+            self.look(now);
+        }
+        self.check_limits(now);
+    }
+
+    /// Looks at the processes in the foreground, for what no event tells.
+    fn look(&mut self, now: Instant) {
+        let Some(instance) = &self.instance else { return };
+        let shell = instance.process.pid();
+        let shell_waits = || probe::shell_waits(shell, &instance.master, &instance.slave);
+        match self.command.verdict(now, shell_waits) {
+            Verdict::Complete => {
+                let status = self.facts.borrow().status;
+                self.complete(status);
+                return;
+            }
+            Verdict::Running => {}
+        }
+        if !matches!(self.phase, Phase::Running) {
+            return;
+        }
+        if let Some(waiter) = &self.waiter {
+            if self.command.probe_due(now) {
+                if let Some(progress) = &waiter.progress {
+                    let waits = self.command.at_continuation()
+                        || probe::waits_for_input(shell, &instance.master, &instance.slave);
+                    progress.send_if_modified(|progress| {
+                        let changed = progress.waiting_for_input != waits;
+                        progress.waiting_for_input = waits;
+                        changed
+                    });
+                }
+            }
+        }
+        if self.command.replacement_due(now) {
+            self.examine_quiet_shell();
+        }
+        self.command.sample(now);
+    }
+
+    async fn shell_ended(&mut self, exit: Exit) {
+        let Some(instance) = self.instance.take() else { return };
+        let status = exit.shell_status();
+        self.outgoing.clear();
+        self.long_input = false;
+        self.display_due = false;
+        tracing::warn!(status, "the shell ended and is replaced");
+        let running = matches!(self.phase, Phase::Running);
+        self.loss = Some(ShellLoss { exit, before_command: !running });
+        // Its background jobs live on until the session is closed.
+        self.retired.retain(|process| !process.is_gone());
+        self.retired.push(instance.process);
+        if self.retired.len() > MAX_RETIRED {
+            self.retired.remove(0).end(CLOSE_GRACE).await;
+        }
+        if running {
+            self.facts.send_modify(|facts| facts.status = status);
+            self.complete(status);
+        }
+    }
+}
+
+async fn gone(waiter: Option<&mut Waiter>) {
+    match waiter {
+        Some(waiter) => waiter.reply.closed().await,
+        None => std::future::pending().await,
+    }
+}

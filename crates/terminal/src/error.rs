@@ -1,0 +1,40 @@
+//! What can go wrong with a shell session.
+
+use std::io;
+
+use gloveport_sys::SpawnError;
+
+/// An error of this crate.
+#[derive(Debug, thiserror::Error)]
+pub enum TerminalError {
+    /// No bash is installed where the session runs.
+    #[error("no shell: bash was found neither as /bin/bash nor in PATH; install bash in the image (files work without it)")]
+    NoShell,
+    /// A pseudo-terminal can not be opened or used.
+    #[error("cannot use a pseudo-terminal: {source}; is /dev/pts mounted?")]
+    Pty {
+        /// The system's error.
+        source: io::Error,
+    },
+    /// The shell's start-up file can not be made.
+    #[error("cannot write the shell's start-up file: {source}")]
+    Startup {
+        /// The system's error.
+        source: io::Error,
+    },
+    /// The shell can not be started.
+    #[error(transparent)]
+    Spawn(#[from] SpawnError),
+    /// The shell did not come to its first prompt.
+    #[error("the shell did not come to its first prompt: {0}")]
+    NotReady(String),
+    /// A large command can not be handed over.
+    #[error("cannot hand the command to the shell in a temporary file: {0}")]
+    Handover(io::Error),
+    /// The command holds a NUL byte, which no shell can take.
+    #[error("the command contains a NUL byte at byte {0}, which a shell cannot take; nothing was executed")]
+    Nul(usize),
+    /// The session was closed.
+    #[error("the shell session is closed")]
+    Closed,
+}

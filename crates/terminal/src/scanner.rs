@@ -1,0 +1,200 @@
+//! Separates what programs wrote from the private sequences in which the shell reports.
+//!
+//! A report is `ESC ] 7777 ; NONCE ; KIND 1F field 1F field … 1F NONCE BEL`. The nonce is random for each shell, so
+//! output that imitates the sequence is output. The last field may contain anything but the end sequence.
+
+use memchr::memmem;
+
+/// A report is never longer: it holds one `PATH` and one directory.
+const MAX_REPORT: usize = 256 * 1024;
+/// Separates fields.
+const FIELD: u8 = 0x1f;
+
+/// What the shell reports.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Report {
+    /// The hook ran before a prompt.
+    Prompt(PromptReport),
+    /// A prompt was displayed; the status is that of the last command.
+    Displayed { status: Option<i32> },
+    /// The shell asks for the rest of an unfinished command.
+    Continuation,
+}
+
+/// What the hook reports before each prompt.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct PromptReport {
+    pub(crate) status: i32,
+    pub(crate) background_pid: Option<u32>,
+    /// Option letters (`$-`).
+    pub(crate) options: String,
+    /// `PATH`, if it changed since the last report.
+    pub(crate) path: Option<String>,
+    /// Logical working directory.
+    pub(crate) directory: String,
+}
+
+/// One part of the stream.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Part<'a> {
+    Output(&'a [u8]),
+    Report(Report),
+}
+
+/// The state of the separation between two reads.
+#[derive(Debug)]
+pub(crate) struct Scanner {
+    begin: Vec<u8>,
+    end: Vec<u8>,
+    held: Vec<u8>,
+}
+
+impl Scanner {
+    pub(crate) fn new(nonce: &str) -> Self {
+        let begin = format!("\x1b]7777;{nonce};").into_bytes();
+        let end = format!("\x1f{nonce}\x07").into_bytes();
+        Self { begin, end, held: Vec::new() }
+    }
+
+    /// Hands the parts of `bytes` to `sink` in order. Bytes that may be the beginning of a report are kept back until
+    /// more arrive.
+    pub(crate) fn feed(&mut self, bytes: &[u8], sink: &mut impl FnMut(Part<'_>)) {
+        if self.held.is_empty() {
+            let rest = self.scan(bytes, sink);
+            self.held.extend_from_slice(bytes.get(bytes.len() - rest..).unwrap_or_default());
+        } else {
+            let mut held = std::mem::take(&mut self.held);
+            held.extend_from_slice(bytes);
+            let rest = self.scan(&held, sink);
+            held.drain(..held.len() - rest);
+            self.held = held;
+        }
+    }
+
+    /// Returns how many bytes at the end are kept back.
+    fn scan(&self, bytes: &[u8], sink: &mut impl FnMut(Part<'_>)) -> usize {
+        let mut from = 0;
+        let mut search = 0;
+        while let Some(found) = bytes.get(search..).and_then(|rest| memchr::memchr(0x1b, rest)) {
+            let at = search + found;
+            let rest = bytes.get(at..).unwrap_or_default();
+            if rest.len() < self.begin.len() && self.begin.starts_with(rest) {
+                emit(bytes, from, at, sink);
+                return rest.len();
+            }
+            let Some(body) = rest.strip_prefix(self.begin.as_slice()) else {
+                search = at + 1;
+                continue;
+            };
+            if let Some(length) = memmem::find(body, &self.end) {
+                emit(bytes, from, at, sink);
+                if let Some(report) = body.get(..length).and_then(parse) {
+                    sink(Part::Report(report));
+                }
+                from = at + self.begin.len() + length + self.end.len();
+                search = from;
+            } else if body.len() < MAX_REPORT {
+                emit(bytes, from, at, sink);
+                return rest.len();
+            } else {
+                search = at + 1;
+            }
+        }
+        emit(bytes, from, bytes.len(), sink);
+        0
+    }
+}
+
+fn emit(bytes: &[u8], from: usize, to: usize, sink: &mut impl FnMut(Part<'_>)) {
+    if let Some(output) = bytes.get(from..to).filter(|output| !output.is_empty()) {
+        sink(Part::Output(output));
+    }
+}
+
+fn parse(body: &[u8]) -> Option<Report> {
+    let mut fields = body.splitn(6, |byte| *byte == FIELD).map(String::from_utf8_lossy);
+    match fields.next()?.as_ref() {
+        "P" => Some(Report::Prompt(PromptReport {
+            status: fields.next()?.parse().ok()?,
+            background_pid: fields.next()?.parse().ok(),
+            options: fields.next()?.into_owned(),
+            path: fields.next().map(std::borrow::Cow::into_owned).filter(|path| !path.is_empty()),
+            directory: fields.next()?.into_owned(),
+        })),
+        "D" => Some(Report::Displayed { status: fields.next().and_then(|status| status.parse().ok()) }),
+        "C" => Some(Report::Continuation),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn collect(chunks: &[&[u8]]) -> (Vec<u8>, Vec<Report>) {
+        let mut scanner = Scanner::new("n0nce");
+        let (mut output, mut reports) = (Vec::new(), Vec::new());
+        for chunk in chunks {
+            scanner.feed(chunk, &mut |part| match part {
+                Part::Output(bytes) => output.extend_from_slice(bytes),
+                Part::Report(report) => reports.push(report),
+            });
+        }
+        (output, reports)
+    }
+
+    const STREAM: &[u8] = b"a\x1b[1mb\x1b]7777;n0nce;P\x1f3\x1f42\x1fhimBHs\x1f/bin:/usr/bin\x1f/tmp/a;b\x1fn0nce\x07\
+        \x1b]7777;n0nce;D\x1f3\x1fn0nce\x07c\x1b]7777;other;P\x1f0\x1fother\x07\x1b]7777;n0nce;C\x1f\x1fn0nce\x07d";
+
+    fn expected() -> (Vec<u8>, Vec<Report>) {
+        let prompt = PromptReport {
+            status: 3,
+            background_pid: Some(42),
+            options: "himBHs".into(),
+            path: Some("/bin:/usr/bin".into()),
+            directory: "/tmp/a;b".into(),
+        };
+        (
+            b"a\x1b[1mbc\x1b]7777;other;P\x1f0\x1fother\x07d".to_vec(),
+            vec![Report::Prompt(prompt), Report::Displayed { status: Some(3) }, Report::Continuation],
+        )
+    }
+
+    #[test]
+    fn reports_leave_the_stream_and_imitations_with_another_nonce_stay() {
+        assert_eq!(collect(&[STREAM]), expected());
+    }
+
+    #[test]
+    fn any_cut_of_the_stream_gives_the_same_parts() {
+        for cut in 0..=STREAM.len() {
+            assert_eq!(collect(&[&STREAM[..cut], &STREAM[cut..]]), expected(), "cut at {cut}");
+        }
+        let single: Vec<&[u8]> = STREAM.chunks(1).collect();
+        assert_eq!(collect(&single), expected());
+    }
+
+    #[test]
+    fn an_endless_report_becomes_output() {
+        let mut stream = b"\x1b]7777;n0nce;P\x1f".to_vec();
+        stream.resize(MAX_REPORT + 100, b'x');
+        let (output, reports) = collect(&[&stream, b"tail"]);
+        assert_eq!((output.len(), reports.len()), (MAX_REPORT + 104, 0));
+    }
+
+    proptest! {
+        #[test]
+        fn bytes_without_the_nonce_pass_unchanged(chunks in proptest::collection::vec(
+            proptest::collection::vec(prop_oneof![Just(0x1b), Just(b']'), Just(b'7'), any::<u8>()], 0..40), 0..20))
+        {
+            let slices: Vec<&[u8]> = chunks.iter().map(Vec::as_slice).collect();
+            let mut whole = chunks.concat();
+            whole.push(b'.');
+            let mut fed = slices;
+            fed.push(b".");
+            prop_assert_eq!(collect(&fed), (whole, vec![]));
+        }
+    }
+}
