@@ -1,1 +1,24 @@
-//! Placeholder.
+//! Maps actions to tools, and what the tools answer to observations.
+//!
+//! | module | idea |
+//! |---|---|
+//! | [`Executor`] | the tools of one sandbox behind the `ActionExecutor` trait |
+//! | [`exec`] | native commands: streamed output, a caller-chosen id, nothing runs twice |
+//! | [`account`] | the user that the tools work as, made where it is missing |
+//! | [`memory`] | the memory limit of a sandbox, and who is ended when it is reached |
+//! | [`parts`] | what is ready, what is starting, what failed |
+//!
+//! Actions that share state queue on their tool: commands on their shell, and nothing waits for anything else.
+
+pub mod account;
+mod error;
+pub mod exec;
+mod executor;
+pub mod memory;
+pub mod parts;
+mod run;
+
+pub use error::{ExecError, ExecutorError};
+pub use exec::{ExecEnd, ExecInput, ExecRequest, ExecState, ExecStatus, ExecUsage, Execution, Session};
+pub use executor::{Executor, ExecutorOptions};
+pub use parts::{Part, PartState};

@@ -1,1 +1,55 @@
-//! Placeholder.
+//! What travels between the two halves of the sandbox: actions, observations, events and HTTP bodies.
+//!
+//! The crate turns JSON into types at the edge and back; behind it nobody handles raw JSON. It holds no behaviour
+//! beyond that: no input or output, no clocks, no processes.
+//!
+//! | module | idea |
+//! |---|---|
+//! | [`action`] | what the caller wants done |
+//! | [`observation`] | what came of it |
+//! | [`event`] | the envelope around either, and its JSON form |
+//! | [`values`] | the enumerations of the wire |
+//! | [`error`] | why JSON was refused |
+//! | [`http`] | bodies of the other endpoints |
+//! | [`executor`] | the boundary between who receives actions and who executes them |
+//! | [`truncate`], [`prompt_block`], [`python`] | the three text forms that the wire depends on |
+
+pub mod action;
+mod envelope;
+pub mod error;
+pub mod event;
+pub mod executor;
+mod fields;
+pub mod http;
+mod legacy;
+pub mod observation;
+pub mod prompt_block;
+pub mod python;
+mod python_literal;
+pub mod truncate;
+pub mod values;
+
+pub use action::{
+    Action, BrowseAction, BrowseInteractiveAction, CallToolMcpAction, ChangeAgentStateAction, CondensationAction,
+    DelegateAction, EditAction, FinishAction, InsertLine, LoopRecoveryAction, MessageAction, ReadAction, RecallAction,
+    RejectAction, RunAction, RunIpythonAction, SystemAction, TaskTrackingAction, ThinkAction, WriteAction,
+};
+pub use error::{EnvelopeError, FieldError, ParseActionError, ParseObservationError};
+pub use event::{ActionEvent, ObservationEvent};
+pub use executor::{ActionExecutor, BoxFuture, ExecuteError};
+pub use http::{
+    AliveBody, ConnectionToken, DiskUsage, ErrorBody, ExecuteActionRequest, IoCounters, ListFilesRequest,
+    McpServerEntry, McpServerEntryError, MemoryUsage, Resources, SESSION_KEY_HEADER, ServerInfo, UpdateMcpResponse,
+    ValidationErrorBody,
+};
+pub use observation::{
+    AgentStateChangedObservation, BrowseObservation, CommandMetadata, CondenseObservation, DelegateObservation,
+    DownloadObservation, EditObservation, ErrorObservation, LoopDetectionObservation, McpObservation,
+    MicroagentKnowledge, Observation, ReadObservation, RecallObservation, RunIpythonObservation, RunObservation,
+    SuccessObservation, TaskTrackingObservation, ThinkObservation, UserRejectedObservation, WriteObservation,
+};
+pub use prompt_block::PromptBlock;
+pub use truncate::{CONTENT_LIMIT, truncate_content};
+pub use values::{
+    AgentState, ConfirmationState, EventSource, FileEditSource, FileReadSource, RecallType, SecurityRisk,
+};

@@ -195,7 +195,12 @@ impl Engine {
     }
 
     /// Serves requests until the session is closed or all its handles are dropped, then ends everything.
-    pub(crate) async fn run(mut self, mut jobs: mpsc::Receiver<Job>, close: CancellationToken) {
+    pub(crate) async fn run(
+        mut self,
+        mut jobs: mpsc::Receiver<Job>,
+        mut typing: mpsc::Receiver<String>,
+        close: CancellationToken,
+    ) {
         loop {
             if self.instance.is_none() {
                 tokio::select! {
@@ -223,6 +228,9 @@ impl Engine {
                 job = jobs.recv(), if self.waiter.is_none() && self.exit.is_none() => match job {
                     Some(job) => self.take(job),
                     None => break,
+                },
+                Some(text) = typing.recv() => if matches!(self.phase, Phase::Running) {
+                    self.type_input(text.trim());
                 },
                 exit = instance.process.exited(), if self.exit.is_none() => {
                     let now = Instant::now();

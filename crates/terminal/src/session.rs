@@ -67,8 +67,10 @@ impl ShellOptions {
 /// What a text is meant for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mode {
-    /// A command for the shell.
+    /// One command for the shell; several are refused (`bash-session` §4).
     Command,
+    /// A script of any number of commands for the shell.
+    Script,
     /// Text or a key for the program that runs.
     Input,
 }
@@ -97,6 +99,11 @@ impl RunRequest {
     /// Input for the running program, without a time limit.
     pub fn input(text: impl Into<String>) -> Self {
         Self { mode: Mode::Input, ..Self::command(text) }
+    }
+
+    /// A script without a time limit.
+    pub fn script(text: impl Into<String>) -> Self {
+        Self { mode: Mode::Script, ..Self::command(text) }
     }
 
     /// Sets the soft time limit.
@@ -210,6 +217,7 @@ pub(crate) struct Job {
 #[derive(Debug, Clone)]
 pub struct Shell {
     jobs: mpsc::Sender<Job>,
+    typing: mpsc::Sender<String>,
     log: OutputLog,
     facts: watch::Receiver<Facts>,
     close: CancellationToken,
@@ -231,14 +239,15 @@ impl Shell {
         };
         let (facts_sender, facts) = watch::channel(facts);
         let (jobs, queue) = mpsc::channel(QUEUE);
+        let (typing, typed) = mpsc::channel(QUEUE);
         let (close, closed) = (CancellationToken::new(), CancellationToken::new());
         let engine = Engine::start(options, log.clone(), facts_sender).await?;
         let (close_engine, report_closed) = (close.clone(), closed.clone());
         tokio::spawn(async move {
-            engine.run(queue, close_engine).await;
+            engine.run(queue, typed, close_engine).await;
             report_closed.cancel();
         });
-        Ok(Self { jobs, log, facts, close, closed })
+        Ok(Self { jobs, typing, log, facts, close, closed })
     }
 
     /// Runs one request after those that came before it. Dropping the future while a command runs means that its
@@ -249,9 +258,20 @@ impl Shell {
         answer.await.map_err(|_| TerminalError::Closed)?
     }
 
+    /// Types text (with Enter) or a key into the program that runs, also while somebody waits for its end. Nothing
+    /// happens when nothing runs.
+    pub async fn type_in(&self, text: impl Into<String>) -> Result<(), TerminalError> {
+        self.typing.send(text.into()).await.map_err(|_| TerminalError::Closed)
+    }
+
     /// Everything that the session's programs wrote.
     pub fn output(&self) -> &OutputLog {
         &self.log
+    }
+
+    /// Whether both are handles to the same session.
+    pub fn is_same_session(&self, other: &Self) -> bool {
+        self.jobs.same_channel(&other.jobs)
     }
 
     /// The shell at its latest prompt.

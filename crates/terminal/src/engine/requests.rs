@@ -39,7 +39,10 @@ impl Engine {
             progress: request.progress.clone(),
             echo: None,
         });
-        let script = split::classify(&text);
+        let script = match (split::classify(&text), request.mode) {
+            (Script::Several(_), Mode::Script) => Script::Block,
+            (script, _) => script,
+        };
         match (&self.phase, request.mode, text.is_empty()) {
             (Phase::Idle, _, true) => self.answer(RunEnd::NothingToFetch),
             (Phase::Idle, Mode::Input, false) => self.answer(RunEnd::NothingToType),
@@ -48,7 +51,7 @@ impl Engine {
                     self.answer(RunEnd::Several(pieces));
                 }
             }
-            (Phase::Running, Mode::Command, false) => self.answer(RunEnd::Refused),
+            (Phase::Running, Mode::Command | Mode::Script, false) => self.answer(RunEnd::Refused),
             (Phase::Running, _, true) => self.watch_running(&request),
             (Phase::Running, Mode::Input, false) => {
                 self.type_input(&text);
@@ -157,7 +160,7 @@ impl Engine {
     }
 
     /// Types text or a key for the running program.
-    fn type_input(&mut self, text: &str) {
+    pub(super) fn type_input(&mut self, text: &str) {
         if let Some(key) = ControlKey::parse(text) {
             self.type_key(key);
             return;

@@ -1,0 +1,75 @@
+//! What can go wrong above the tools.
+
+use std::{io, path::PathBuf};
+
+use gloveport_terminal::{LogError, TerminalError};
+
+/// Why an executor could not be started.
+#[derive(Debug, thiserror::Error)]
+pub enum ExecutorError {
+    /// The user database can not be read.
+    #[error("cannot read the user database: {0}")]
+    Users(io::Error),
+    /// The user that the tools work as can not be made.
+    #[error("Failed to create user `{name}` with UID {uid}. Output: [{reason}]")]
+    User {
+        /// Login name.
+        name: String,
+        /// User id that was asked for.
+        uid: u32,
+        /// What failed.
+        reason: String,
+    },
+    /// The `sudo` rule can not be written.
+    #[error("Failed to add sudoer: {0}")]
+    Sudoers(io::Error),
+    /// The server may not become the user.
+    #[error("cannot run the shell as `{name}`: only root can change to another user, and this process is not root; \
+             start it as root, or give --username the name of its own user")]
+    NotRoot {
+        /// Login name.
+        name: String,
+    },
+    /// A tool can not be started.
+    #[error(transparent)]
+    Terminal(#[from] TerminalError),
+    /// A start-up command failed.
+    #[error("the start-up command `{command}` ended with status {status}: {output}")]
+    Startup {
+        /// The command.
+        command: String,
+        /// Its exit status.
+        status: i32,
+        /// What it wrote.
+        output: String,
+    },
+}
+
+/// Why a native command can not be run or followed.
+#[derive(Debug, thiserror::Error)]
+pub enum ExecError {
+    /// The id was used for another command.
+    #[error("exec id `{0}` was used for a different request; choose another id, or repeat the same request to follow it")]
+    Conflict(String),
+    /// No command has this id.
+    #[error("no exec has the id `{0}`; ended ones are kept until {limit} newer ones have ended", limit = crate::exec::KEPT)]
+    Unknown(String),
+    /// The request is not valid.
+    #[error("{0}")]
+    Invalid(String),
+    /// Too many commands run or wait.
+    #[error("{limit} commands run or wait already; wait for one to end", limit = crate::exec::RUNNING)]
+    TooMany,
+    /// The directory does not exist.
+    #[error("cwd `{}` is not a directory", .0.display())]
+    Directory(PathBuf),
+    /// Input for a command that has ended or has not begun.
+    #[error("exec `{0}` does not run (any more), so nothing can be typed into it")]
+    NotRunning(String),
+    /// The output can not be read.
+    #[error(transparent)]
+    Output(#[from] LogError),
+    /// The shell failed.
+    #[error(transparent)]
+    Terminal(#[from] TerminalError),
+}

@@ -1,0 +1,427 @@
+//! Native commands: their output is streamed, they are known by an id, and a request that is repeated after a lost
+//! connection follows the command that runs instead of running it again.
+
+use std::{
+    collections::{BTreeMap, HashMap, VecDeque},
+    path::PathBuf,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use gloveport_terminal::{
+    ControlKey, LogError, Mode, OutputLog, Piece, Progress, RunEnd, RunReport, RunRequest, Shell, ShellOptions, Usage,
+};
+use serde::{Deserialize, Serialize};
+use tokio::{sync::watch, time::Instant};
+
+use crate::error::ExecError;
+
+/// Ended commands that can still be asked for.
+pub const KEPT: usize = 256;
+/// Commands that may run or wait at the same time.
+pub const RUNNING: usize = 512;
+/// Longest id.
+const MAX_ID: usize = 128;
+
+/// A request for a native command.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ExecRequest {
+    /// Name that the caller chooses: letters, digits, `-`, `_`, `.`; made up if it is absent.
+    #[serde(default)]
+    pub id: Option<String>,
+    /// The command text, of one or many lines.
+    pub command: String,
+    /// Where it runs.
+    #[serde(default)]
+    pub session: Session,
+    /// Directory to run in; only with a new session.
+    #[serde(default)]
+    pub cwd: Option<PathBuf>,
+    /// Variables added to the environment; only with a new session.
+    #[serde(default)]
+    pub env: BTreeMap<String, String>,
+    /// Seconds after which the command is ended (new session) or left to itself (main session).
+    #[serde(default)]
+    pub timeout: Option<f64>,
+}
+
+/// The shell that a native command runs in.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Session {
+    /// The persistent shell that `run` actions use.
+    #[default]
+    Main,
+    /// A shell of its own, ended with the command.
+    New,
+}
+
+/// What is typed into a running command.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ExecInput {
+    /// Text, sent with Enter, or a key such as `C-c`, sent without.
+    pub text: String,
+}
+
+/// How a native command stands.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(tag = "state", rename_all = "lowercase")]
+pub enum ExecState {
+    /// Commands before it run.
+    Queued,
+    /// It runs.
+    Running {
+        /// Offset in the session's output where its own begins.
+        start: u64,
+        /// The program in the foreground waits for input.
+        waiting_for_input: bool,
+    },
+    /// It ended, or was left to itself.
+    Ended(ExecEnd),
+}
+
+/// How a native command ended.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ExecEnd {
+    /// Exit status; absent if there is none.
+    pub exit_code: Option<i32>,
+    /// `exited`, `timed_out`, `refused` (a command of the `run` action is running in the main session), `shell_ended`
+    /// (with the status in `exit_code`), or `failed`.
+    pub reason: &'static str,
+    /// What failed, for people; absent for `exited`.
+    pub message: Option<String>,
+    /// Offset where its output begins.
+    pub start: u64,
+    /// Offset behind its output.
+    pub end: u64,
+    /// Working directory of the shell afterwards.
+    pub cwd: String,
+    /// What it used.
+    pub usage: Option<ExecUsage>,
+}
+
+/// What a native command used.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct ExecUsage {
+    /// CPU time in seconds, in steps of the kernel's clock tick.
+    pub cpu_seconds: f64,
+    /// Largest private memory that a sample saw, in bytes; absent for a command that ended before the first.
+    pub peak_memory_bytes: Option<u64>,
+    /// Bytes written to storage.
+    pub written_bytes: Option<u64>,
+    /// Time from the start to the end in seconds.
+    pub wall_seconds: f64,
+}
+
+/// A command as listings show it.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ExecStatus {
+    /// Its id.
+    pub id: String,
+    /// Its text.
+    pub command: String,
+    /// Where it runs.
+    pub session: Session,
+    /// How it stands.
+    #[serde(flatten)]
+    pub state: ExecState,
+}
+
+/// One native command.
+#[derive(Debug)]
+pub struct Execution {
+    id: String,
+    request: ExecRequest,
+    log: OutputLog,
+    state: watch::Sender<ExecState>,
+    shell: Shell,
+}
+
+impl Execution {
+    /// Its id.
+    pub fn id(&self) -> &str {
+        &self.id
+    }
+
+    /// How it stands, and its text.
+    pub fn status(&self) -> ExecStatus {
+        ExecStatus {
+            id: self.id.clone(),
+            command: self.request.command.clone(),
+            session: self.request.session,
+            state: self.state.borrow().clone(),
+        }
+    }
+
+    /// Changes of its state.
+    pub fn watch(&self) -> watch::Receiver<ExecState> {
+        self.state.subscribe()
+    }
+
+    /// The log that its output stands in. Offsets are those of the session; the state says where its own begins.
+    pub fn output(&self) -> &OutputLog {
+        &self.log
+    }
+
+    /// Up to `most` bytes of its own output from `offset` on, never beyond its end.
+    pub fn read(&self, offset: u64, most: usize) -> Result<Piece, LogError> {
+        let limit = match &*self.state.borrow() {
+            ExecState::Queued => return Ok(Piece { offset, bytes: Vec::new() }),
+            ExecState::Running { .. } => u64::MAX,
+            ExecState::Ended(end) => end.end,
+        };
+        let most = usize::try_from(limit.saturating_sub(offset)).unwrap_or(usize::MAX).min(most);
+        self.log.read(offset, most)
+    }
+
+    /// Types into it.
+    pub async fn type_in(&self, input: ExecInput) -> Result<(), ExecError> {
+        if !matches!(&*self.state.borrow(), ExecState::Running { .. }) {
+            return Err(ExecError::NotRunning(self.id.clone()));
+        }
+        self.shell.type_in(input.text).await?;
+        Ok(())
+    }
+
+    /// Interrupts it as C-c does.
+    pub async fn interrupt(&self) -> Result<(), ExecError> {
+        self.type_in(ExecInput { text: "C-c".into() }).await
+    }
+}
+
+/// All native commands of a sandbox.
+#[derive(Debug, Default)]
+pub(crate) struct Executions {
+    table: Mutex<Table>,
+}
+
+#[derive(Debug, Default)]
+struct Table {
+    all: HashMap<String, Arc<Execution>>,
+    /// Ids in the order of their start.
+    order: VecDeque<String>,
+}
+
+impl Executions {
+    pub(crate) fn find(&self, id: &str) -> Result<Arc<Execution>, ExecError> {
+        let table = self.table.lock().unwrap_or_else(PoisonError::into_inner);
+        table.all.get(id).cloned().ok_or_else(|| ExecError::Unknown(id.to_owned()))
+    }
+
+    pub(crate) fn list(&self) -> Vec<ExecStatus> {
+        let table = self.table.lock().unwrap_or_else(PoisonError::into_inner);
+        table.order.iter().filter_map(|id| table.all.get(id)).map(|execution| execution.status()).collect()
+    }
+
+    /// Shells of the commands that have not ended.
+    pub(crate) fn shells(&self) -> Vec<Shell> {
+        let table = self.table.lock().unwrap_or_else(PoisonError::into_inner);
+        let running = |execution: &&Arc<Execution>| !matches!(&*execution.state.borrow(), ExecState::Ended(_));
+        table.all.values().filter(running).map(|execution| execution.shell.clone()).collect()
+    }
+
+    /// The command of this id, if the very same request was made before.
+    pub(crate) fn repeated(&self, request: &ExecRequest) -> Result<Option<Arc<Execution>>, ExecError> {
+        let Some(id) = &request.id else { return Ok(None) };
+        check_id(id)?;
+        match self.find(id) {
+            Ok(known) if known.request == *request => Ok(Some(known)),
+            Ok(_) => Err(ExecError::Conflict(id.clone())),
+            Err(_) => Ok(None),
+        }
+    }
+
+    /// Registers a command; a repeated request that came in the meantime gets the one that was first.
+    pub(crate) fn add(&self, request: ExecRequest, shell: Shell) -> Result<(Arc<Execution>, bool), ExecError> {
+        let mut table = self.table.lock().unwrap_or_else(PoisonError::into_inner);
+        let id = match &request.id {
+            Some(id) => id.clone(),
+            None => random_id()?,
+        };
+        if let Some(known) = table.all.get(&id) {
+            return if known.request == request {
+                Ok((Arc::clone(known), false))
+            } else {
+                Err(ExecError::Conflict(id))
+            };
+        }
+        table.make_room()?;
+        let log = shell.output().clone();
+        let execution = Arc::new(Execution {
+            id: id.clone(),
+            request,
+            log,
+            state: watch::Sender::new(ExecState::Queued),
+            shell,
+        });
+        table.order.push_back(id.clone());
+        table.all.insert(id, Arc::clone(&execution));
+        Ok((execution, true))
+    }
+}
+
+impl Table {
+    /// Forgets the oldest ended commands beyond the bound.
+    fn make_room(&mut self) -> Result<(), ExecError> {
+        let ended = |execution: &Arc<Execution>| matches!(&*execution.state.borrow(), ExecState::Ended(_));
+        let count = self.all.values().filter(|execution| ended(execution)).count();
+        if self.all.len() - count >= RUNNING {
+            return Err(ExecError::TooMany);
+        }
+        if count >= KEPT {
+            if let Some(at) = self.order.iter().position(|id| self.all.get(id).is_some_and(ended)) {
+                if let Some(id) = self.order.remove(at) {
+                    self.all.remove(&id);
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+fn check_id(id: &str) -> Result<(), ExecError> {
+    let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
+    if id.is_empty() || id.len() > MAX_ID || !id.bytes().all(allowed) {
+        return Err(ExecError::Invalid(format!(
+            "id must have 1 to {MAX_ID} letters, digits, `-`, `_` or `.`; it has {} bytes",
+            id.len()
+        )));
+    }
+    Ok(())
+}
+
+fn random_id() -> Result<String, ExecError> {
+    let mut bytes = [0_u8; 12];
+    getrandom::fill(&mut bytes).map_err(|error| ExecError::Invalid(format!("no random id can be made: {error}")))?;
+    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+/// Checks what can be wrong with a request before anything is started.
+pub(crate) fn check(request: &ExecRequest) -> Result<Option<Duration>, ExecError> {
+    let invalid = |text: String| Err(ExecError::Invalid(text));
+    if request.command.trim().is_empty() {
+        return invalid("command is empty".into());
+    }
+    if request.session == Session::Main && (request.cwd.is_some() || !request.env.is_empty()) {
+        return invalid("cwd and env need `\"session\": \"new\"`: the main session keeps its own".into());
+    }
+    if let Some((key, _)) = request.env.iter().find(|(key, value)| {
+        key.is_empty() || key.contains(['=', '\0']) || value.contains('\0')
+    }) {
+        return invalid(format!("env has an entry {key:?} that no environment can hold"));
+    }
+    if let Some(cwd) = request.cwd.as_ref().filter(|cwd| !cwd.is_dir()) {
+        return Err(ExecError::Directory(cwd.clone()));
+    }
+    match request.timeout {
+        None => Ok(None),
+        Some(seconds) => match Duration::try_from_secs_f64(seconds) {
+            Ok(limit) if !limit.is_zero() => Ok(Some(limit)),
+            _ => invalid(format!("timeout must be a positive number of seconds, and is {seconds}")),
+        },
+    }
+}
+
+/// Options of a shell for one command.
+pub(crate) fn own_shell(options: &ShellOptions, request: &ExecRequest) -> ShellOptions {
+    let mut options = options.clone();
+    if let Some(cwd) = &request.cwd {
+        options.directory.clone_from(cwd);
+    }
+    options.environment.retain(|(key, _)| !request.env.keys().any(|own| key == own.as_str()));
+    options.environment.extend(request.env.iter().map(|(key, value)| (key.into(), value.into())));
+    options
+}
+
+/// Runs a registered command to its end.
+pub(crate) async fn drive(execution: Arc<Execution>, limit: Option<Duration>) {
+    let (progress, mut seen) = watch::channel(Progress::default());
+    let began = Instant::now();
+    let request = RunRequest {
+        text: execution.request.command.clone(),
+        mode: Mode::Script,
+        no_change: None,
+        limit,
+        progress: Some(progress),
+    };
+    let shell = execution.shell.clone();
+    let run = shell.run(request);
+    tokio::pin!(run);
+    let result = loop {
+        tokio::select! {
+            result = &mut run => break result,
+            changed = seen.changed() => {
+                let now = *seen.borrow_and_update();
+                if let Some(start) = now.start {
+                    execution.state.send_replace(ExecState::Running { start, waiting_for_input: now.waiting_for_input });
+                }
+                if changed.is_err() {
+                    break run.await;
+                }
+            }
+        }
+    };
+    let start = match &*execution.state.borrow() {
+        ExecState::Running { start, .. } => Some(*start),
+        _ => None,
+    };
+    let end = match result {
+        Ok(report) => ended(&report, start, began.elapsed()),
+        Err(error) => ExecEnd {
+            exit_code: None,
+            reason: "failed",
+            message: Some(error.to_string()),
+            start: start.unwrap_or(execution.log.end()),
+            end: execution.log.end(),
+            cwd: shell.facts().directory,
+            usage: None,
+        },
+    };
+    if execution.request.session == Session::New {
+        shell.close().await;
+    }
+    execution.state.send_replace(ExecState::Ended(end));
+}
+
+fn ended(report: &RunReport, start: Option<u64>, wall: Duration) -> ExecEnd {
+    let (exit_code, reason, message) = match &report.end {
+        RunEnd::Completed { status } if report.loss.is_some_and(|loss| !loss.before_command) => {
+            let message = "the shell itself ended; a new one takes its place".to_owned();
+            (Some(*status), "shell_ended", Some(message))
+        }
+        RunEnd::Completed { status } => (Some(*status), "exited", None),
+        RunEnd::TimedOut | RunEnd::NoChange => {
+            (None, "timed_out", Some("the time limit passed before the command ended".to_owned()))
+        }
+        RunEnd::Refused => {
+            let message = "a command is still running in the main session; wait for it, interrupt it, or use a new session";
+            (None, "refused", Some(message.to_owned()))
+        }
+        RunEnd::NothingToFetch | RunEnd::NothingToType => {
+            (None, "failed", Some("the command is empty".to_owned()))
+        }
+        RunEnd::Several(pieces) => (None, "failed", Some(format!("{} commands were given at once", pieces.len()))),
+    };
+    let usage = report.usage.map(|usage: Usage| ExecUsage {
+        cpu_seconds: usage.cpu.as_secs_f64(),
+        peak_memory_bytes: usage.peak_memory,
+        written_bytes: usage.bytes_written,
+        wall_seconds: wall.as_secs_f64(),
+    });
+    ExecEnd {
+        exit_code,
+        reason,
+        message,
+        start: start.unwrap_or(report.range.end),
+        end: report.range.end,
+        cwd: report.facts.directory.clone(),
+        usage,
+    }
+}
+
+/// Whether a text is a key that is sent without Enter.
+pub fn is_key(text: &str) -> bool {
+    ControlKey::parse(text.trim()).is_some()
+}

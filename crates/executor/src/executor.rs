@@ -1,0 +1,246 @@
+//! The tools of one sandbox behind the `ActionExecutor` trait.
+
+use std::{
+    ffi::OsString,
+    path::PathBuf,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use gloveport_protocol::{
+    Action, ActionEvent, ActionExecutor, BoxFuture, ErrorObservation, ExecuteError, Observation, RunAction,
+};
+use gloveport_sys::Spawner;
+use gloveport_terminal::{RunEnd, RunRequest, Shell, ShellOptions};
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    account::{self, Account},
+    error::{ExecError, ExecutorError},
+    exec::{self, ExecRequest, ExecStatus, Execution, Executions, Session},
+    memory,
+    parts::Part,
+    run,
+};
+
+/// Hard time limit of a start-up command (`action-execution-api` 1.4).
+const STARTUP_LIMIT: Duration = Duration::from_secs(300);
+
+/// How an executor is started.
+#[derive(Debug, Clone)]
+pub struct ExecutorOptions {
+    /// Who starts and owns processes.
+    pub spawner: Spawner,
+    /// Root of the process tree that the memory limit counts; `None` for this process.
+    pub process_root: Option<u32>,
+    /// The environment of every tool.
+    pub environment: Vec<(OsString, OsString)>,
+    /// Directory that tools start in.
+    pub working_directory: PathBuf,
+    /// User that tools work as; `None` for this process's, with nothing created or changed.
+    pub account: Option<Account>,
+    /// Soft time limit of a command.
+    pub no_change: Duration,
+    /// Bound for the memory of all processes together, in bytes.
+    pub memory_limit: Option<u64>,
+    /// Bytes of output that each shell keeps readable.
+    pub spool_size: u64,
+    /// Commands that the main shell runs before it is ready; each must end with status 0.
+    pub startup_commands: Vec<String>,
+}
+
+impl ExecutorOptions {
+    /// The tools as this process's user, with its environment, in `working_directory`.
+    pub fn inherited(working_directory: PathBuf) -> Self {
+        Self {
+            spawner: Spawner::Direct,
+            process_root: None,
+            environment: std::env::vars_os().collect(),
+            working_directory,
+            account: None,
+            no_change: Duration::from_secs(10),
+            memory_limit: None,
+            spool_size: 256 * 1024 * 1024,
+            startup_commands: Vec::new(),
+        }
+    }
+}
+
+/// The tools of one sandbox.
+#[derive(Debug)]
+pub struct Executor {
+    shell: Shell,
+    shell_options: ShellOptions,
+    no_change: Duration,
+    executions: Executions,
+    parts: Mutex<Vec<Part>>,
+    stop: CancellationToken,
+    working_directory: PathBuf,
+}
+
+impl Executor {
+    /// Makes the user and the directory where they are missing, starts the shell, and runs the start-up commands
+    /// (`action-execution-api` 1.4, 1.5).
+    pub async fn start(options: ExecutorOptions) -> Result<Arc<Self>, ExecutorError> {
+        let part = Part::starting("shell");
+        let mut shell_options = ShellOptions {
+            spawner: options.spawner,
+            environment: options.environment,
+            spool_size: options.spool_size,
+            memory_limit: options.memory_limit,
+            ..ShellOptions::inherited(options.working_directory.clone())
+        };
+        if let Some(account) = &options.account {
+            account::prepare(account, &options.working_directory, &mut shell_options)?;
+        }
+        let shell = Shell::start(shell_options.clone()).await?;
+        for command in &options.startup_commands {
+            run_startup(&shell, command).await?;
+        }
+        let stop = CancellationToken::new();
+        if let Some(limit) = options.memory_limit {
+            let root = options.process_root.unwrap_or_else(std::process::id);
+            tokio::spawn(memory::enforce(root, limit, stop.clone()));
+        }
+        Ok(Arc::new(Self {
+            shell,
+            shell_options,
+            no_change: options.no_change,
+            executions: Executions::default(),
+            parts: Mutex::new(vec![part.ready()]),
+            stop,
+            working_directory: options.working_directory,
+        }))
+    }
+
+    /// The persistent shell.
+    pub fn shell(&self) -> &Shell {
+        &self.shell
+    }
+
+    /// Directory that tools start in.
+    pub fn working_directory(&self) -> &PathBuf {
+        &self.working_directory
+    }
+
+    /// How each part stands.
+    pub fn parts(&self) -> Vec<Part> {
+        self.parts.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Starts a native command, or follows the one that the same request started before. The second value says
+    /// whether it was started by this call.
+    pub async fn exec(&self, request: ExecRequest) -> Result<(Arc<Execution>, bool), ExecError> {
+        let limit = exec::check(&request)?;
+        if let Some(known) = self.executions.repeated(&request)? {
+            return Ok((known, false));
+        }
+        let shell = match request.session {
+            Session::Main => self.shell.clone(),
+            Session::New => Shell::start(exec::own_shell(&self.shell_options, &request)).await?,
+        };
+        let (execution, added) = match self.executions.add(request, shell.clone()) {
+            Ok((execution, true)) => (execution, true),
+            other => {
+                if !shell.is_same_session(&self.shell) {
+                    shell.close().await;
+                }
+                return other;
+            }
+        };
+        // It goes on when its caller is gone; its end is in the table.
+        tokio::spawn(exec::drive(Arc::clone(&execution), limit));
+        Ok((execution, added))
+    }
+
+    /// The native command of this id.
+    pub fn execution(&self, id: &str) -> Result<Arc<Execution>, ExecError> {
+        self.executions.find(id)
+    }
+
+    /// All native commands that are known, in the order of their start.
+    pub fn executions(&self) -> Vec<ExecStatus> {
+        self.executions.list()
+    }
+
+    /// Ends every tool, and returns when nothing that they started is left.
+    pub async fn close(&self) {
+        self.stop.cancel();
+        let own_shells = self.executions.shells();
+        for shell in own_shells {
+            shell.close().await;
+        }
+        self.shell.close().await;
+    }
+
+    async fn dispatch(&self, event: &ActionEvent) -> Result<Observation, ExecuteError> {
+        match &event.action {
+            Action::Run(action) => Ok(self.run(action, event.timeout).await),
+            Action::RunIpython(_) => Err(ExecuteError::PluginMissing(
+                "JupyterRequirement not found. Unable to run IPython action.".into(),
+            )),
+            Action::Read(_) | Action::Write(_) | Action::Edit(_) | Action::Browse(_) | Action::BrowseInteractive(_) => {
+                Ok(unsupported(event.action.kind()))
+            }
+            Action::Message(_)
+            | Action::System(_)
+            | Action::Null
+            | Action::Think(_)
+            | Action::Finish(_)
+            | Action::Reject(_)
+            | Action::Delegate(_)
+            | Action::Recall(_)
+            | Action::ChangeAgentState(_)
+            | Action::Condensation(_)
+            | Action::CondensationRequest
+            | Action::CallToolMcp(_)
+            | Action::TaskTracking(_)
+            | Action::LoopRecovery(_) => Err(ExecuteError::NotRunnable { kind: event.action.kind() }),
+        }
+    }
+
+    async fn run(&self, action: &RunAction, timeout: Option<f64>) -> Observation {
+        let waits = match run::waits(action, timeout, self.no_change) {
+            Ok(waits) => waits,
+            Err(observation) => return observation,
+        };
+        if !action.is_static {
+            return run::observe(action, &waits, self.shell.run(waits.request(action)).await);
+        }
+        let mut options = self.shell_options.clone();
+        if let Some(directory) = &action.cwd {
+            options.directory = directory.into();
+        }
+        let result = match Shell::start(options).await {
+            Ok(shell) => {
+                let result = shell.run(waits.request(action)).await;
+                // Its caller need not wait until its processes are gone.
+                tokio::spawn(async move { shell.close().await });
+                result
+            }
+            Err(error) => Err(error),
+        };
+        run::observe(action, &waits, result)
+    }
+}
+
+impl ActionExecutor for Executor {
+    fn execute<'a>(&'a self, event: &'a ActionEvent) -> BoxFuture<'a, Result<Observation, ExecuteError>> {
+        Box::pin(self.dispatch(event))
+    }
+}
+
+fn unsupported(kind: &str) -> Observation {
+    let content = format!("Action {kind} is not supported in the current runtime.");
+    Observation::Error(ErrorObservation { error_id: "AGENT_ERROR$BAD_ACTION".into(), ..ErrorObservation::new(content) })
+}
+
+async fn run_startup(shell: &Shell, command: &str) -> Result<(), ExecutorError> {
+    let report = shell.run(RunRequest::command(command).at_most(STARTUP_LIMIT)).await?;
+    let failed = |status, output| Err(ExecutorError::Startup { command: command.to_owned(), status, output });
+    match report.end {
+        RunEnd::Completed { status: 0 } => Ok(()),
+        RunEnd::Completed { status } => failed(status, report.output),
+        _ => failed(-1, format!("{} [it did not end within {} s]", report.output, STARTUP_LIMIT.as_secs())),
+    }
+}
