@@ -2,6 +2,7 @@
 //! connection follows the command that runs instead of running it again.
 
 use std::{
+    borrow::Cow,
     collections::{BTreeMap, HashMap, VecDeque},
     path::PathBuf,
     sync::{Arc, Mutex, PoisonError},
@@ -83,13 +84,13 @@ pub enum ExecState {
 }
 
 /// How a native command ended.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ExecEnd {
     /// Exit status; absent if there is none.
     pub exit_code: Option<i32>,
     /// `exited`, `timed_out`, `refused` (a command of the `run` action is running in the main session), `shell_ended`
     /// (with the status in `exit_code`), or `failed`.
-    pub reason: &'static str,
+    pub reason: Cow<'static, str>,
     /// What failed, for people; absent for `exited`.
     pub message: Option<String>,
     /// Offset where its output begins.
@@ -103,7 +104,7 @@ pub struct ExecEnd {
 }
 
 /// What a native command used.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct ExecUsage {
     /// CPU time in seconds, in steps of the kernel's clock tick.
     pub cpu_seconds: f64,
@@ -371,7 +372,7 @@ pub(crate) async fn drive(execution: Arc<Execution>, limit: Option<Duration>) {
         Ok(report) => ended(&report, start, began.elapsed()),
         Err(error) => ExecEnd {
             exit_code: None,
-            reason: "failed",
+            reason: "failed".into(),
             message: Some(error.to_string()),
             start: start.unwrap_or(execution.log.end()),
             end: execution.log.end(),
@@ -412,7 +413,7 @@ fn ended(report: &RunReport, start: Option<u64>, wall: Duration) -> ExecEnd {
     });
     ExecEnd {
         exit_code,
-        reason,
+        reason: reason.into(),
         message,
         start: start.unwrap_or(report.range.end),
         end: report.range.end,

@@ -47,6 +47,8 @@ pub struct ExecutorOptions {
     pub spool_size: u64,
     /// Commands that the main shell runs before it is ready; each must end with status 0.
     pub startup_commands: Vec<String>,
+    /// Parts beside the shell, as they stand.
+    pub parts: Vec<Part>,
 }
 
 impl ExecutorOptions {
@@ -62,6 +64,7 @@ impl ExecutorOptions {
             memory_limit: None,
             spool_size: 256 * 1024 * 1024,
             startup_commands: Vec::new(),
+            parts: Vec::new(),
         }
     }
 }
@@ -107,7 +110,7 @@ impl Executor {
             shell_options,
             no_change: options.no_change,
             executions: Executions::default(),
-            parts: Mutex::new(vec![part.ready()]),
+            parts: Mutex::new([vec![part.ready()], options.parts].concat()),
             stop,
             working_directory: options.working_directory,
         }))

@@ -24,6 +24,19 @@ pub(crate) async fn enforce(root: u32, limit: u64, stop: CancellationToken) {
     }
 }
 
+/// Logs what the tree below `root` uses, for an hour at most (`action-execution-api` 4.2).
+pub async fn monitor(root: u32, stop: CancellationToken) {
+    const PAUSE: Duration = Duration::from_secs(1);
+    for _second in 0..3600 {
+        if stop.run_until_cancelled(tokio::time::sleep(PAUSE)).await.is_none() {
+            return;
+        }
+        let bytes: u64 = process::descendants(root).into_iter().filter_map(process::proportional).sum();
+        let seconds = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(0, |time| time.as_secs());
+        tracing::info!("[Memory usage] MEM {} {seconds}", bytes / 1024 / 1024);
+    }
+}
+
 /// One look; answers what is used.
 fn look(root: u32, limit: u64) -> u64 {
     let processes: Vec<(u32, u64)> = process::descendants(root)

@@ -1,1 +1,92 @@
-fn main() {}
+//! The binary: flags, wiring, and output for people.
+
+mod argv;
+mod cli;
+mod compat;
+mod doctor;
+mod http;
+mod local;
+mod logging;
+mod run;
+mod serve;
+
+use std::{process::ExitCode, sync::Arc};
+
+use clap::{CommandFactory as _, Parser as _};
+use gloveport_sys::{Guard, Spawner};
+
+use crate::cli::{Cli, Command};
+
+/// Exit code when gloveport itself fails, so that it is not taken for the command's.
+const OWN_FAILURE: u8 = 125;
+
+fn main() -> ExitCode {
+    let cli = Cli::parse_from(argv::normalize(std::env::args_os().collect()));
+    let own_failure = if matches!(cli.command, Command::Run(_)) { OWN_FAILURE } else { 1 };
+    match start(cli) {
+        Ok(code) => code,
+        Err(error) => {
+            report(&error);
+            ExitCode::from(own_failure)
+        }
+    }
+}
+
+/// Tells a person what failed.
+#[expect(clippy::print_stderr, reason = "this is where errors reach the user")]
+fn report(error: &anyhow::Error) {
+    eprintln!("gloveport: {error:#}");
+}
+
+fn start(cli: Cli) -> anyhow::Result<ExitCode> {
+    match cli.command {
+        Command::Run(arguments) if arguments.url.is_some() => {
+            logging::for_people();
+            runtime()?.block_on(run::on_server(arguments))
+        }
+        Command::Run(arguments) => {
+            // The guard must be made while this is the only thread.
+            let owner = Owner::start()?;
+            logging::for_people();
+            runtime()?.block_on(run::here(arguments, &owner))
+        }
+        Command::Serve(arguments) => {
+            let owner = Owner::start()?;
+            logging::for_people();
+            runtime()?.block_on(serve::serve(arguments, &owner))
+        }
+        Command::ActionExecutionServer(arguments) => {
+            let owner = Owner::start()?;
+            logging::for_server();
+            runtime()?.block_on(compat::serve(arguments, &owner))
+        }
+        Command::Doctor(arguments) => {
+            let owner = Owner::start();
+            runtime()?.block_on(doctor::doctor(&arguments, owner))
+        }
+        Command::Completions { shell } => {
+            clap_complete::generate(shell, &mut Cli::command(), "gloveport", &mut std::io::stdout());
+            Ok(ExitCode::SUCCESS)
+        }
+    }
+}
+
+/// The owner of every process that is started.
+#[derive(Debug)]
+pub(crate) struct Owner {
+    pub(crate) spawner: Spawner,
+    pub(crate) pid: u32,
+}
+
+impl Owner {
+    fn start() -> anyhow::Result<Self> {
+        let guard = Guard::start()?;
+        let pid = guard.pid();
+        Ok(Self { spawner: Spawner::Guarded(Arc::new(guard)), pid })
+    }
+}
+
+fn runtime() -> anyhow::Result<tokio::runtime::Runtime> {
+    let workers = std::thread::available_parallelism().map_or(2, usize::from).clamp(2, 8);
+    Ok(tokio::runtime::Builder::new_multi_thread().worker_threads(workers).enable_all().build()?)
+}

@@ -109,6 +109,13 @@ pub fn resident(pid: u32) -> Option<(u64, u64)> {
     Some((resident * page, resident.saturating_sub(shared) * page))
 }
 
+/// Resident memory in bytes, with what is shared divided among those that share it.
+pub fn proportional(pid: u32) -> Option<u64> {
+    let text = fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix("Pss:"))?;
+    line.trim().trim_end_matches("kB").trim().parse::<u64>().ok().map(|kib| kib * 1024)
+}
+
 /// Bytes that a process and its waited-for children wrote to and read from storage: `(written, read)`.
 pub fn storage_io(pid: u32) -> Option<(u64, u64)> {
     let text = fs::read_to_string(format!("/proc/{pid}/io")).ok()?;

@@ -4,9 +4,11 @@
 //! output reads as a person would see it, with progress bars overwritten, escape sequences gone and long lines in one
 //! piece. Its memory is bounded whatever the program sends.
 //!
-//! The work is split like this: `parser` finds text and escape sequences in the bytes, `screen` holds the cells that
-//! they change, `row` is one line of cells and `history` the text that has left the screen.
+//! The work is split like this: `parser` finds text and escape sequences in the bytes, `screen` knows what they do to
+//! the cursor and the cells, `grid` holds the rows, `row` is one line of cells and `history` the text that has left the
+//! screen.
 
+mod grid;
 mod history;
 mod parser;
 mod row;

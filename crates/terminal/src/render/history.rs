@@ -2,8 +2,6 @@
 
 use std::collections::VecDeque;
 
-use memchr::memchr_iter;
-
 use super::row::Row;
 
 /// Bytes that a cell of the history may take on average before the limit in bytes applies.
@@ -83,10 +81,13 @@ impl History {
         let mut taken = 0;
         let mut copied = 0;
         let mut rows = 0;
-        let mut room = self.make_room();
-        for end in memchr_iter(b'\n', text).take(count) {
+        let mut room = 0;
+        for end in LineFeeds::new(text).take(count) {
             if end - taken > self.columns {
                 break;
+            }
+            if room == 0 {
+                room = self.make_room();
             }
             taken = end + 1;
             rows += 1;
@@ -94,9 +95,6 @@ impl History {
             if rows >= room || blank_at_end {
                 self.copy_lines(text.get(copied..taken).unwrap_or_default(), rows);
                 (copied, rows, room) = (taken, 0, 0);
-            }
-            if room == 0 && taken < text.len() {
-                room = self.make_room();
             }
         }
         self.copy_lines(text.get(copied..taken).unwrap_or_default(), rows);
@@ -141,7 +139,7 @@ impl History {
             self.blocks.push_back(Block { text, rows: 0 });
         }
         // Close to the limit in bytes rows go one by one, so that it takes effect at the same row however they arrive.
-        if self.bytes + self.step * (self.columns + 1) > self.byte_limit {
+        if self.bytes.saturating_add(self.step.saturating_mul(self.columns + 1)) > self.byte_limit {
             return 1;
         }
         let room = self.blocks.back().map_or(0, |block| self.step - block.rows);
@@ -198,5 +196,51 @@ pub(super) fn append(out: &mut Vec<u8>, row: &Row) {
 pub(super) fn trim(out: &mut Vec<u8>) {
     while out.last() == Some(&b' ') {
         out.pop();
+    }
+}
+
+/// Positions of the line feeds in a text, found eight bytes at a time because they may be very close to each other.
+struct LineFeeds<'text> {
+    text: &'text [u8],
+    /// Where the eight bytes begin, and the top bit of each that is a line feed and not yet handed out.
+    start: usize,
+    found: u64,
+}
+
+impl<'text> LineFeeds<'text> {
+    const LOW_BITS: u64 = 0x7f7f_7f7f_7f7f_7f7f;
+    const PATTERN: u64 = u64::from_le_bytes([b'\n'; 8]);
+
+    fn new(text: &'text [u8]) -> Self {
+        Self { text, start: 0, found: Self::search(text) }
+    }
+
+    #[inline]
+    fn search(text: &[u8]) -> u64 {
+        let word = match text.first_chunk::<8>() {
+            Some(word) => *word,
+            None => std::array::from_fn(|index| text.get(index).copied().unwrap_or_default()),
+        };
+        let difference = u64::from_le_bytes(word) ^ Self::PATTERN;
+        // The carry of the addition reaches the top bit of a byte unless all its low bits are 0, and never the next byte.
+        !(((difference & Self::LOW_BITS) + Self::LOW_BITS) | difference | Self::LOW_BITS)
+    }
+}
+
+impl Iterator for LineFeeds<'_> {
+    type Item = usize;
+
+    #[inline]
+    fn next(&mut self) -> Option<usize> {
+        while self.found == 0 {
+            self.start += 8;
+            self.found = Self::search(self.text.get(self.start..)?);
+            if self.start >= self.text.len() {
+                return None;
+            }
+        }
+        let position = self.start + self.found.trailing_zeros() as usize / 8;
+        self.found &= self.found - 1;
+        Some(position)
     }
 }

@@ -16,6 +16,9 @@ const STRING_LIMIT: usize = 64 * 1024;
 /// Bytes that are examined at once for lines that need not be put on the screen.
 const BLOCK: usize = 128 * 1024;
 
+/// Plain lines in a row after which it is worth while to look for a block of them.
+const MANY_LINES: usize = 16;
+
 /// Parameters of a control sequence that are kept.
 const PARAMETERS: usize = 16;
 
@@ -76,6 +79,8 @@ struct Utf8 {
 impl Parser {
     pub(super) fn feed(&mut self, screen: &mut Screen, bytes: &[u8]) {
         let mut rest = bytes;
+        // Plain lines that came one after the other.
+        let mut lines = 0_usize;
         // Bytes of `rest` up to here have been looked at as a block already.
         let mut examined = 0_usize;
         while let Some(&byte) = rest.first() {
@@ -83,13 +88,13 @@ impl Parser {
                 State::Text if self.utf8.missing > 0 || !byte.is_ascii() => self.utf8.feed(screen, rest),
                 State::Text => {
                     let mut taken = 0;
-                    if examined == 0 {
+                    if lines >= MANY_LINES && examined == 0 && screen.is_at_end() {
                         let block = rest.get(..BLOCK).unwrap_or(rest);
                         let block = block.get(..plain_length(block, b'\n')).unwrap_or_default();
                         taken = screen.print_lines(block);
-                        examined = block.len().max(1);
+                        examined = block.len();
                     }
-                    if taken == 0 { self.text(screen, rest) } else { taken }
+                    if taken == 0 { self.text(screen, rest, &mut lines) } else { taken }
                 }
                 State::Escape => {
                     self.escape(screen, byte);
@@ -107,23 +112,26 @@ impl Parser {
         }
     }
 
-    /// Takes printable ASCII, or one control character.
+    /// Takes printable ASCII with a line feed after it, or one control character; counts `lines` without any other.
     #[inline]
-    fn text(&mut self, screen: &mut Screen, rest: &[u8]) -> usize {
+    fn text(&mut self, screen: &mut Screen, rest: &[u8], lines: &mut usize) -> usize {
         let length = plain_length(rest, b' ');
         if length > 0 {
             screen.print_ascii(rest.get(..length).unwrap_or_default());
-            // A line feed follows nearly always.
-            if rest.get(length) == Some(&b'\n') {
+        }
+        match rest.get(length) {
+            Some(&b'\n') => {
+                *lines += 1;
                 screen.line_feed();
-                return length + 1;
+                length + 1
             }
-            return length;
+            Some(&byte) if byte.is_ascii() => {
+                *lines = 0;
+                self.control(screen, byte);
+                length + 1
+            }
+            _ => length,
         }
-        if let Some(&byte) = rest.first() {
-            self.control(screen, byte);
-        }
-        1
     }
 
     /// Executes a control character, also in the middle of an escape sequence.

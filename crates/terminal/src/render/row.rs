@@ -9,9 +9,11 @@ const MARKS_PER_CELL: usize = 15;
 /// One row of the screen.
 #[derive(Debug, Default)]
 pub(super) struct Row {
-    /// The cells, unless `rich` holds them.
+    /// The cells while all of them are ASCII.
     ascii: Vec<u8>,
-    rich: Option<Box<Rich>>,
+    /// The cells otherwise.
+    rich: Rich,
+    is_rich: bool,
     /// The line goes on in the next row because it reached the right edge.
     pub(super) wrapped: bool,
 }
@@ -37,68 +39,77 @@ impl Mark {
 }
 
 impl Row {
-    /// Makes the row blank and keeps its buffer for the next line.
+    pub(super) const fn blank() -> Self {
+        Self { ascii: Vec::new(), rich: Rich { cells: Vec::new(), marks: Vec::new() }, is_rich: false, wrapped: false }
+    }
+
+    /// Makes the row blank and keeps its buffers for the next line, which is most likely of the same kind.
     #[inline]
     pub(super) fn clear(&mut self) {
         self.wrapped = false;
         self.ascii.clear();
-        // A fresh line is most likely ASCII, which takes a quarter of the room.
-        self.rich = None;
+        if self.is_rich {
+            self.is_rich = false;
+            self.rich.cells.clear();
+            self.rich.marks.clear();
+        }
     }
 
-    /// Makes the row blank and gives its buffer back.
+    /// Makes the row blank and gives its buffers back.
     pub(super) fn release(&mut self) {
-        *self = Self::default();
+        *self = Self::blank();
     }
 
     pub(super) fn heap_bytes(&self) -> usize {
-        let rich = self.rich.as_ref().map_or(0, |rich| {
-            size_of::<Rich>() + rich.cells.capacity() * size_of::<char>() + rich.marks.capacity() * size_of::<Mark>()
-        });
-        self.ascii.capacity() + rich
+        self.ascii.capacity()
+            + self.rich.cells.capacity() * size_of::<char>()
+            + self.rich.marks.capacity() * size_of::<Mark>()
     }
 
     /// Appends the text of all cells, trailing blanks included.
     #[inline]
     pub(super) fn write_to(&self, out: &mut Vec<u8>) {
-        match &self.rich {
-            None => out.extend_from_slice(&self.ascii),
-            Some(rich) => rich.write_to(out),
+        if self.is_rich {
+            self.rich.write_to(out);
+        } else {
+            out.extend_from_slice(&self.ascii);
         }
     }
 
     /// Overwrites cells from `column` on with printable ASCII.
     #[inline]
     pub(super) fn put_ascii(&mut self, column: usize, text: &[u8]) {
-        match &mut self.rich {
-            None => {
-                let end = column + text.len();
-                if let Some(target) = self.ascii.get_mut(column..end) {
-                    target.copy_from_slice(text);
-                } else {
-                    if self.ascii.len() != column {
-                        self.ascii.resize(column, b' ');
-                    }
-                    self.ascii.extend_from_slice(text);
-                }
+        if self.is_rich {
+            return self.rich.put_ascii(column, text);
+        }
+        if let Some(target) = self.ascii.get_mut(column..column + text.len()) {
+            target.copy_from_slice(text);
+        } else {
+            if self.ascii.len() != column {
+                self.ascii.resize(column, b' ');
             }
-            Some(rich) => {
-                rich.open(column, text.len());
-                for (cell, byte) in rich.cells.iter_mut().skip(column).zip(text) {
-                    *cell = char::from(*byte);
-                }
-            }
+            self.ascii.extend_from_slice(text);
         }
     }
 
-    /// Overwrites `width` cells (1 or 2) from `column` on with one character.
-    pub(super) fn put_char(&mut self, column: usize, code: char, width: usize) {
+    /// Writes a character of `width` cells (1 or 2) `count` times from `column` on.
+    #[inline]
+    pub(super) fn put_char(&mut self, column: usize, code: char, width: usize, count: usize) {
         let rich = self.rich();
-        rich.open(column, width);
-        let mut next = code;
-        for cell in rich.cells.iter_mut().skip(column).take(width) {
-            *cell = next;
-            next = CONTINUATION;
+        if rich.cells.len() != column {
+            rich.open(column, width * count);
+        }
+        let covers = [code, CONTINUATION];
+        let covers = covers.get(..width).unwrap_or(&covers);
+        if rich.cells.len() == column {
+            for _ in 0..count {
+                rich.cells.extend_from_slice(covers);
+            }
+        } else {
+            let all = covers.iter().cycle().take(width * count);
+            for (cell, cover) in rich.cells.iter_mut().skip(column).zip(all) {
+                *cell = *cover;
+            }
         }
     }
 
@@ -121,89 +132,102 @@ impl Row {
 
     /// Makes the cells from `start` up to `end` blank.
     pub(super) fn erase(&mut self, start: usize, end: usize) {
-        match &mut self.rich {
-            None => {
-                if end >= self.ascii.len() {
-                    self.ascii.truncate(start);
-                } else if let Some(target) = self.ascii.get_mut(start..end) {
-                    target.fill(b' ');
-                }
-            }
-            Some(rich) => {
-                let end = end.min(rich.cells.len());
-                if start < end {
-                    rich.open(start, end - start);
-                    for cell in rich.cells.iter_mut().take(end).skip(start) {
-                        *cell = ' ';
-                    }
-                    if end == rich.cells.len() {
-                        rich.cells.truncate(start);
-                    }
-                }
-            }
+        if self.is_rich {
+            self.rich.erase(start, end);
+        } else if end >= self.ascii.len() {
+            self.ascii.truncate(start);
+        } else if let Some(target) = self.ascii.get_mut(start..end) {
+            target.fill(b' ');
         }
     }
 
     /// Moves the cells from `column` on to the right by `count` blanks; what leaves the `columns` is lost.
     pub(super) fn insert_blanks(&mut self, column: usize, count: usize, columns: usize) {
         let count = count.min(columns.saturating_sub(column));
-        match &mut self.rich {
-            None => {
-                if column < self.ascii.len() {
-                    self.ascii.splice(column..column, std::iter::repeat_n(b' ', count));
-                    self.ascii.truncate(columns);
-                }
-            }
-            Some(rich) => {
-                if column < rich.cells.len() {
-                    // A wide character whose middle becomes the border loses both halves.
-                    rich.split_at(column);
-                    rich.cells.splice(column..column, std::iter::repeat_n(' ', count));
-                    let first = rich.marks_before(column);
-                    for mark in rich.marks.iter_mut().skip(first) {
-                        mark.column = narrow(mark.column() + count);
-                    }
-                    rich.split_at(columns);
-                    rich.truncate(columns);
-                }
-            }
+        if self.is_rich {
+            self.rich.insert_blanks(column, count, columns);
+        } else if column < self.ascii.len() {
+            self.ascii.splice(column..column, std::iter::repeat_n(b' ', count));
+            self.ascii.truncate(columns);
         }
     }
 
     /// Takes `count` cells out at `column`; the rest of the row moves left.
     pub(super) fn delete(&mut self, column: usize, count: usize) {
-        match &mut self.rich {
-            None => {
-                let end = column.saturating_add(count).min(self.ascii.len());
-                if column < end {
-                    self.ascii.drain(column..end);
-                }
-            }
-            Some(rich) => {
-                let end = column.saturating_add(count).min(rich.cells.len());
-                if column < end {
-                    rich.open(column, end - column);
-                    rich.cells.drain(column..end);
-                    let first = rich.marks_before(column);
-                    for mark in rich.marks.iter_mut().skip(first) {
-                        mark.column = narrow(mark.column().saturating_sub(end - column));
-                    }
-                }
+        if self.is_rich {
+            self.rich.delete(column, count);
+        } else {
+            let end = column.saturating_add(count).min(self.ascii.len());
+            if column < end {
+                self.ascii.drain(column..end);
             }
         }
     }
 
+    /// The cells as characters, whatever they have been so far.
+    #[inline]
     fn rich(&mut self) -> &mut Rich {
-        let ascii = &mut self.ascii;
-        self.rich.get_or_insert_with(|| {
-            let cells = ascii.iter().copied().map(char::from).collect();
-            *ascii = Vec::new();
-            Box::new(Rich { cells, marks: Vec::new() })
-        })
+        if !self.is_rich {
+            self.is_rich = true;
+            self.rich.cells.extend(self.ascii.iter().copied().map(char::from));
+            self.ascii.clear();
+        }
+        &mut self.rich
     }
 }
 
 impl Rich {
+    fn put_ascii(&mut self, column: usize, text: &[u8]) {
+        if self.cells.len() == column {
+            self.cells.extend(text.iter().copied().map(char::from));
+            return;
+        }
+        self.open(column, text.len());
+        for (cell, byte) in self.cells.iter_mut().skip(column).zip(text) {
+            *cell = char::from(*byte);
+        }
+    }
+
+    fn erase(&mut self, start: usize, end: usize) {
+        let end = end.min(self.cells.len());
+        if start < end {
+            self.open(start, end - start);
+            if end == self.cells.len() {
+                self.cells.truncate(start);
+            } else if let Some(target) = self.cells.get_mut(start..end) {
+                target.fill(' ');
+            }
+        }
+    }
+
+    fn insert_blanks(&mut self, column: usize, count: usize, columns: usize) {
+        if column < self.cells.len() {
+            // A wide character through which the gap goes loses both halves, and so does one at the right edge.
+            self.split_at(column);
+            self.cells.splice(column..column, std::iter::repeat_n(' ', count));
+            let first = self.marks_before(column);
+            for mark in self.marks.iter_mut().skip(first) {
+                mark.column = narrow(mark.column() + count);
+            }
+            self.split_at(columns);
+            self.cells.truncate(columns);
+            let kept = self.marks_before(columns);
+            self.marks.truncate(kept);
+        }
+    }
+
+    fn delete(&mut self, column: usize, count: usize) {
+        let end = column.saturating_add(count).min(self.cells.len());
+        if column < end {
+            self.open(column, end - column);
+            self.cells.drain(column..end);
+            let first = self.marks_before(column);
+            for mark in self.marks.iter_mut().skip(first) {
+                mark.column = narrow(mark.column().saturating_sub(end - column));
+            }
+        }
+    }
+
     /// Makes sure that `width` cells exist at `column` and that they hold no marks and no half of a character outside.
     fn open(&mut self, column: usize, width: usize) {
         let end = column + width;
@@ -232,12 +256,6 @@ impl Rich {
         }
     }
 
-    fn truncate(&mut self, columns: usize) {
-        self.cells.truncate(columns);
-        let kept = self.marks_before(columns);
-        self.marks.truncate(kept);
-    }
-
     /// Number of marks that stand left of `column`.
     fn marks_before(&self, column: usize) -> usize {
         // Text mostly arrives from left to right, so the answer is mostly "all".
@@ -248,16 +266,27 @@ impl Rich {
     }
 
     fn write_to(&self, out: &mut Vec<u8>) {
-        let mut marks = self.marks.iter().peekable();
-        let mut buffer = [0; 4];
+        out.reserve(self.cells.len());
+        let mut marks = self.marks.as_slice();
         for (column, cell) in self.cells.iter().enumerate() {
             if *cell != CONTINUATION {
-                out.extend_from_slice(cell.encode_utf8(&mut buffer).as_bytes());
+                push_char(out, *cell);
             }
-            while let Some(mark) = marks.next_if(|mark| mark.column() <= column) {
-                out.extend_from_slice(mark.code.encode_utf8(&mut buffer).as_bytes());
+            while let Some((mark, rest)) = marks.split_first()
+                && mark.column() <= column
+            {
+                push_char(out, mark.code);
+                marks = rest;
             }
         }
+    }
+}
+
+#[inline]
+fn push_char(out: &mut Vec<u8>, code: char) {
+    match u8::try_from(code) {
+        Ok(byte) if byte.is_ascii() => out.push(byte),
+        _ => out.extend_from_slice(code.encode_utf8(&mut [0; 4]).as_bytes()),
     }
 }
 

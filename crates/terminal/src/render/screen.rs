@@ -1,19 +1,14 @@
 //! The cells of the screen, the cursor, and everything that moves or changes them.
 
-use std::collections::VecDeque;
-
 use memchr::{memchr, memchr_iter};
 use unicode_width::UnicodeWidthChar as _;
 
 use super::Size;
+use super::grid::Grid;
 use super::history::{self, History};
-use super::row::Row;
 
 /// Marks that a row keeps, as a multiple of its columns.
 const MARKS_PER_COLUMN: usize = 2;
-
-/// Rows that keep a small buffer when the screen is cleared for the next command.
-const WARM_ROWS: usize = 16;
 
 /// Position of the cursor. `column` equals the number of columns while a wrap is due before the next character.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -48,16 +43,6 @@ pub(super) enum Part {
     All,
 }
 
-/// Rows in their order on the screen.
-#[derive(Debug)]
-struct Grid {
-    rows: Vec<Row>,
-    /// Indices into `rows` from top to bottom: two bytes a row are cheap to move when a part of the screen scrolls.
-    order: VecDeque<u16>,
-    /// All rows from here on are blank.
-    used: usize,
-}
-
 /// The screen with its history.
 #[derive(Debug)]
 pub(super) struct Screen {
@@ -77,88 +62,6 @@ pub(super) struct Screen {
     last: Option<char>,
     pub(super) erased: bool,
     pub(super) revision: u64,
-}
-
-impl Grid {
-    fn new(height: u16) -> Self {
-        let mut rows = Vec::new();
-        rows.resize_with(usize::from(height), Row::default);
-        Self { rows, order: (0..height).collect(), used: 0 }
-    }
-
-    /// The row to write to.
-    #[inline]
-    fn row_mut(&mut self, row: usize) -> Option<&mut Row> {
-        self.used = self.used.max(row + 1);
-        self.rows.get_mut(usize::from(*self.order.get(row)?))
-    }
-
-    /// The rows that may hold text, from the top.
-    fn iter(&self) -> impl DoubleEndedIterator<Item = &Row> {
-        self.order.iter().take(self.used).filter_map(|index| self.rows.get(usize::from(*index)))
-    }
-
-    /// Makes rows blank.
-    fn clear(&mut self, start: usize, end: usize) {
-        let end = end.min(self.used);
-        for row in start..end {
-            if let Some(row) = self.row_mut(row) {
-                row.clear();
-            }
-        }
-        if end == self.used {
-            self.used = self.used.min(start);
-        }
-    }
-
-    /// Ends the line of the row above `row`, because what follows it is no longer its continuation.
-    fn cut_above(&mut self, row: usize) {
-        if let Some(above) = row.checked_sub(1)
-            && above < self.used
-            && let Some(above) = self.row_mut(above)
-        {
-            above.wrapped = false;
-        }
-    }
-
-    /// Moves the rows `top..=bottom` up by `count`; blank rows come in from below.
-    fn scroll_up(&mut self, top: usize, bottom: usize, count: usize) {
-        self.clear(top, top + count);
-        self.cut_above(top);
-        if top == 0 && bottom + 1 == self.order.len() && count == 1 {
-            if let Some(index) = self.order.pop_front() {
-                self.order.push_back(index);
-            }
-            self.used = self.used.saturating_sub(1);
-        } else if top < self.used {
-            if let Some(part) = self.order.make_contiguous().get_mut(top..=bottom) {
-                part.rotate_left(count);
-            }
-            if self.used <= bottom + 1 {
-                self.used = self.used.saturating_sub(count).max(top);
-            }
-        }
-    }
-
-    /// Moves the rows `top..=bottom` down by `count`; blank rows come in from above.
-    fn scroll_down(&mut self, top: usize, bottom: usize, count: usize) {
-        if top < self.used {
-            self.clear(bottom + 1 - count, bottom + 1);
-            self.cut_above(top);
-            self.cut_above(bottom + 1 - count);
-            if let Some(part) = self.order.make_contiguous().get_mut(top..=bottom) {
-                part.rotate_right(count);
-            }
-            if self.used <= bottom {
-                self.used = (self.used + count).min(bottom + 1);
-            }
-        }
-    }
-
-    fn heap_bytes(&self) -> usize {
-        let rows: usize = self.rows.iter().map(Row::heap_bytes).sum();
-        rows + self.rows.capacity() * size_of::<Row>() + self.order.capacity() * size_of::<u16>()
-    }
 }
 
 impl Screen {
@@ -220,12 +123,7 @@ impl Screen {
             }
         };
         for grid in [Some(&mut self.grid), main].into_iter().flatten() {
-            grid.clear(0, self.height);
-            for (index, row) in grid.rows.iter_mut().enumerate() {
-                if index >= WARM_ROWS || row.heap_bytes() > self.columns / 4 {
-                    row.release();
-                }
-            }
+            grid.start_over(self.columns / 4);
         }
         self.history.erase();
         self.history.lost = false;
@@ -328,21 +226,24 @@ impl Screen {
             if insert {
                 row.insert_blanks(column, width, columns);
             }
-            row.put_char(column, code, width);
+            row.put_char(column, code, width, 1);
         }
         self.cursor.column += width;
+    }
+
+    /// Plain lines written now push the rows above into the history one by one.
+    pub(super) fn is_at_end(&self) -> bool {
+        !self.in_alternate()
+            && !self.insert
+            && self.cursor.row == self.height - 1
+            && (self.top, self.bottom) == (0, self.height - 1)
     }
 
     /// Takes a block of printable ASCII and LF of which most lines would only pass through the screen, and puts these
     /// into the history directly. Returns how many bytes it has taken: 0 if this is not worth while.
     pub(super) fn print_lines(&mut self, block: &[u8]) -> usize {
-        let ready = block.len() > self.height
-            && !self.in_alternate()
-            && !self.insert
-            && (self.top, self.bottom) == (0, self.height - 1)
-            && self.cursor.row == self.bottom;
-        let lines = if ready { memchr_iter(b'\n', block).count() } else { 0 };
-        let Some(first) = memchr(b'\n', block).filter(|_| lines > self.height) else { return 0 };
+        let lines = if block.len() > self.height { memchr_iter(b'\n', block).count() } else { 0 };
+        let Some(first) = memchr(b'\n', block).filter(|_| self.is_at_end() && lines > self.height) else { return 0 };
         let (line, rest) = block.split_at(first);
         let Some(rest) = rest.get(1..) else { return 0 };
         self.print_ascii(line);
@@ -362,12 +263,26 @@ impl Screen {
     /// Repeats the last character, at most up to the right edge.
     pub(super) fn repeat(&mut self, count: usize) {
         let Some(code) = self.last else { return };
-        let room = self.columns.saturating_sub(self.cursor.column) / code.width().unwrap_or(1).max(1);
+        let width = code.width().unwrap_or(1).max(1);
+        let room = self.columns.saturating_sub(self.cursor.column) / width;
         let count = count.min(room);
-        match u8::try_from(code) {
-            Ok(byte) if byte.is_ascii() => self.print_ascii(&vec![byte; count]),
-            _ => (0..count).for_each(|_| self.print_char(code)),
+        if count == 0 {
+            return;
         }
+        if let Ok(byte) = u8::try_from(code)
+            && byte.is_ascii()
+        {
+            return self.print_ascii(&vec![byte; count]);
+        }
+        let (column, columns, insert) = (self.cursor.column, self.columns, self.insert);
+        if let Some(row) = self.grid.row_mut(self.cursor.row) {
+            if insert {
+                row.insert_blanks(column, width * count, columns);
+            }
+            row.put_char(column, code, width, count);
+        }
+        self.cursor.column += width * count;
+        self.changed();
     }
 
     // Lines
@@ -538,8 +453,11 @@ impl Screen {
     }
 
     pub(super) fn erase_in_display(&mut self, part: Part) {
+        // Terminal types without a sequence of their own for it clear the screen from its first cell to its end.
+        let all = part == Part::All || part == Part::After && self.cursor == Cursor::default();
         let row = self.cursor.row;
         match part {
+            _ if all => self.grid.clear(0, self.height),
             Part::After => {
                 self.erase_in_line(part);
                 self.grid.clear(row + 1, self.height);
@@ -548,10 +466,8 @@ impl Screen {
                 self.grid.clear(0, row);
                 self.erase_in_line(part);
             }
-            Part::All => self.grid.clear(0, self.height),
+            Part::All => {}
         }
-        // Terminal types without a sequence of their own for it clear the screen from its first cell to its end.
-        let all = part == Part::All || part == Part::After && self.cursor == Cursor::default();
         self.erased |= all && !self.in_alternate();
         self.changed();
     }

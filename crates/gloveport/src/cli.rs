@@ -1,0 +1,157 @@
+//! The command line.
+
+use std::{net::IpAddr, path::PathBuf};
+
+use clap::{Args, Parser, Subcommand};
+
+/// Exit codes, as `--help` shows them.
+const EXIT_CODES: &str = "Exit codes of `run`: the command's own; 124 if the time limit passed; 125 if gloveport itself \
+    failed; 2 for a wrong command line.\nExit codes of the others: 0 done, 1 failed, 2 wrong command line.";
+
+/// A runtime for AI agents: a shell that keeps its state, behind one small server.
+#[derive(Debug, Parser)]
+#[command(name = "gloveport", version, about, after_help = EXIT_CODES, max_term_width = 110)]
+pub(crate) struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Run a command in a persistent shell and print its output as it comes.
+    Run(RunArgs),
+    /// Serve a sandbox on this machine over HTTP.
+    Serve(ServeArgs),
+    /// Serve as the OpenHands 0.62 action execution server does, with its flags.
+    #[command(name = crate::argv::SERVER)]
+    ActionExecutionServer(CompatArgs),
+    /// Tell what this machine can do, what is missing, and what to do about it.
+    Doctor(DoctorArgs),
+    /// Print the completions for a shell.
+    Completions {
+        /// The shell.
+        shell: clap_complete::Shell,
+    },
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct RunArgs {
+    /// The command; several words are joined by blanks. `-` or nothing: a script from standard input.
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    pub(crate) command: Vec<String>,
+    /// Run it on this server instead of in this process, for example http://127.0.0.1:8000
+    #[arg(long, value_name = "URL", env = "GLOVEPORT_URL")]
+    pub(crate) url: Option<String>,
+    /// Key of that server.
+    #[arg(long, env = "GLOVEPORT_KEY", hide_env_values = true, requires = "url")]
+    pub(crate) key: Option<String>,
+    /// Give up after this many seconds.
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    pub(crate) timeout: Option<f64>,
+    /// Directory to run in.
+    #[arg(long, value_name = "DIRECTORY")]
+    pub(crate) cwd: Option<PathBuf>,
+    /// Add a variable to the environment; may be repeated.
+    #[arg(long, value_name = "NAME=VALUE", value_parser = variable)]
+    pub(crate) env: Vec<(String, String)>,
+    /// Print the observation as JSON when the command ended, instead of its output as it comes.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ServeArgs {
+    /// Address to listen on. Other than loopback needs a key.
+    #[arg(long, default_value = "127.0.0.1")]
+    pub(crate) host: IpAddr,
+    /// Port to listen on; 0 lets the system choose.
+    #[arg(long, default_value_t = 8000)]
+    pub(crate) port: u16,
+    /// Directory that tools start in; made if it is missing.
+    #[arg(long, value_name = "DIRECTORY", default_value = ".")]
+    pub(crate) workspace: PathBuf,
+    /// File with the key that clients must send as X-Session-API-Key. The variables GLOVEPORT_KEY and SESSION_API_KEY
+    /// do the same.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) key_file: Option<PathBuf>,
+    /// Listen on other than loopback without a key: everybody who reaches the port can run commands.
+    #[arg(long)]
+    pub(crate) insecure: bool,
+    /// Most memory of all the sandbox's processes together, in GiB.
+    #[arg(long, value_name = "GIB", value_parser = seconds)]
+    pub(crate) max_memory_gb: Option<f64>,
+}
+
+#[derive(Debug, Args)]
+#[command(disable_help_flag = false)]
+pub(crate) struct CompatArgs {
+    /// Port to listen on, on all addresses.
+    pub(crate) port: u16,
+    /// Directory that tools start in; made if it is missing.
+    #[arg(long, value_name = "DIRECTORY")]
+    pub(crate) working_dir: Option<PathBuf>,
+    /// Plugins to load: jupyter, agent_skills, vscode.
+    #[arg(long, value_name = "NAME", num_args = 1..)]
+    pub(crate) plugins: Vec<String>,
+    /// User that the tools work as.
+    #[arg(long, default_value = "openhands")]
+    pub(crate) username: String,
+    /// User id of a user that has to be made.
+    #[arg(long, default_value_t = 1000)]
+    pub(crate) user_id: u32,
+    /// A browser may be started.
+    #[arg(long, overrides_with = "no_enable_browser")]
+    pub(crate) enable_browser: bool,
+    /// No browser.
+    #[arg(long)]
+    pub(crate) no_enable_browser: bool,
+    /// Evaluation environment of the browser.
+    #[arg(long, value_name = "ID", num_args = 1..)]
+    pub(crate) browsergym_eval_env: Vec<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct DoctorArgs {
+    /// Print JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+fn seconds(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(value) if value > 0.0 && value < 1e9 => Ok(value),
+        _ => Err("it must be a positive number".into()),
+    }
+}
+
+fn variable(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((name, value)) if !name.is_empty() => Ok((name.into(), value.into())),
+        _ => Err("it must have the form NAME=VALUE".into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn the_argument_order_of_openhands_is_understood() {
+        let words = "gloveport action-execution-server 3000 --working-dir /workspace --plugins agent_skills jupyter \
+                     --username openhands --user-id 1000 --browsergym-eval-env a b --no-enable-browser";
+        let cli = Cli::try_parse_from(words.split_ascii_whitespace()).unwrap();
+        let Command::ActionExecutionServer(arguments) = cli.command else { panic!("another command") };
+        assert_eq!(arguments.port, 3000);
+        assert_eq!(arguments.plugins, ["agent_skills", "jupyter"]);
+        assert_eq!(arguments.browsergym_eval_env, ["a", "b"]);
+        assert!(arguments.no_enable_browser);
+    }
+}

@@ -1,0 +1,93 @@
+//! `gloveport action-execution-server`: the entry point, the flags and the environment of OpenHands 0.62
+//! (`action-execution-api` §1).
+
+use std::{
+    net::{Ipv4Addr, SocketAddr},
+    process::ExitCode,
+};
+
+use anyhow::Context as _;
+use gloveport_executor::{Executor, Part, account::Account, memory};
+use gloveport_server::{DrainEnd, ServerOptions, SessionKey};
+use tokio_util::sync::CancellationToken;
+
+use crate::{Owner, cli::CompatArgs, local, serve::bind};
+
+/// Plugins that callers may ask for.
+const PLUGINS: [&str; 3] = ["agent_skills", "jupyter", "vscode"];
+/// Words that mean yes (`SU_TO_USER`).
+const YES: [&str; 6] = ["1", "true", "t", "yes", "y", "on"];
+
+pub(crate) async fn serve(arguments: CompatArgs, owner: &Owner) -> anyhow::Result<ExitCode> {
+    for name in &arguments.plugins {
+        anyhow::ensure!(PLUGINS.contains(&name.as_str()), "Plugin {name} not found");
+    }
+    anyhow::ensure!(
+        !arguments.no_enable_browser || arguments.browsergym_eval_env.is_empty(),
+        "Browser environment is not enabled in config, but browsergym_eval_env is set"
+    );
+    let stop = local::stop_signal()?;
+    let directory = match &arguments.working_dir {
+        Some(directory) => std::path::absolute(directory)
+            .with_context(|| format!("cannot use the working directory {}", directory.display()))?,
+        None => std::env::current_dir().context("the current directory cannot be used; give --working-dir")?,
+    };
+    let limit = memory_limit()?;
+    let mut options = local::executor_options(owner, directory.clone())?;
+    options.account = Some(account(&arguments));
+    options.memory_limit = limit;
+    options.startup_commands.push("alias git=\"git --no-pager\"".into());
+    if !rustix::process::geteuid().is_root() {
+        options.startup_commands.push(format!("cd {}", directory.display()));
+    }
+    options.parts = missing_parts(&arguments);
+    let executor = Executor::start(options).await?;
+    let monitor = CancellationToken::new();
+    if variable("RUNTIME_MEMORY_MONITOR").is_some_and(|value| ["true", "1", "yes"].contains(&value.to_lowercase().as_str())) {
+        tokio::spawn(memory::monitor(owner.pid, monitor.clone()));
+    }
+
+    // Until here connections are refused: a caller takes the first answer as the sign that everything is ready.
+    let listener = bind(SocketAddr::from((Ipv4Addr::UNSPECIFIED, arguments.port))).await?;
+    tracing::info!(port = arguments.port, directory = %directory.display(), "ready");
+    let session_key = variable("SESSION_API_KEY").map(SessionKey::new);
+    let server_options = ServerOptions { session_key, ..ServerOptions::default() };
+    let end = gloveport_server::serve(listener, executor.clone(), server_options, stop, local::DRAIN).await;
+    monitor.cancel();
+    executor.close().await;
+    if let DrainEnd::CutOff { open } = end? {
+        tracing::warn!(open, "requests were cut off");
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn variable(name: &str) -> Option<String> {
+    std::env::var(name).ok().filter(|value| !value.is_empty())
+}
+
+fn account(arguments: &CompatArgs) -> Account {
+    let may_switch = variable("SU_TO_USER").is_none_or(|value| YES.contains(&value.to_lowercase().as_str()));
+    let group = variable("SANDBOX_GROUP_ID").unwrap_or_else(|| "root".into());
+    let (own, extra) = (variable("USER"), variable("RUNTIME_USERNAME"));
+    Account::new(&arguments.username, arguments.user_id, own.as_deref(), extra.as_deref(), may_switch, &group)
+}
+
+fn memory_limit() -> anyhow::Result<Option<u64>> {
+    let Some(text) = variable("RUNTIME_MAX_MEMORY_GB") else { return Ok(None) };
+    let gib: u64 = text
+        .trim()
+        .parse()
+        .with_context(|| format!("RUNTIME_MAX_MEMORY_GB must be a whole number of GiB, and is `{text}`"))?;
+    Ok((gib > 0).then(|| gib.saturating_mul(1024 * 1024 * 1024)))
+}
+
+/// Plugins that were asked for and that this version does not have: the server starts without them and says so.
+fn missing_parts(arguments: &CompatArgs) -> Vec<Part> {
+    let known = PLUGINS.into_iter().filter(|plugin| arguments.plugins.iter().any(|asked| asked == plugin));
+    known
+        .map(|plugin| {
+            tracing::warn!(plugin, "this version does not have the plugin; the server starts without it");
+            Part::starting(plugin).failed("this version does not have the plugin", "start the server without it")
+        })
+        .collect()
+}

@@ -1,0 +1,184 @@
+//! `gloveport doctor`: what this machine can do, what is missing, and what to do about it.
+
+use std::{
+    io::IsTerminal as _,
+    path::Path,
+    process::ExitCode,
+    time::{Duration, Instant},
+};
+
+use gloveport_executor::{Executor, ExecutorOptions};
+use gloveport_protocol::{Action, ActionEvent, ActionExecutor as _, Observation, RunAction};
+use gloveport_sys::{host, users::UserDatabase};
+use serde::Serialize;
+
+use crate::{Owner, cli::DoctorArgs, local};
+
+/// Free space below which output of long commands may be lost.
+const SPOOL_SPACE: u64 = 512 * 1024 * 1024;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+enum Verdict {
+    /// It works.
+    Ok,
+    /// Something is worse without it.
+    Warning,
+    /// Commands do not work without it.
+    Failed,
+}
+
+#[derive(Debug, Serialize)]
+struct Check {
+    name: &'static str,
+    verdict: Verdict,
+    found: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    remedy: Option<&'static str>,
+}
+
+impl Check {
+    fn ok(name: &'static str, found: impl Into<String>) -> Self {
+        Self { name, verdict: Verdict::Ok, found: found.into(), remedy: None }
+    }
+
+    fn warning(name: &'static str, found: impl Into<String>, remedy: &'static str) -> Self {
+        Self { name, verdict: Verdict::Warning, found: found.into(), remedy: Some(remedy) }
+    }
+
+    fn failed(name: &'static str, found: impl Into<String>, remedy: &'static str) -> Self {
+        Self { name, verdict: Verdict::Failed, found: found.into(), remedy: Some(remedy) }
+    }
+}
+
+pub(crate) async fn doctor(arguments: &DoctorArgs, owner: anyhow::Result<Owner>) -> anyhow::Result<ExitCode> {
+    let mut checks = vec![system()];
+    match owner {
+        Ok(owner) => {
+            checks.push(Check::ok("process guard", "started programs are owned and end with the server"));
+            checks.push(shell(&owner).await);
+        }
+        Err(error) => {
+            checks.push(Check::failed("process guard", format!("{error:#}"), "check the limits on processes (ulimit -u)"));
+        }
+    }
+    checks.extend([processes(), spool(), users(), program("git", "repositories"), program("python3", "Python")]);
+    if arguments.json { print_json(&checks)? } else { print_table(&checks) }
+    let failed = checks.iter().any(|check| check.verdict == Verdict::Failed);
+    Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+fn system() -> Check {
+    let uname = rustix::system::uname();
+    let memory = host::total_memory().map(|bytes| format!(", {} MiB of memory", bytes / 1024 / 1024)).unwrap_or_default();
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let text = format!(
+        "{} {} on {}, {cores} cores{memory}",
+        uname.sysname().to_string_lossy(),
+        uname.release().to_string_lossy(),
+        uname.machine().to_string_lossy()
+    );
+    Check::ok("system", text)
+}
+
+/// Starts a real shell and runs a real command.
+async fn shell(owner: &Owner) -> Check {
+    const NAME: &str = "shell";
+    let began = Instant::now();
+    let options = local::executor_options(owner, std::env::temp_dir())
+        .unwrap_or_else(|_| ExecutorOptions::inherited(std::env::temp_dir()));
+    let executor = match Executor::start(options).await {
+        Ok(executor) => executor,
+        Err(error) => return Check::failed(NAME, error.to_string(), "install bash, and mount /proc and /dev/pts"),
+    };
+    let started = began.elapsed();
+    let action = RunAction { hidden: true, ..RunAction::new("echo $BASH_VERSION") };
+    let event = ActionEvent { timeout: Some(10.0), ..ActionEvent::from(Action::Run(action)) };
+    let result = executor.execute(&event).await;
+    executor.close().await;
+    let Ok(Observation::Run(run)) = result else {
+        return Check::failed(NAME, "it started but does not run commands", "look at the log with GLOVEPORT_LOG=debug");
+    };
+    let text = format!("bash {}, ready after {} ms", run.content, started.as_millis());
+    let version: Vec<u32> = run.content.split('.').take(2).filter_map(|part| part.parse().ok()).collect();
+    if version < vec![5, 1] {
+        return Check::warning(NAME, text, "with bash 5.1 or newer a replaced PROMPT_COMMAND does no harm");
+    }
+    if started > Duration::from_millis(500) {
+        return Check::warning(NAME, text, "~/.bashrc makes every shell start slowly");
+    }
+    Check::ok(NAME, text)
+}
+
+fn processes() -> Check {
+    const NAME: &str = "process information";
+    let own = std::process::id();
+    if gloveport_sys::process::stat(own).is_none() {
+        return Check::failed(NAME, "/proc cannot be read", "mount /proc");
+    }
+    if gloveport_sys::process::waiting(own).is_none() {
+        let remedy = "programs that wait for input are reported late; allow tracing of own processes";
+        return Check::warning(NAME, "/proc is there, but not what processes wait for", remedy);
+    }
+    Check::ok(NAME, "/proc tells what programs wait for")
+}
+
+fn spool() -> Check {
+    const NAME: &str = "output spool";
+    let directory = std::env::temp_dir();
+    let place = directory.display().to_string();
+    match (std::fs::metadata(&directory), host::file_system(&directory)) {
+        (Ok(metadata), Some((_, _, free))) if metadata.is_dir() => {
+            let text = format!("{place}, {} MiB free", free / 1024 / 1024);
+            if free < SPOOL_SPACE {
+                Check::warning(NAME, text, "free some space, or set TMPDIR to a larger file system")
+            } else {
+                Check::ok(NAME, text)
+            }
+        }
+        _ => Check::warning(NAME, format!("{place} cannot be used"), "make it, or set TMPDIR to a directory"),
+    }
+}
+
+fn users() -> Check {
+    const NAME: &str = "user";
+    let uid = rustix::process::geteuid();
+    let name = UserDatabase::load().ok().and_then(|users| users.by_uid(uid.as_raw()).map(|user| user.name.clone()));
+    let text = format!("{} ({})", name.unwrap_or_else(|| "no name".into()), uid.as_raw());
+    if uid.is_root() {
+        Check::ok(NAME, format!("{text}; tools can work as any user"))
+    } else {
+        Check::ok(NAME, format!("{text}; tools work as this user"))
+    }
+}
+
+fn program(name: &'static str, purpose: &str) -> Check {
+    let path = std::env::var("PATH").unwrap_or_default();
+    match host::find_program(name, &path, Path::new("/")) {
+        Some(found) => Check::ok(name, found.display().to_string()),
+        None => Check::warning(name, format!("not in PATH; agents often need it for {purpose}"), "install it in the sandbox"),
+    }
+}
+
+#[expect(clippy::print_stdout, reason = "the output of this command")]
+fn print_json(checks: &[Check]) -> anyhow::Result<()> {
+    println!("{}", serde_json::to_string_pretty(checks)?);
+    Ok(())
+}
+
+#[expect(clippy::print_stdout, reason = "the output of this command")]
+fn print_table(checks: &[Check]) {
+    let colours = std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none();
+    for check in checks {
+        let (word, colour) = match check.verdict {
+            Verdict::Ok => ("ok", 32),
+            Verdict::Warning => ("warning", 33),
+            Verdict::Failed => ("failed", 31),
+        };
+        let word = if colours { format!("\x1b[{colour}m{word:<8}\x1b[0m") } else { format!("{word:<8}") };
+        println!("{word} {:<20} {}", check.name, check.found);
+        if let Some(remedy) = check.remedy {
+            println!("{:8} {:<20} -> {remedy}", "", "");
+        }
+    }
+}

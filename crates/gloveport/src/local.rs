@@ -1,0 +1,60 @@
+//! What the commands share that run tools on this machine.
+
+use std::{
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use anyhow::Context as _;
+use gloveport_executor::ExecutorOptions;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio_util::sync::CancellationToken;
+
+use crate::Owner;
+
+/// Time that requests in flight have to end when a server stops.
+pub(crate) const DRAIN: Duration = Duration::from_secs(5);
+
+/// Tools of this process's user in `directory`, owned by `owner`.
+pub(crate) fn executor_options(owner: &Owner, directory: PathBuf) -> anyhow::Result<ExecutorOptions> {
+    Ok(ExecutorOptions {
+        spawner: owner.spawner.clone(),
+        process_root: Some(owner.pid),
+        no_change: no_change()?,
+        ..ExecutorOptions::inherited(directory)
+    })
+}
+
+/// Soft time limit of commands, from the environment (`action-execution-api` 1.3).
+fn no_change() -> anyhow::Result<Duration> {
+    match std::env::var("NO_CHANGE_TIMEOUT_SECONDS") {
+        Ok(text) => {
+            let seconds = text.trim().parse().with_context(|| {
+                format!("NO_CHANGE_TIMEOUT_SECONDS must be a whole number of seconds, and is `{text}`")
+            })?;
+            Ok(Duration::from_secs(seconds))
+        }
+        Err(_) => Ok(Duration::from_secs(10)),
+    }
+}
+
+/// An existing directory as an absolute path.
+pub(crate) fn existing_directory(path: &Path) -> anyhow::Result<PathBuf> {
+    let absolute = std::path::absolute(path).with_context(|| format!("cannot use the directory {}", path.display()))?;
+    anyhow::ensure!(absolute.is_dir(), "{} is not a directory", absolute.display());
+    Ok(absolute)
+}
+
+/// A token that is cancelled by SIGTERM, SIGINT or SIGHUP.
+pub(crate) fn stop_signal() -> anyhow::Result<CancellationToken> {
+    let stop = CancellationToken::new();
+    for kind in [SignalKind::terminate(), SignalKind::interrupt(), SignalKind::hangup()] {
+        let mut signals = signal(kind).context("cannot listen for signals")?;
+        let stop = stop.clone();
+        tokio::spawn(async move {
+            signals.recv().await;
+            stop.cancel();
+        });
+    }
+    Ok(stop)
+}
