@@ -38,7 +38,14 @@ impl Account {
     /// An account by the rules of the reference.
     ///
     /// `own_name` is the value of `USER`, `extra_name` that of `RUNTIME_USERNAME`, `may_switch` that of `SU_TO_USER`.
-    pub fn new(name: &str, uid: u32, own_name: Option<&str>, extra_name: Option<&str>, may_switch: bool, group: &str) -> Self {
+    pub fn new(
+        name: &str,
+        uid: u32,
+        own_name: Option<&str>,
+        extra_name: Option<&str>,
+        may_switch: bool,
+        group: &str,
+    ) -> Self {
         let known = ["root", "openhands"].contains(&name);
         Self {
             name: name.to_owned(),

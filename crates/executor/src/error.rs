@@ -24,8 +24,10 @@ pub enum ExecutorError {
     #[error("Failed to add sudoer: {0}")]
     Sudoers(io::Error),
     /// The server may not become the user.
-    #[error("cannot run the shell as `{name}`: only root can change to another user, and this process is not root; \
-             start it as root, or give --username the name of its own user")]
+    #[error(
+        "cannot run the shell as `{name}`: only root can change to another user, and this process is not root; \
+             start it as root, or give --username the name of its own user"
+    )]
     NotRoot {
         /// Login name.
         name: String,
@@ -49,7 +51,9 @@ pub enum ExecutorError {
 #[derive(Debug, thiserror::Error)]
 pub enum ExecError {
     /// The id was used for another command.
-    #[error("exec id `{0}` was used for a different request; choose another id, or repeat the same request to follow it")]
+    #[error(
+        "exec id `{0}` was used for a different request; choose another id, or repeat the same request to follow it"
+    )]
     Conflict(String),
     /// No command has this id.
     #[error("no exec has the id `{0}`; ended ones are kept until {limit} newer ones have ended", limit = crate::exec::KEPT)]

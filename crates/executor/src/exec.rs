@@ -250,13 +250,8 @@ impl Executions {
         }
         table.make_room()?;
         let log = shell.output().clone();
-        let execution = Arc::new(Execution {
-            id: id.clone(),
-            request,
-            log,
-            state: watch::Sender::new(ExecState::Queued),
-            shell,
-        });
+        let execution =
+            Arc::new(Execution { id: id.clone(), request, log, state: watch::Sender::new(ExecState::Queued), shell });
         table.order.push_back(id.clone());
         table.all.insert(id, Arc::clone(&execution));
         Ok((execution, true))
@@ -308,9 +303,9 @@ pub(crate) fn check(request: &ExecRequest) -> Result<Option<Duration>, ExecError
     if request.session == Session::Main && (request.cwd.is_some() || !request.env.is_empty()) {
         return invalid("cwd and env need `\"session\": \"new\"`: the main session keeps its own".into());
     }
-    if let Some((key, _)) = request.env.iter().find(|(key, value)| {
-        key.is_empty() || key.contains(['=', '\0']) || value.contains('\0')
-    }) {
+    if let Some((key, _)) =
+        request.env.iter().find(|(key, value)| key.is_empty() || key.contains(['=', '\0']) || value.contains('\0'))
+    {
         return invalid(format!("env has an entry {key:?} that no environment can hold"));
     }
     if let Some(cwd) = request.cwd.as_ref().filter(|cwd| !cwd.is_dir()) {
@@ -397,12 +392,11 @@ fn ended(report: &RunReport, start: Option<u64>, wall: Duration) -> ExecEnd {
             (None, "timed_out", Some("the time limit passed before the command ended".to_owned()))
         }
         RunEnd::Refused => {
-            let message = "a command is still running in the main session; wait for it, interrupt it, or use a new session";
+            let message =
+                "a command is still running in the main session; wait for it, interrupt it, or use a new session";
             (None, "refused", Some(message.to_owned()))
         }
-        RunEnd::NothingToFetch | RunEnd::NothingToType => {
-            (None, "failed", Some("the command is empty".to_owned()))
-        }
+        RunEnd::NothingToFetch | RunEnd::NothingToType => (None, "failed", Some("the command is empty".to_owned())),
         RunEnd::Several(pieces) => (None, "failed", Some(format!("{} commands were given at once", pieces.len()))),
     };
     let usage = report.usage.map(|usage: Usage| ExecUsage {

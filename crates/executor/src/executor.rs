@@ -179,9 +179,9 @@ impl Executor {
     async fn dispatch(&self, event: &ActionEvent) -> Result<Observation, ExecuteError> {
         match &event.action {
             Action::Run(action) => Ok(self.run(action, event.timeout).await),
-            Action::RunIpython(_) => Err(ExecuteError::PluginMissing(
-                "JupyterRequirement not found. Unable to run IPython action.".into(),
-            )),
+            Action::RunIpython(_) => {
+                Err(ExecuteError::PluginMissing("JupyterRequirement not found. Unable to run IPython action.".into()))
+            }
             Action::Read(_) | Action::Write(_) | Action::Edit(_) | Action::Browse(_) | Action::BrowseInteractive(_) => {
                 Ok(unsupported(event.action.kind()))
             }

@@ -32,7 +32,8 @@ pub async fn monitor(root: u32, stop: CancellationToken) {
             return;
         }
         let bytes: u64 = process::descendants(root).into_iter().filter_map(process::proportional).sum();
-        let seconds = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(0, |time| time.as_secs());
+        let seconds =
+            std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(0, |time| time.as_secs());
         tracing::info!("[Memory usage] MEM {} {seconds}", bytes / 1024 / 1024);
     }
 }
@@ -47,7 +48,14 @@ fn look(root: u32, limit: u64) -> u64 {
     if used > limit {
         if let Some((pid, private)) = processes.into_iter().max_by_key(|(_, private)| *private) {
             let name = process::stat(pid).map(|stat| stat.name).unwrap_or_default();
-            tracing::warn!(pid, name, private, used, limit, "the memory limit is reached; the largest process is ended");
+            tracing::warn!(
+                pid,
+                name,
+                private,
+                used,
+                limit,
+                "the memory limit is reached; the largest process is ended"
+            );
             if let Some(pid) = i32::try_from(pid).ok().and_then(Pid::from_raw) {
                 // It may have ended by itself in the meantime.
                 let _gone = kill_process(pid, Signal::KILL);

@@ -5,9 +5,7 @@ use std::time::Duration;
 use gloveport_protocol::{
     CommandMetadata, ErrorObservation, Observation, RunAction, RunObservation, python::float_text,
 };
-use gloveport_terminal::{
-    ControlKey, Facts, Mode, RunEnd, RunReport, RunRequest, ShellLoss, TerminalError,
-};
+use gloveport_terminal::{ControlKey, Facts, Mode, RunEnd, RunReport, RunRequest, ShellLoss, TerminalError};
 
 /// What an agent can do about a command that still runs.
 const HELP: &str = "You may wait longer to see additional output by sending empty command '', send other commands to \
@@ -55,26 +53,25 @@ pub(crate) fn waits(action: &RunAction, timeout: Option<f64>, no_change: Duratio
 }
 
 /// The observation of a report.
-pub(crate) fn observe(
-    action: &RunAction,
-    waits: &Waits,
-    result: Result<RunReport, TerminalError>,
-) -> Observation {
+pub(crate) fn observe(action: &RunAction, waits: &Waits, result: Result<RunReport, TerminalError>) -> Observation {
     let report = match result {
         Ok(report) => report,
         Err(error) => return failed(action, error.to_string()),
     };
     let command = action.command.trim();
     let still_running = |suffix: String| CommandMetadata {
-        prefix: if report.continued { "[Below is the output of the previous command.]\n".into() } else { String::new() },
+        prefix: if report.continued {
+            "[Below is the output of the previous command.]\n".into()
+        } else {
+            String::new()
+        },
         suffix,
         ..CommandMetadata::default()
     };
     match &report.end {
         RunEnd::Completed { status } => completed(action, command, *status, &report),
         RunEnd::NoChange => {
-            let suffix =
-                format!("\n[The command has no new output after {} seconds. {HELP}]", waits.no_change_seconds);
+            let suffix = format!("\n[The command has no new output after {} seconds. {HELP}]", waits.no_change_seconds);
             observation(command, &report, false, still_running(suffix))
         }
         RunEnd::TimedOut => {
@@ -108,9 +105,9 @@ pub(crate) fn observe(
 fn completed(action: &RunAction, command: &str, status: i32, report: &RunReport) -> Observation {
     let Facts { background_pid, directory, python, user_name, host_name, .. } = &report.facts;
     let mut prefix = match report.lines_kept {
-        Some(lines) => format!(
-            "[Previous command outputs are truncated. Showing the last {lines} lines of the output below.]\n"
-        ),
+        Some(lines) => {
+            format!("[Previous command outputs are truncated. Showing the last {lines} lines of the output below.]\n")
+        }
         None => String::new(),
     };
     if let Some(loss) = report.loss.filter(|loss| loss.before_command) {

@@ -46,7 +46,9 @@ mod tests {
         let tail = "3000 --working-dir /workspace --user-id 1000";
         for (line, expected) in [
             (
-                format!("/openhands/micromamba/bin/micromamba run -n openhands poetry run python -u -m {module} {tail}"),
+                format!(
+                    "/openhands/micromamba/bin/micromamba run -n openhands poetry run python -u -m {module} {tail}"
+                ),
                 format!("/openhands/micromamba/bin/micromamba {SERVER} {tail}"),
             ),
             (format!("/usr/bin/python3 -u -m {module} {tail}"), format!("/usr/bin/python3 {SERVER} {tail}")),

@@ -43,7 +43,9 @@ pub(crate) async fn serve(arguments: CompatArgs, owner: &Owner) -> anyhow::Resul
     options.parts = missing_parts(&arguments);
     let executor = Executor::start(options).await?;
     let monitor = CancellationToken::new();
-    if variable("RUNTIME_MEMORY_MONITOR").is_some_and(|value| ["true", "1", "yes"].contains(&value.to_lowercase().as_str())) {
+    if variable("RUNTIME_MEMORY_MONITOR")
+        .is_some_and(|value| ["true", "1", "yes"].contains(&value.to_lowercase().as_str()))
+    {
         tokio::spawn(memory::monitor(owner.pid, monitor.clone()));
     }
 

@@ -59,18 +59,27 @@ pub(crate) async fn doctor(arguments: &DoctorArgs, owner: anyhow::Result<Owner>)
             checks.push(shell(&owner).await);
         }
         Err(error) => {
-            checks.push(Check::failed("process guard", format!("{error:#}"), "check the limits on processes (ulimit -u)"));
+            checks.push(Check::failed(
+                "process guard",
+                format!("{error:#}"),
+                "check the limits on processes (ulimit -u)",
+            ));
         }
     }
     checks.extend([processes(), spool(), users(), program("git", "repositories"), program("python3", "Python")]);
-    if arguments.json { print_json(&checks)? } else { print_table(&checks) }
+    if arguments.json {
+        print_json(&checks)?
+    } else {
+        print_table(&checks)
+    }
     let failed = checks.iter().any(|check| check.verdict == Verdict::Failed);
     Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
 fn system() -> Check {
     let uname = rustix::system::uname();
-    let memory = host::total_memory().map(|bytes| format!(", {} MiB of memory", bytes / 1024 / 1024)).unwrap_or_default();
+    let memory =
+        host::total_memory().map(|bytes| format!(", {} MiB of memory", bytes / 1024 / 1024)).unwrap_or_default();
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let text = format!(
         "{} {} on {}, {cores} cores{memory}",
@@ -156,7 +165,11 @@ fn program(name: &'static str, purpose: &str) -> Check {
     let path = std::env::var("PATH").unwrap_or_default();
     match host::find_program(name, &path, Path::new("/")) {
         Some(found) => Check::ok(name, found.display().to_string()),
-        None => Check::warning(name, format!("not in PATH; agents often need it for {purpose}"), "install it in the sandbox"),
+        None => Check::warning(
+            name,
+            format!("not in PATH; agents often need it for {purpose}"),
+            "install it in the sandbox",
+        ),
     }
 }
 

@@ -99,7 +99,8 @@ impl Remote {
         }
         let body: Value = response.json().await.unwrap_or_default();
         let said = body.get("detail").or_else(|| body.pointer("/error/message")).and_then(Value::as_str);
-        let hint = if status == StatusCode::FORBIDDEN { " (give the server's key with --key or GLOVEPORT_KEY)" } else { "" };
+        let hint =
+            if status == StatusCode::FORBIDDEN { " (give the server's key with --key or GLOVEPORT_KEY)" } else { "" };
         anyhow::bail!("{} answered {status}: {}{hint}", self.url, said.unwrap_or("without a reason"));
     }
 }
@@ -120,7 +121,11 @@ async fn follow(
             match event.name.as_str() {
                 "output" => print(&output_bytes(&event.data)?)?,
                 "gap" => tracing::warn!(data = event.data, "a part of the output is no longer kept by the server"),
-                "exit" => return Ok(Some(serde_json::from_str(&event.data).context("the end of the command cannot be understood")?)),
+                "exit" => {
+                    return Ok(Some(
+                        serde_json::from_str(&event.data).context("the end of the command cannot be understood")?,
+                    ));
+                }
                 _ => {}
             }
             if event.id.is_some() {

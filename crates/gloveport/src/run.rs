@@ -168,7 +168,9 @@ fn print_from(execution: &Execution, mut offset: u64) -> anyhow::Result<u64> {
 async fn forward_input(execution: Arc<Execution>) {
     let mut state = execution.watch();
     loop {
-        let waits = |state: &ExecState| !matches!(state, ExecState::Running { waiting_for_input: false, .. } | ExecState::Queued);
+        let waits = |state: &ExecState| {
+            !matches!(state, ExecState::Running { waiting_for_input: false, .. } | ExecState::Queued)
+        };
         let Ok(now) = state.wait_for(waits).await.map(|state| state.clone()) else { return };
         if matches!(now, ExecState::Ended(_)) {
             return;

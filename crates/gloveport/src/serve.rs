@@ -50,7 +50,11 @@ pub(crate) async fn bind(address: SocketAddr) -> anyhow::Result<TcpListener> {
     })
 }
 
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "the command line admits only positive numbers below 1e9")]
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "the command line admits only positive numbers below 1e9"
+)]
 fn bytes(gib: f64) -> u64 {
     (gib * GIB) as u64
 }
@@ -70,6 +74,8 @@ fn session_key(file: Option<&PathBuf>) -> anyhow::Result<Option<SessionKey>> {
 fn announce(address: &SocketAddr, with_key: bool) {
     println!("listening on http://{address}");
     if !with_key {
-        tracing::warn!("no key is set, so every user of this machine can run commands; set GLOVEPORT_KEY to change that");
+        tracing::warn!(
+            "no key is set, so every user of this machine can run commands; set GLOVEPORT_KEY to change that"
+        );
     }
 }

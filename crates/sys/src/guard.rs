@@ -63,7 +63,7 @@ pub enum GuardError {
 impl Guard {
     /// Starts the guard. Call it first in `main`, before any thread is made.
     pub fn start() -> Result<Self, GuardError> {
-        let threads = std::fs::read_dir("/proc/self/task").map(Iterator::count).unwrap_or(1);
+        let threads = std::fs::read_dir("/proc/self/task").map_or(1, Iterator::count);
         if threads > 1 {
             return Err(GuardError::Threads(threads));
         }
@@ -161,7 +161,9 @@ fn kill_strays(owners: &[u32]) {
         if strays.is_empty() {
             return;
         }
-        strays.into_iter().for_each(|pid| signal(pid, Signal::KILL));
+        for pid in strays {
+            signal(pid, Signal::KILL);
+        }
         while reap().is_some() {}
     }
 }
@@ -238,7 +240,9 @@ fn end_descendants(children: &OwnedFd, grace: Duration, mut reaped: impl FnMut(u
         if now < polite_until {
             wait_children(children, polite_until - now);
         } else {
-            process::descendants(own).into_iter().for_each(|pid| signal(pid, Signal::KILL));
+            for pid in process::descendants(own) {
+                signal(pid, Signal::KILL);
+            }
             wait_children(children, Duration::from_millis(5));
         }
     }

@@ -92,7 +92,10 @@ fn children_of(pid: u32) -> Option<Vec<u32>> {
 
 /// Processes of a session (in the sense of `setsid`).
 pub fn in_session(session: u32) -> Vec<u32> {
-    all().into_iter().filter(|pid| stat(*pid).is_some_and(|stat| stat.session == session && stat.state != 'Z')).collect()
+    all()
+        .into_iter()
+        .filter(|pid| stat(*pid).is_some_and(|stat| stat.session == session && stat.state != 'Z'))
+        .collect()
 }
 
 /// Processes of a process group.

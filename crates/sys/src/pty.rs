@@ -15,6 +15,7 @@ use rustix::{
         tcflush, tcgetattr, tcgetpgrp, tcsetattr, tcsetwinsize,
     },
 };
+use tokio::io::unix::AsyncFd;
 
 /// Both ends of a pseudo-terminal.
 #[derive(Debug)]
@@ -27,6 +28,7 @@ pub struct Pty {
 
 /// Modes of a terminal that decide what typed text does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "each is one flag of the kernel's")]
 pub struct Modes {
     /// Typed text is shown by the kernel.
     pub echo: bool,
@@ -48,6 +50,13 @@ pub fn open(columns: u16, rows: u16) -> io::Result<Pty> {
     resize(&master, columns, rows)?;
     reset(&master)?;
     Ok(Pty { master, slave })
+}
+
+/// Lets a task wait until the terminal can be read or written. Must be called within a tokio runtime.
+#[expect(unsafe_code, reason = "the caller of `register` has to guarantee that the descriptor stays open")]
+pub fn watch(master: OwnedFd) -> io::Result<AsyncFd<OwnedFd>> {
+    // SAFETY: the `AsyncFd` owns the descriptor, and `OwnedFd` keeps it open and the same for its whole life.
+    Ok(unsafe { AsyncFd::register(master) }?)
 }
 
 /// Sets the size that programs see.

@@ -57,11 +57,7 @@ pub enum Spawner {
 
 impl Spawner {
     /// Starts a program as the first one of a new session. Must be called within a tokio runtime.
-    pub async fn spawn(
-        &self,
-        spec: &SpawnSpec,
-        descriptors: &[BorrowedFd<'_>],
-    ) -> Result<SessionProcess, SpawnError> {
+    pub async fn spawn(&self, spec: &SpawnSpec, descriptors: &[BorrowedFd<'_>]) -> Result<SessionProcess, SpawnError> {
         match self {
             Self::Guarded(guard) => SessionProcess::guarded(guard, spec, descriptors).await,
             Self::Direct => SessionProcess::direct(spec, descriptors).await,
@@ -80,17 +76,18 @@ pub struct SessionProcess {
 #[derive(Debug)]
 enum Owner {
     /// Connection to the session's owner in the guard; it ends the session when this closes.
-    Guard { socket: Arc<UnixStream>, gone: watch::Receiver<bool> },
+    Guard {
+        socket: Arc<UnixStream>,
+        gone: watch::Receiver<bool>,
+    },
     Direct,
 }
 
 impl SessionProcess {
     async fn guarded(guard: &Guard, spec: &SpawnSpec, descriptors: &[BorrowedFd<'_>]) -> Result<Self, SpawnError> {
         let program = spec.program.display().to_string();
-        let lost = |error: &dyn std::fmt::Display| SpawnError::Guard {
-            program: program.clone(),
-            reason: error.to_string(),
-        };
+        let lost =
+            |error: &dyn std::fmt::Display| SpawnError::Guard { program: program.clone(), reason: error.to_string() };
         let socket = Arc::new(guard.start_session(spec, descriptors).map_err(|error| lost(&error))?);
         let (exit_sender, exit) = watch::channel(None);
         let (gone_sender, gone) = watch::channel(false);
@@ -112,7 +109,8 @@ impl SessionProcess {
                         }
                     }
                 }
-                exit_sender.send_if_modified(|status| status.is_none().then(|| *status = Some(Exit::UNKNOWN)).is_some());
+                exit_sender
+                    .send_if_modified(|status| status.is_none().then(|| *status = Some(Exit::UNKNOWN)).is_some());
                 gone_sender.send_replace(true);
             })
             .map_err(|error| lost(&error))?;
@@ -150,10 +148,8 @@ impl SessionProcess {
                 };
                 drop(descriptors);
                 let pid = result.as_ref().ok().copied();
-                if started_sender.send(result).is_err() {
-                    if let Some(pid) = pid {
-                        signal(pid, Signal::KILL);
-                    }
+                if let (Err(_caller_gone), Some(pid)) = (started_sender.send(result), pid) {
+                    signal(pid, Signal::KILL);
                 }
                 if let Some(pid) = pid {
                     let (_, status) = crate::guard::wait_for(Some(pid)).unwrap_or((pid, Exit::UNKNOWN));

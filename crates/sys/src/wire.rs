@@ -10,8 +10,8 @@ use std::{
 };
 
 use rustix::net::{
-    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, recvmsg,
-    sendmsg,
+    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags,
+    recvmsg, sendmsg,
 };
 use serde::{Deserialize, Serialize};
 
@@ -58,9 +58,8 @@ pub(crate) fn send(socket: &UnixStream, body: &impl Serialize, descriptors: &[Bo
     if !descriptors.is_empty() {
         ancillary.push(SendAncillaryMessage::ScmRights(descriptors));
     }
-    let sent = rustix::io::retry_on_intr(|| {
-        sendmsg(socket, &[IoSlice::new(&frame)], &mut ancillary, SendFlags::NOSIGNAL)
-    })?;
+    let sent =
+        rustix::io::retry_on_intr(|| sendmsg(socket, &[IoSlice::new(&frame)], &mut ancillary, SendFlags::NOSIGNAL))?;
     let mut socket = socket;
     socket.write_all(frame.get(sent..).unwrap_or_default())
 }

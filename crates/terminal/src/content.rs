@@ -72,7 +72,9 @@ mod tests {
 
     #[test]
     fn the_exit_word_is_removed_when_it_is_a_line_of_its_own() {
-        for (output, expected) in [("exit", ""), ("a\nexit", "a"), ("no exit", "no exit"), ("", ""), ("exit\nexit", "exit")] {
+        for (output, expected) in
+            [("exit", ""), ("a\nexit", "a"), ("no exit", "no exit"), ("", ""), ("exit\nexit", "exit")]
+        {
             assert_eq!(without_exit_word(output), expected, "{output}");
         }
     }

@@ -12,11 +12,7 @@ mod answers;
 mod command;
 mod requests;
 
-use std::{
-    io,
-    path::PathBuf,
-    time::Duration,
-};
+use std::{io, path::PathBuf, time::Duration};
 
 use gloveport_sys::{Exit, SessionProcess, host::find_program};
 use tokio::{
@@ -256,9 +252,8 @@ impl Engine {
     fn read_terminal(&mut self) {
         let Some(instance) = &mut self.instance else { return };
         let mut buffer = std::mem::take(&mut self.buffer);
-        let result = instance.master.try_io(tokio::io::Interest::READABLE, |master| {
-            Ok(rustix::io::read(master, &mut buffer)?)
-        });
+        let result =
+            instance.master.try_io(tokio::io::Interest::READABLE, |master| Ok(rustix::io::read(master, &mut buffer)?));
         if let (Ok(count), Some(mut scanner)) = (&result, instance.scanner.take_if(|_| result.is_ok())) {
             scanner.feed(buffer.get(..*count).unwrap_or_default(), &mut |part| match part {
                 Part::Output(bytes) => self.take_output(bytes),
@@ -283,9 +278,9 @@ impl Engine {
 
     fn write_terminal(&mut self) {
         let Some(instance) = &self.instance else { return };
-        let written = instance.master.try_io(tokio::io::Interest::WRITABLE, |master| {
-            Ok(rustix::io::write(master, &self.outgoing)?)
-        });
+        let written = instance
+            .master
+            .try_io(tokio::io::Interest::WRITABLE, |master| Ok(rustix::io::write(master, &self.outgoing)?));
         match written {
             Ok(count) => {
                 self.outgoing.drain(..count.min(self.outgoing.len()));

@@ -8,7 +8,9 @@ use gloveport_sys::SpawnError;
 #[derive(Debug, thiserror::Error)]
 pub enum TerminalError {
     /// No bash is installed where the session runs.
-    #[error("no shell: bash was found neither as /bin/bash nor in PATH; install bash in the image (files work without it)")]
+    #[error(
+        "no shell: bash was found neither as /bin/bash nor in PATH; install bash in the image (files work without it)"
+    )]
     NoShell,
     /// A pseudo-terminal can not be opened or used.
     #[error("cannot use a pseudo-terminal: {source}; is /dev/pts mounted?")]

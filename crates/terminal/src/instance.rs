@@ -14,7 +14,7 @@ use gloveport_sys::{
     pty::{self, Pty},
     spawn::Descriptors,
 };
-use tokio::io::{Interest, unix::AsyncFd};
+use tokio::io::unix::AsyncFd;
 
 use crate::{error::TerminalError, scanner::Scanner, session::ShellOptions};
 
@@ -74,8 +74,7 @@ impl Instance {
             descriptors: Descriptors::Terminal,
         };
         let process = options.spawner.spawn(&spec, &[slave.as_fd(), startup.as_fd()]).await?;
-        let master = AsyncFd::with_interest(master, Interest::READABLE | Interest::WRITABLE)
-            .map_err(|source| TerminalError::Pty { source })?;
+        let master = pty::watch(master).map_err(|source| TerminalError::Pty { source })?;
         let command_line = gloveport_sys::process::command_line(process.pid());
         Ok(Self { process, master, slave, scanner: Some(Scanner::new(&nonce)), command_line, lesson })
     }

@@ -69,9 +69,14 @@ mod tests {
     #[test]
     fn only_three_characters_that_begin_with_control_are_a_key() {
         let byte = |text: &str| ControlKey::parse(text).and_then(ControlKey::byte);
-        for (text, expected) in
-            [("C-c", Some(3)), ("C-C", Some(3)), ("C-d", Some(4)), ("C-\\", Some(0x1c)), ("C-z", Some(0x1a)), ("C-[", Some(0x1b))]
-        {
+        for (text, expected) in [
+            ("C-c", Some(3)),
+            ("C-C", Some(3)),
+            ("C-d", Some(4)),
+            ("C-\\", Some(0x1c)),
+            ("C-z", Some(0x1a)),
+            ("C-[", Some(0x1b)),
+        ] {
             assert_eq!(byte(text), expected, "{text}");
         }
         for text in ["C-ab", "C-", "c-c", "C", "", "C-é"] {

@@ -30,6 +30,4 @@ pub mod split;
 pub use error::TerminalError;
 pub use keys::ControlKey;
 pub use log::{LogError, OutputLog, Piece};
-pub use session::{
-    Facts, Mode, Progress, RunEnd, RunReport, RunRequest, Shell, ShellLoss, ShellOptions, Usage,
-};
+pub use session::{Facts, Mode, Progress, RunEnd, RunReport, RunRequest, Shell, ShellLoss, ShellOptions, Usage};

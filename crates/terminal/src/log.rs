@@ -82,8 +82,7 @@ impl OutputLog {
     /// An empty log that keeps at least the last `spool_size` bytes.
     pub fn new(spool_size: u64) -> Self {
         let size = spool_size.max(MEMORY as u64 * 2);
-        let state =
-            State { start: 0, memory_start: 0, memory: Vec::new(), spool: Spool { file: None, size } };
+        let state = State { start: 0, memory_start: 0, memory: Vec::new(), spool: Spool { file: None, size } };
         Self { shared: Arc::new(Shared { state: Mutex::new(state), end: watch::Sender::new(0) }) }
     }
 

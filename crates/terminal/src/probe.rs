@@ -68,8 +68,11 @@ impl Meter {
 
     /// Looks at the memory of all processes below the shell.
     pub(crate) fn sample(&mut self) {
-        let sum: u64 =
-            process::descendants(self.shell).into_iter().filter_map(process::resident).map(|(_, private)| private).sum();
+        let sum: u64 = process::descendants(self.shell)
+            .into_iter()
+            .filter_map(process::resident)
+            .map(|(_, private)| private)
+            .sum();
         self.peak = Some(self.peak.unwrap_or(0).max(sum));
     }
 

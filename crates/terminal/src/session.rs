@@ -1,11 +1,6 @@
 //! The handle to a shell session: what can be asked of it and what it answers.
 
-use std::{
-    ffi::OsString,
-    ops::Range,
-    path::PathBuf,
-    time::Duration,
-};
+use std::{ffi::OsString, ops::Range, path::PathBuf, time::Duration};
 
 use gloveport_sys::{Exit, Identity, Spawner, host, users::UserDatabase};
 use tokio::sync::{mpsc, oneshot, watch};

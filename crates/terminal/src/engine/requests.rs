@@ -124,9 +124,7 @@ impl Engine {
         let name = path.to_string_lossy().replace('\'', r"'\''");
         let history = if text.len() <= MAX_HISTORY { "builtin history -s -- \"$__gp_c\"; " } else { "" };
         let status = self.facts.borrow().status;
-        let line = format!(
-            " __gp_c=$(<'{name}'); {history}__gp_s {status}; builtin eval -- \"$__gp_c\"\n"
-        );
+        let line = format!(" __gp_c=$(<'{name}'); {history}__gp_s {status}; builtin eval -- \"$__gp_c\"\n");
         Ok((line, path))
     }
 

@@ -1,0 +1,88 @@
+//! Measures a server beside the reference and prints the numbers. Run it through `scripts/bench`.
+//!
+//! | module | idea |
+//! |---|---|
+//! | [`client`] | one HTTP connection with as little around it as possible |
+//! | [`server`] | a server process: its start, its memory, its end |
+//! | [`measure`] | the measurements, the same for every server |
+//! | [`table`] | the bounds, the ratios, and how they are printed |
+
+mod client;
+mod measure;
+mod server;
+mod table;
+
+use std::{fs, path::PathBuf, process::ExitCode};
+
+use anyhow::Context as _;
+
+use crate::{
+    measure::{Amount, measure},
+    server::{Program, crowd},
+    table::Table,
+};
+
+/// What was asked for.
+#[derive(Debug, Default)]
+struct Arguments {
+    /// Our binary.
+    binary: PathBuf,
+    /// Python of the reference's environment.
+    reference: Option<PathBuf>,
+    /// Where the JSON goes.
+    json: Option<PathBuf>,
+    /// Few repetitions: shows that everything works, not how fast it is.
+    smoke: bool,
+}
+
+#[expect(clippy::print_stderr, reason = "this is where errors reach the user")]
+fn main() -> ExitCode {
+    match run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("bench: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+#[expect(clippy::print_stdout, clippy::print_stderr, reason = "a program that prints numbers")]
+fn run() -> anyhow::Result<()> {
+    let arguments = parse()?;
+    let amount = if arguments.smoke { Amount::SMOKE } else { Amount::FULL };
+    eprintln!("measuring gloveport ...");
+    let ours = measure(&Program::Gloveport(arguments.binary.clone()), &amount)?;
+    eprintln!("measuring {} servers at once ...", amount.crowd);
+    let crowd = crowd(&arguments.binary, amount.crowd)?;
+    let reference = match &arguments.reference {
+        Some(python) => {
+            eprintln!("measuring the reference ...");
+            Some(measure(&Program::Reference(python.clone()), &Amount::REFERENCE)?)
+        }
+        None => None,
+    };
+    let size = fs::metadata(&arguments.binary).context("cannot read our binary")?.len();
+    let table = Table::new(&ours, reference.as_ref(), &crowd, size);
+    println!("{}", table.text());
+    if let Some(path) = &arguments.json {
+        fs::write(path, table.json()?).with_context(|| format!("cannot write {}", path.display()))?;
+    }
+    Ok(())
+}
+
+fn parse() -> anyhow::Result<Arguments> {
+    let mut arguments = Arguments::default();
+    let mut words = std::env::args().skip(1);
+    while let Some(word) = words.next() {
+        let mut value = || words.next().with_context(|| format!("{word} needs a value"));
+        match word.as_str() {
+            "--binary" => arguments.binary = value()?.into(),
+            "--reference" => arguments.reference = Some(value()?.into()),
+            "--json" => arguments.json = Some(value()?.into()),
+            "--smoke" => arguments.smoke = true,
+            other => anyhow::bail!("unknown argument {other}; see scripts/bench --help"),
+        }
+    }
+    anyhow::ensure!(arguments.binary.is_file(), "--binary must name our release binary");
+    Ok(arguments)
+}

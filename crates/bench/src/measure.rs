@@ -1,0 +1,156 @@
+//! The measurements, the same for every server.
+
+use std::{
+    fs,
+    process::Command,
+    time::{Duration, Instant},
+};
+
+use serde::Serialize;
+
+use crate::{
+    client::{Client, run_body},
+    server::{Program, Server},
+};
+
+/// How often each thing is done.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Amount {
+    echo: usize,
+    spawn: usize,
+    sleep: usize,
+    output: usize,
+    starts: usize,
+    pub(crate) crowd: usize,
+}
+
+impl Amount {
+    pub(crate) const FULL: Self = Self { echo: 5000, spawn: 500, sleep: 50, output: 7, starts: 9, crowd: 200 };
+    pub(crate) const SMOKE: Self = Self { echo: 200, spawn: 20, sleep: 3, output: 2, starts: 2, crowd: 5 };
+
+    /// The reference needs more than half a second for each command.
+    pub(crate) const REFERENCE: Self = Self { echo: 15, spawn: 8, sleep: 8, output: 2, starts: 1, crowd: 0 };
+}
+
+/// Times of one thing done many times.
+#[derive(Debug, Clone, Serialize)]
+pub(crate) struct Sample {
+    /// Median in milliseconds.
+    pub(crate) p50_ms: f64,
+    /// 99th percentile in milliseconds.
+    pub(crate) p99_ms: f64,
+    /// How many.
+    pub(crate) count: usize,
+}
+
+impl Sample {
+    pub(crate) fn new(mut times: Vec<Duration>) -> Self {
+        times.sort_unstable();
+        let at = |percent: usize| {
+            let index = (times.len() * percent / 100).min(times.len().saturating_sub(1));
+            times.get(index).map_or(f64::NAN, |time| time.as_secs_f64() * 1000.0)
+        };
+        Self { p50_ms: at(50), p99_ms: at(99), count: times.len() }
+    }
+}
+
+/// All numbers of one server.
+#[derive(Debug, Clone, Serialize)]
+pub(crate) struct Numbers {
+    pub(crate) echo: Sample,
+    pub(crate) true_command: Sample,
+    /// A bare `/bin/true`, started by this program, in the same run.
+    pub(crate) bare_spawn: Sample,
+    /// From the end of `sleep 0.05` to the answer.
+    pub(crate) sleep_noticed: Sample,
+    pub(crate) output_10mb: Sample,
+    /// Growth of the server's resident memory by 10 MB of output, in bytes.
+    pub(crate) output_growth: u64,
+    pub(crate) start: Sample,
+    pub(crate) idle_memory: u64,
+    pub(crate) idle_whole_memory: u64,
+    pub(crate) stop: Sample,
+    pub(crate) left_behind: usize,
+}
+
+pub(crate) fn measure(program: &Program, amount: &Amount) -> anyhow::Result<Numbers> {
+    let (mut starts, mut stops, mut left_behind) = (Vec::new(), Vec::new(), 0);
+    for _start in 1..amount.starts {
+        let (server, took) = Server::start(program)?;
+        starts.push(took);
+        let (stopped, left) = server.stop()?;
+        stops.push(stopped);
+        left_behind += left;
+    }
+    let (server, took) = Server::start(program)?;
+    starts.push(took);
+    std::thread::sleep(Duration::from_millis(300));
+    let (idle_memory, idle_whole_memory) = (server.resident(), server.whole_memory());
+
+    let mut client = Client::connect(server.port)?;
+    // The first commands of the reference may carry the result of one before.
+    for _warm in 0..3 {
+        client.run("echo hi")?;
+    }
+    let echo = repeat(amount.echo, || expect(&mut client, "echo hi", "hi"))?;
+    let true_command = repeat(amount.spawn, || expect(&mut client, "/bin/true", ""))?;
+    let bare_spawn = repeat(amount.spawn, || Command::new("/bin/true").status().map(|_| ()).map_err(Into::into))?;
+    let sleep_noticed = sleep(&mut client, amount.sleep)?;
+
+    let big = server.working_directory().join("big");
+    fs::write(&big, "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcde\n".repeat(163_840))?;
+    let before = server.resident();
+    let command = format!("cat {}", big.display());
+    let output_10mb = repeat(amount.output, || client.run(&command).map(drop))?;
+    let output_growth = server.resident().saturating_sub(before);
+    drop(client);
+
+    let (stopped, left) = server.stop()?;
+    stops.push(stopped);
+    Ok(Numbers {
+        echo,
+        true_command,
+        bare_spawn,
+        sleep_noticed,
+        output_10mb,
+        output_growth,
+        start: Sample::new(starts),
+        idle_memory,
+        idle_whole_memory,
+        stop: Sample::new(stops),
+        left_behind: left_behind + left,
+    })
+}
+
+fn repeat(count: usize, mut work: impl FnMut() -> anyhow::Result<()>) -> anyhow::Result<Sample> {
+    let mut times = Vec::with_capacity(count);
+    for _round in 0..count {
+        let began = Instant::now();
+        work()?;
+        times.push(began.elapsed());
+    }
+    Ok(Sample::new(times))
+}
+
+/// Runs a command and makes sure that the work was done.
+fn expect(client: &mut Client, command: &str, content: &str) -> anyhow::Result<()> {
+    let observation = client.run(command)?;
+    let found = observation.get("content").and_then(serde_json::Value::as_str);
+    anyhow::ensure!(found == Some(content), "{command}: {observation}");
+    Ok(())
+}
+
+/// The command tells when its sleep ended; the answer says when that was noticed.
+fn sleep(client: &mut Client, count: usize) -> anyhow::Result<Sample> {
+    let mut times = Vec::new();
+    let body = run_body("sleep 0.05; echo $EPOCHREALTIME");
+    for _round in 0..count {
+        let (_, answer) = client.request("POST", "/execute_action", &body)?;
+        let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH)?;
+        let observation: serde_json::Value = serde_json::from_slice(&answer)?;
+        let content = observation.get("content").and_then(serde_json::Value::as_str).unwrap_or_default();
+        let ended: f64 = content.trim().parse()?;
+        times.push(Duration::from_secs_f64((now.as_secs_f64() - ended).max(0.0)));
+    }
+    Ok(Sample::new(times))
+}

@@ -1,0 +1,119 @@
+//! The bounds, the ratios, and how they are printed.
+
+use serde::Serialize;
+
+use crate::measure::{Numbers, Sample};
+
+/// One line of the table.
+#[derive(Debug, Serialize)]
+struct Row {
+    what: &'static str,
+    unit: &'static str,
+    ours: f64,
+    /// `None` where the reference was not measured.
+    reference: Option<f64>,
+    /// Largest allowed value.
+    bound: Option<f64>,
+    /// Smallest allowed ratio of the reference's value to ours.
+    bound_ratio: Option<f64>,
+}
+
+impl Row {
+    fn ratio(&self) -> Option<f64> {
+        self.reference.map(|reference| reference / self.ours.max(f64::MIN_POSITIVE))
+    }
+
+    fn holds(&self) -> bool {
+        let ratio = self.ratio().zip(self.bound_ratio).is_none_or(|(ratio, bound)| ratio >= bound);
+        ratio && self.bound.is_none_or(|bound| self.ours <= bound)
+    }
+}
+
+/// All results.
+#[derive(Debug, Serialize)]
+pub(crate) struct Table {
+    rows: Vec<Row>,
+    crowd_count: usize,
+    ours: Numbers,
+    reference: Option<Numbers>,
+}
+
+impl Table {
+    pub(crate) fn new(ours: &Numbers, reference: Option<&Numbers>, crowd: &(u64, Sample), size: u64) -> Self {
+        let row = |what, unit, value: &dyn Fn(&Numbers) -> f64, bound: Option<f64>, bound_ratio| Row {
+            what,
+            unit,
+            ours: value(ours),
+            reference: reference.map(value),
+            bound,
+            bound_ratio,
+        };
+        let single =
+            |what, unit, ours, bound| Row { what, unit, ours, reference: None, bound: Some(bound), bound_ratio: None };
+        let (crowd_memory, crowd_echo) = crowd;
+        let rows = vec![
+            row("echo hi, p50", "ms", &|n| n.echo.p50_ms, Some(0.5), Some(1000.0)),
+            row("echo hi, p99", "ms", &|n| n.echo.p99_ms, Some(5.0), None),
+            row("/bin/true, p50", "ms", &|n| n.true_command.p50_ms, Some(ours.bare_spawn.p50_ms * 1.5), None),
+            row("bare spawn of /bin/true, p50", "ms", &|n| n.bare_spawn.p50_ms, None, None),
+            row("sleep 0.05 noticed after, p50", "ms", &|n| n.sleep_noticed.p50_ms, Some(1.0), None),
+            row("10 MB of output, p50", "ms", &|n| n.output_10mb.p50_ms, Some(150.0), None),
+            row("memory growth by 10 MB of output", "MiB", &|n| mib(n.output_growth), Some(32.0), None),
+            row("start to first action, p50", "ms", &|n| n.start.p50_ms, Some(40.0), Some(200.0)),
+            row("idle memory of the server", "MiB", &|n| mib(n.idle_memory), Some(10.0), Some(30.0)),
+            row("idle memory with all processes", "MiB", &|n| mib(n.idle_whole_memory), None, None),
+            row("stop, p50", "ms", &|n| n.stop.p50_ms, Some(50.0), None),
+            row("processes left behind", "", &|n| count(n.left_behind), Some(0.0), None),
+            single("binary", "MiB", mib(size), 25.0),
+            single("many servers: memory in all", "MiB", mib(*crowd_memory), 2048.0),
+            single("many servers: echo hi, p99", "ms", crowd_echo.p99_ms, 20.0),
+        ];
+        Self { rows, crowd_count: crowd_echo.count / 5, ours: ours.clone(), reference: reference.cloned() }
+    }
+
+    pub(crate) fn text(&self) -> String {
+        let mut lines = vec![format!(
+            "{:<36} {:>12} {:>12} {:>9}  {:<22} {}",
+            "", "gloveport", "reference", "ratio", "bound", "holds"
+        )];
+        for row in &self.rows {
+            let number = |value: f64| format!("{value:.3} {}", row.unit).trim_end().to_owned();
+            let ratio = row.ratio().map(|ratio| format!("{ratio:.1} x")).unwrap_or_default();
+            let bounds = [
+                row.bound.map(|bound| format!("<= {}", number(bound))),
+                row.bound_ratio.filter(|_| row.reference.is_some()).map(|bound| format!(">= {bound} x")),
+            ];
+            let bound = bounds.into_iter().flatten().collect::<Vec<_>>().join(", ");
+            let holds = match (bound.is_empty(), row.holds()) {
+                (true, _) => "",
+                (false, true) => "yes",
+                (false, false) => "NO",
+            };
+            let reference = row.reference.map(number).unwrap_or_default();
+            lines.push(format!(
+                "{:<36} {:>12} {reference:>12} {ratio:>9}  {bound:<22} {holds}",
+                row.what,
+                number(row.ours)
+            ));
+        }
+        lines.push(format!("many servers: {} of them", self.crowd_count));
+        if self.reference.is_none() {
+            lines.push("the reference was not measured; scripts/setup --reference installs it".into());
+        }
+        lines.join("\n")
+    }
+
+    pub(crate) fn json(&self) -> serde_json::Result<String> {
+        serde_json::to_string_pretty(self)
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "sizes far below 2^52")]
+fn mib(bytes: u64) -> f64 {
+    bytes as f64 / 1024.0 / 1024.0
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a small number")]
+fn count(number: usize) -> f64 {
+    number as f64
+}
