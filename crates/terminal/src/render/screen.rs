@@ -257,7 +257,11 @@ impl Screen {
         self.grid.clear(0, self.height);
         self.cursor = Cursor::default();
         self.changed();
-        first + 1 + self.history.push_lines(rest, lines - self.height)
+        let taken = first + 1 + self.history.push_lines(rest, lines - self.height);
+        // REP repeats the last character also when it has scrolled away already.
+        let printed = block.get(..taken).unwrap_or_default().iter().rev().find(|byte| **byte != b'\n');
+        self.last = printed.map(|byte| char::from(*byte)).or(self.last);
+        taken
     }
 
     /// Repeats the last character, at most up to the right edge.

@@ -35,6 +35,15 @@ fn numbered(count: usize) -> String {
 }
 
 #[test]
+fn a_character_is_repeated_also_after_it_scrolled_away_in_a_large_piece() {
+    let input = format!("@{}3{}\x1b[2b", "\n".repeat(12), "\n".repeat(12));
+    let mut cut = Renderer::new(TINY);
+    input.as_bytes().chunks(3).for_each(|chunk| cut.feed(chunk));
+    assert_eq!(fed(TINY, &input).text(), cut.text());
+    assert!(cut.text().ends_with("33"));
+}
+
+#[test]
 fn case_table_of_the_shell_session_holds() {
     let table: &[(&str, &str)] = &[
         ("no newline", "no newline"),
