@@ -8,7 +8,8 @@ use std::{
 };
 
 use gloveport_protocol::{
-    Action, ActionEvent, ActionExecutor, BoxFuture, ErrorObservation, ExecuteError, Observation, RunAction,
+    Action, ActionEvent, ActionExecutor, BoxFuture, ErrorObservation, ExecuteError, FileEditSource,
+    Observation, RunAction,
 };
 use gloveport_sys::Spawner;
 use gloveport_terminal::{RunEnd, RunRequest, Shell, ShellOptions};
@@ -181,6 +182,10 @@ impl Executor {
             Action::Run(action) => Ok(self.run(action, event.timeout).await),
             Action::RunIpython(_) => {
                 Err(ExecuteError::PluginMissing("JupyterRequirement not found. Unable to run IPython action.".into()))
+            }
+            // Such an edit is made by the caller's model; the reference refuses it without a reason.
+            Action::Edit(edit) if edit.impl_source == FileEditSource::LlmBasedEdit => {
+                Err(ExecuteError::Failed(String::new()))
             }
             Action::Read(_) | Action::Write(_) | Action::Edit(_) | Action::Browse(_) | Action::BrowseInteractive(_) => {
                 Ok(unsupported(event.action.kind()))

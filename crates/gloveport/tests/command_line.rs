@@ -1,0 +1,153 @@
+//! The command line as a user meets it.
+
+mod support;
+
+use std::{
+    io::{BufRead as _, BufReader, Write as _},
+    process::Stdio,
+};
+
+use serde_json::Value;
+use support::{Server, gloveport, run, text};
+
+#[test]
+fn a_command_prints_its_output_and_ends_with_its_exit_code() {
+    let output = run(&["run", "echo out; echo err >&2; exit 7"]);
+    assert_eq!((text(&output.stdout).as_str(), output.status.code()), ("out\nerr\n", Some(7)));
+    let output = run(&["run", "printf", "'%s'", "a"]);
+    assert_eq!((text(&output.stdout).as_str(), output.status.code()), ("a", Some(0)));
+    assert_eq!(run(&["run", "kill -9 $$"]).status.code(), Some(137));
+}
+
+#[test]
+fn output_comes_while_the_command_runs_and_binary_output_is_unchanged() {
+    let home = tempfile::tempdir().unwrap();
+    let mut child = gloveport(home.path())
+        .args(["run", "echo first; read -r line; echo got $line"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut output = BufReader::new(child.stdout.take().unwrap());
+    let mut line = String::new();
+    output.read_line(&mut line).unwrap();
+    assert_eq!(line, "first\n");
+    child.stdin.take().unwrap().write_all(b"answer\n").unwrap();
+    line.clear();
+    output.read_line(&mut line).unwrap();
+    assert_eq!(line, "got answer\n");
+    assert!(child.wait().unwrap().success());
+
+    let output = run(&["run", r"printf 'a\r\n\x00\xff\e[1mb'"]);
+    assert_eq!(output.stdout, b"a\r\n\x00\xff\x1b[1mb");
+}
+
+#[test]
+fn a_script_comes_from_standard_input_and_keeps_its_state() {
+    let home = tempfile::tempdir().unwrap();
+    for arguments in [vec!["run"], vec!["run", "-"]] {
+        let mut child =
+            gloveport(home.path()).args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        child.stdin.take().unwrap().write_all(b"x=1\nf() { echo \"f $x\"; }\n\nfor i in a b; do\n  f\ndone\n").unwrap();
+        let output = child.wait_with_output().unwrap();
+        assert_eq!((text(&output.stdout).as_str(), output.status.code()), ("f 1\nf 1\n", Some(0)));
+    }
+}
+
+#[test]
+fn json_prints_the_observation() {
+    let output = run(&["run", "--json", "echo hi; false"]);
+    let observation: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(observation["observation"], "run");
+    assert_eq!(observation["content"], "hi");
+    assert_eq!(observation["extras"]["metadata"]["exit_code"], 1);
+    assert_eq!(output.status.code(), Some(1));
+}
+
+#[test]
+fn the_time_limit_ends_a_command_with_124_and_leaves_nothing() {
+    for flags in [&["run", "--timeout", "0.3"][..], &["run", "--json", "--timeout", "0.3"]] {
+        let arguments: Vec<&str> = flags.iter().copied().chain(["echo begun; sleep 987654"]).collect();
+        let output = run(&arguments);
+        assert_eq!(output.status.code(), Some(124), "{flags:?}");
+        assert!(text(&output.stdout).contains("begun"));
+    }
+    let sleeping = |pid: &u32| gloveport_sys::process::command_line(*pid).is_some_and(|line| line == "sleep 987654");
+    assert_eq!(gloveport_sys::process::all().iter().filter(|pid| sleeping(pid)).count(), 0);
+}
+
+#[test]
+fn directory_and_variables_are_those_of_the_flags() {
+    let output = run(&["run", "--cwd", "/usr", "--env", "A=1 2", "--env", "B=$x", "pwd; echo \"$A $B\""]);
+    assert_eq!(text(&output.stdout), "/usr\n1 2 $x\n");
+}
+
+#[test]
+fn wrong_command_lines_end_with_2_and_failures_of_our_own_with_125() {
+    for arguments in [&["run", "--timeout", "-1", "x"][..], &["run", "--env", "=x", "x"], &["nonsense"], &[]] {
+        assert_eq!(run(arguments).status.code(), Some(2), "{arguments:?}");
+    }
+    let output = run(&["run", "--cwd", "/does/not/exist", "pwd"]);
+    assert_eq!(output.status.code(), Some(125));
+    assert_eq!(text(&output.stderr), "gloveport: /does/not/exist is not a directory\n");
+    let output = run(&["run", "--url", "http://127.0.0.1:1", "pwd"]);
+    assert_eq!(output.status.code(), Some(125));
+    assert!(text(&output.stderr).starts_with("gloveport: no server answers at http://127.0.0.1:1/; is it running?"));
+}
+
+#[test]
+fn a_command_runs_on_a_server_and_its_shell_keeps_its_state() {
+    let server = Server::serve(&[], &[("GLOVEPORT_KEY", "s3cret")]);
+    let home = tempfile::tempdir().unwrap();
+    let url = server.url();
+    let there = |words: &[&str]| {
+        let mut command = gloveport(home.path());
+        command.args(["run", "--url", &url]).args(words).env("GLOVEPORT_KEY", "s3cret").output().unwrap()
+    };
+    assert_eq!(text(&there(&["x=5; echo set"]).stdout), "set\n");
+    let output = there(&["echo $x; exit 3"]);
+    assert_eq!((text(&output.stdout).as_str(), output.status.code()), ("5\n", Some(3)));
+    let output = there(&["--cwd", "/usr", "--env", "A=b", "echo $PWD $A $x"]);
+    assert_eq!(text(&output.stdout), "/usr b\n");
+    let observation: Value = serde_json::from_slice(&there(&["--json", "echo there"]).stdout).unwrap();
+    assert_eq!(observation["content"], "there");
+
+    let refused = gloveport(home.path()).args(["run", "--url", &url, "true"]).output().unwrap();
+    assert_eq!(refused.status.code(), Some(125));
+    assert!(text(&refused.stderr).contains("Invalid API Key"), "{}", text(&refused.stderr));
+}
+
+#[test]
+fn a_server_without_a_key_is_not_opened_to_other_machines() {
+    let output = run(&["serve", "--host", "0.0.0.0", "--port", "0"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(text(&output.stderr).contains("no key is set"), "{}", text(&output.stderr));
+}
+
+#[test]
+fn a_port_in_use_is_told_with_its_number() {
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = taken.local_addr().unwrap().port().to_string();
+    let output = run(&["serve", "--port", &port]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(text(&output.stderr).contains(&format!("cannot listen on 127.0.0.1:{port}")), "{}", text(&output.stderr));
+}
+
+#[test]
+fn doctor_finds_the_shell_usable() {
+    let output = run(&["doctor", "--json"]);
+    let checks: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let verdict = |name: &str| {
+        let found = checks.as_array().unwrap().iter().find(|check| check["name"] == name);
+        found.map_or(Value::Null, |check| check["verdict"].clone())
+    };
+    assert_eq!(verdict("process guard"), "ok");
+    assert!(["ok", "warning"].contains(&verdict("shell").as_str().unwrap()));
+    assert_eq!(output.status.code(), Some(0));
+}
+
+#[test]
+fn completions_and_version_are_printed() {
+    assert!(text(&run(&["completions", "bash"]).stdout).contains("_gloveport"));
+    assert_eq!(text(&run(&["--version"]).stdout), concat!("gloveport ", env!("CARGO_PKG_VERSION"), "\n"));
+}

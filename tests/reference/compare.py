@@ -1,0 +1,194 @@
+"""The same commands on the reference's server and on ours: prints where the observations differ.
+
+    compare.py BINARY
+
+Starts both servers in empty homes, sends each command of the list to both, and compares whole observations but for what
+must differ (process ids, the directory's name). Differences that docs/compatibility.md lists are named in the list.
+Prints one line for each difference that is not listed and, last, `N passed, N failed, N skipped`.
+"""
+
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+
+# (command, arguments, listed difference or None)
+CASES = [
+    ("pwd", {}, None),
+    ("", {}, None),
+    ("x", {"is_input": True}, None),
+    ("   ", {}, None),
+    ("echo 'hello world'", {}, None),
+    ("nonexistent_command", {}, None),
+    ("echo a; echo b", {}, None),
+    ("echo a\necho b", {}, None),
+    ("ls -d /usr\n\n# c\npwd", {}, None),
+    ('echo -e "hello\nworld"', {}, None),
+    ('echo \\\n -e "foo"', {}, None),
+    ('echo -e "a\\n\\n\\nz"', {}, None),
+    ("cat << EOF\nline 1\nline 2\nEOF", {}, None),
+    ("cat <<'EOF'\n$HOME\n  x\nEOF", {}, None),
+    ('if true; then\necho "inside if"\nfi', {}, None),
+    ("false", {}, None),
+    ("(exit 5)", {}, None),
+    ("f() { return 3; }; f", {}, None),
+    ("cd /nonexist", {}, None),
+    ("mkdir -p test && cd test", {}, None),
+    ("cd -", {}, None),
+    ("export A=1; echo $A", {}, None),
+    ("(exit 3)", {}, None),
+    ("echo $?", {}, None),
+    ('printf "no newline"', {}, None),
+    ('printf "\\n\\n\\nlead"', {}, None),
+    ('printf "a\\n\\n\\n"', {}, None),
+    ('echo "a   "', {}, None),
+    ('printf "a\\tb\\n"', {}, None),
+    ('echo -e "\\e[31mred\\e[0m"', {}, None),
+    ('printf "10%%\\r50%%\\r100%%\\n"', {}, None),
+    ("printf 'x%.0s' $(seq 2500)", {}, None),
+    ("echo é漢字😀", {}, None),
+    ("echo err >&2", {}, None),
+    ("echo -n", {}, None),
+    ("echo test;", {}, "echo of the command"),
+    ("true && false", {}, None),
+    ("yes | head -3", {}, None),
+    ('echo "multi\n\n\nline"', {}, "echo of the command"),
+    ("echo a |\ncat", {}, "echo of the command"),
+    ("alias git", {}, None),
+    ("C-c", {}, None),
+    ("C-ab", {}, None),
+    ('for i in $(seq 1 5000); do echo "Line $i"; done', {}, None),
+    ('for i in $(seq 1 5000); do echo "Line $i"; done', {"hidden": True}, None),
+    ("pwd", {"is_static": True, "cwd": "/usr"}, None),
+    ("sleep 3 && echo done", {"timeout": 10, "blocking": True}, None),
+    ("for i in 1 2 3; do echo $i; sleep 3; done", {}, None),
+    ("", {"is_input": True}, None),
+    ("sleep 15", {}, None),
+    ("C-c", {"is_input": True}, None),
+    ("read -p 'Enter name: ' name && echo \"Hello $name\"", {}, None),
+    ("John", {"is_input": True}, None),
+    ("cat << EOF", {}, None),
+    ("line 1", {"is_input": True}, None),
+    ("EOF", {"is_input": True}, None),
+    ("cat", {}, None),
+    ("hello", {"is_input": True}, None),
+    ("C-d", {"is_input": True}, None),
+    ("sleep 100", {}, None),
+    ("C-z", {"is_input": True}, None),
+    ("fg", {}, None),
+    ("C-c", {"is_input": True}, None),
+    ("sleep 4", {"timeout": 1}, None),
+    ("C-c", {"is_input": True}, None),
+    ('echo "unclosed', {}, None),
+    ('x"', {"is_input": True}, None),
+    ("echo `unclosed", {}, None),
+    ("C-c", {"is_input": True}, None),
+    ("set -x", {}, "prompt machinery in the trace"),
+    ("echo traced", {}, "prompt machinery in the trace"),
+    ("set +x", {}, "prompt machinery in the trace"),
+    ("history | tail -n 2 | sed 's/^ *[0-9]* *//'", {}, "history"),
+    ("x=$'a\\tb'; echo \"$x\"; unset x", {}, None),
+    ("type cd; type ls | head -1", {}, None),
+    ("trap 'echo bye' EXIT; trap - EXIT", {}, None),
+    ("echo $SHLVL | grep -c .", {}, None),
+    ("echo $COLUMNS $LINES; tput cols; tput lines; stty size", {}, None),
+    ("ls --color=always -d /usr", {}, None),
+    ("python3 -c 'print(\"p\" * 3000)'", {}, None),
+    ("for i in 1 2 3; do\n  echo $i\n\n  # comment\ndone", {}, "echo of the command"),
+    ("cat <<-EOF\n\ta\n\tEOF", {}, "tabs"),
+    ("echo done > out.txt; cat out.txt; rm out.txt", {}, None),
+    ("printf 'a\\bb\\n'", {}, None),
+    ("printf '\\a\\x00x\\n'", {}, None),
+    ("printf '\\xff\\xfe\\n'", {}, None),
+    ("wait; jobs", {}, None),
+]
+
+
+def start(command, home):
+    port = free_port()
+    work = os.path.join(home, "work")
+    os.makedirs(work)
+    environment = {**os.environ, "HOME": home, "NO_CHANGE_TIMEOUT_SECONDS": "2", "LOG_LEVEL": "ERROR"}
+    for name in ("SESSION_API_KEY", "RUST_BACKTRACE"):
+        environment.pop(name, None)
+    words = [str(port), "--working-dir", work, "--username", "root", "--user-id", "0", "--no-enable-browser"]
+    server = subprocess.Popen(
+        command + words, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL, start_new_session=True,
+    )
+    deadline = time.monotonic() + 120
+    while time.monotonic() < deadline and server.poll() is None:
+        try:
+            urllib.request.urlopen(f"http://127.0.0.1:{port}/alive", timeout=5).read()
+            return server, port, work
+        except OSError:
+            time.sleep(0.05)
+    raise SystemExit(f"{command[0]} did not start")
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def ask(port, command, arguments):
+    arguments = dict(arguments)
+    action = {"action": "run", "timeout": arguments.pop("timeout", 20), "args": {"command": command, **arguments}}
+    body = json.dumps({"action": action}).encode()
+    request = urllib.request.Request(
+        f"http://127.0.0.1:{port}/execute_action", data=body, headers={"content-type": "application/json"}
+    )
+    with urllib.request.urlopen(request, timeout=60) as answer:
+        return json.load(answer)
+
+
+def comparable(observation, work):
+    text = json.dumps(observation, ensure_ascii=False, sort_keys=True).replace(work, "WORK")
+    value = json.loads(text)
+    metadata = value.get("extras", {}).get("metadata")
+    if metadata and metadata.get("pid", -1) > 0:
+        metadata["pid"] = "PID"
+    value["content"] = re.sub(r"(\[\d+\]) \d+", r"\1 PID", value["content"])
+    return value
+
+
+def main():
+    binary = os.path.abspath(sys.argv[1])
+    same = listed = different = 0
+    with tempfile.TemporaryDirectory() as one, tempfile.TemporaryDirectory() as two:
+        reference, reference_port, reference_work = start(
+            [sys.executable, "-u", "-m", "openhands.runtime.action_execution_server"], one
+        )
+        ours, our_port, our_work = start([binary, "action-execution-server"], two)
+        try:
+            for command in ("echo warm", "echo up"):
+                ask(reference_port, command, {})
+                time.sleep(1)
+                ask(our_port, command, {})
+            for command, arguments, reason in CASES:
+                theirs = comparable(ask(reference_port, command, arguments), reference_work)
+                mine = comparable(ask(our_port, command, arguments), our_work)
+                if theirs == mine:
+                    same += 1
+                elif reason:
+                    listed += 1
+                    print(f"listed  {command!r}: {reason}")
+                else:
+                    different += 1
+                    print(f"FAILED  {command!r} {arguments}\n        reference {theirs}\n        ours      {mine}")
+        finally:
+            for server in (reference, ours):
+                os.killpg(server.pid, signal.SIGTERM)
+                server.wait()
+    print(f"{same + listed} passed, {different} failed, 0 skipped")
+    return 1 if different else 0
+
+
+sys.exit(main())
