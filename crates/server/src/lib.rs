@@ -1,1 +1,32 @@
-//! Placeholder.
+//! The HTTP face of an executor: one port, and groups of routes that only translate.
+//!
+//! | module | idea |
+//! |---|---|
+//! | `serve` | connections: accepting, time limits, the bound, the drain |
+//! | `router` | what every request passes: key, bounds, containment of panics, counting |
+//! | `v0` | the OpenHands 0.62 API (`action-execution-api` §2) |
+//! | `v1` | the native API: streamed commands that survive a lost connection |
+//! | `health` | `/ready` and `/metrics` |
+//! | `docs` | `/openapi.json` and `/docs` |
+//!
+//! A listener is handed over only when its executor is ready, so every answer comes from a ready server.
+
+mod answer;
+mod app;
+mod auth;
+mod body;
+mod docs;
+mod error;
+mod health;
+mod metrics;
+mod options;
+mod router;
+mod serve;
+mod usage;
+mod v0;
+mod v1;
+
+pub use error::ServerError;
+pub use options::{Limits, ServerOptions, SessionKey};
+pub use router::router;
+pub use serve::{DrainEnd, serve};

@@ -1,0 +1,49 @@
+//! What all handlers share.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use gloveport_executor::Executor;
+
+use crate::{metrics::Metrics, options::ServerOptions};
+
+/// The executor, the options, and what is counted.
+#[derive(Debug)]
+pub(crate) struct App {
+    pub(crate) executor: Arc<Executor>,
+    pub(crate) options: ServerOptions,
+    pub(crate) metrics: Metrics,
+    started: Instant,
+    /// When the last action arrived, in microseconds after `started`.
+    last_action: AtomicU64,
+}
+
+impl App {
+    pub(crate) fn new(executor: Arc<Executor>, options: ServerOptions) -> Arc<Self> {
+        let (metrics, started, last_action) = (Metrics::default(), Instant::now(), AtomicU64::new(0));
+        Arc::new(Self { executor, options, metrics, started, last_action })
+    }
+
+    /// Notes that an action arrived.
+    pub(crate) fn action_arrived(&self) {
+        self.last_action.store(self.micros(), Ordering::Relaxed);
+    }
+
+    pub(crate) fn uptime(&self) -> Duration {
+        self.started.elapsed()
+    }
+
+    /// Time since the last action arrived, or since the start if there was none.
+    pub(crate) fn idle_time(&self) -> Duration {
+        Duration::from_micros(self.micros().saturating_sub(self.last_action.load(Ordering::Relaxed)))
+    }
+
+    fn micros(&self) -> u64 {
+        u64::try_from(self.started.elapsed().as_micros()).unwrap_or(u64::MAX)
+    }
+}

@@ -1,0 +1,111 @@
+//! `/openapi.json`, and `/docs` for people.
+
+mod openapi;
+
+use std::{fmt::Write as _, sync::Arc};
+
+use axum::{extract::State, response::Response};
+use http::StatusCode;
+use serde_json::Value;
+
+use crate::{
+    answer::{self, with_type},
+    app::App,
+    router::Route,
+};
+
+pub(crate) fn routes() -> Vec<Route> {
+    vec![Route::get("/openapi.json", document), Route::get("/docs", page)]
+}
+
+async fn document(State(app): State<Arc<App>>) -> Response {
+    answer::json(StatusCode::OK, &openapi::document(app.options.version))
+}
+
+async fn page(State(app): State<Arc<App>>) -> Response {
+    with_type(StatusCode::OK, "text/html; charset=utf-8", html(&openapi::document(app.options.version)))
+}
+
+/// A page that lists the document and needs nothing else.
+fn html(document: &Value) -> String {
+    let text = |value: &Value| escape(value.as_str().unwrap_or_default());
+    let mut rows = String::new();
+    for (path, methods) in document.get("paths").and_then(Value::as_object).into_iter().flatten() {
+        for (method, operation) in methods.as_object().into_iter().flatten() {
+            let statuses: Vec<&str> = operation
+                .get("responses")
+                .and_then(Value::as_object)
+                .into_iter()
+                .flat_map(|answers| answers.keys().map(String::as_str))
+                .collect();
+            let (summary, description) = (text(&operation["summary"]), text(&operation["description"]));
+            // Writing to a `String` cannot fail.
+            let _written = writeln!(
+                rows,
+                "<tr><td><b>{}</b></td><td><code>{}</code></td><td>{summary}<p>{description}</p></td><td>{}</td></tr>",
+                method.to_uppercase(),
+                escape(path),
+                statuses.join(" ")
+            );
+        }
+    }
+    let schemas = serde_json::to_string_pretty(&document["components"]["schemas"]).unwrap_or_default();
+    let (title, version) = (text(&document["info"]["title"]), text(&document["info"]["version"]));
+    let about = text(&document["info"]["description"]);
+    format!(
+        "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>{title}</title>\n<style>\
+         body{{font-family:sans-serif;max-width:70em;margin:2em auto;padding:0 1em}}\
+         td{{vertical-align:top;padding:.4em .8em;border-top:1px solid #ccc}}p{{margin:.3em 0;color:#555}}\
+         pre{{background:#f5f5f5;padding:1em;overflow:auto}}</style></head>\n\
+         <body><h1>{title} {version}</h1><p>{about}</p>\n<table>\n{rows}</table>\n\
+         <h2>Bodies</h2>\n<pre>{}</pre>\n</body></html>\n",
+        escape(&schemas)
+    )
+}
+
+fn escape(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+    use crate::router;
+
+    #[test]
+    fn the_document_has_every_route_and_no_other() {
+        let document = openapi::document("1");
+        let documented: BTreeSet<(String, String)> = document["paths"]
+            .as_object()
+            .unwrap()
+            .iter()
+            .flat_map(|(path, methods)| {
+                methods.as_object().unwrap().keys().map(|method| (path.clone(), method.clone()))
+            })
+            .collect();
+        let served: BTreeSet<(String, String)> =
+            router::routes().map(|route| (route.path.to_owned(), route.method.to_owned())).collect();
+        assert_eq!(documented, served);
+    }
+
+    #[test]
+    fn every_reference_of_the_document_leads_somewhere() {
+        let document = openapi::document("1");
+        let text = document.to_string();
+        let mut references = 0;
+        for rest in text.split("\"#").skip(1) {
+            let pointer = rest.split('"').next().unwrap();
+            assert!(document.pointer(pointer).is_some(), "{pointer}");
+            references += 1;
+        }
+        assert!(references > 20);
+    }
+
+    #[test]
+    fn the_page_escapes_what_it_shows() {
+        let page = html(&serde_json::json!({"info": {"title": "<b>"}, "paths": {}}));
+        assert!(page.contains("&lt;b&gt;") && !page.contains("<title><b>"));
+    }
+}

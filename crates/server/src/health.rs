@@ -1,0 +1,116 @@
+//! `/ready` and `/metrics`.
+
+use std::{sync::Arc, time::Duration};
+
+use axum::{extract::State, response::Response};
+use gloveport_executor::{ExecState, Part, PartState};
+use http::StatusCode;
+use serde::Serialize;
+
+use crate::{
+    answer,
+    app::App,
+    metrics::Text,
+    router::Route,
+    usage::{self, float},
+};
+
+pub(crate) fn routes() -> Vec<Route> {
+    vec![Route::get("/ready", ready), Route::get("/metrics", metrics)]
+}
+
+/// Body of the answer to `GET /ready`.
+#[derive(Debug, Serialize)]
+struct Readiness {
+    /// `ready`, `starting` or `failed`.
+    status: &'static str,
+    parts: Vec<PartReadiness>,
+}
+
+#[derive(Debug, Serialize)]
+struct PartReadiness {
+    name: &'static str,
+    state: &'static str,
+    since_seconds: f64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    took_ms: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    remedy: Option<String>,
+}
+
+async fn ready(State(app): State<Arc<App>>) -> Response {
+    let readiness = readiness(app.executor.parts());
+    let status = if readiness.status == "ready" { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
+    answer::json(status, &readiness)
+}
+
+/// Ready when every part that was asked for is.
+fn readiness(parts: Vec<Part>) -> Readiness {
+    let status = if parts.iter().any(|part| matches!(part.state, PartState::Failed { .. })) {
+        "failed"
+    } else if parts.iter().any(|part| part.state == PartState::Starting) {
+        "starting"
+    } else {
+        "ready"
+    };
+    Readiness { status, parts: parts.into_iter().map(part).collect() }
+}
+
+fn part(part: Part) -> PartReadiness {
+    let (state, reason, remedy) = match part.state {
+        PartState::Off => ("off", None, None),
+        PartState::Starting => ("starting", None, None),
+        PartState::Ready => ("ready", None, None),
+        PartState::Failed { reason, remedy } => ("failed", Some(reason), Some(remedy)),
+    };
+    let millis = |took: Duration| took.as_secs_f64() * 1000.0;
+    PartReadiness {
+        name: part.name,
+        state,
+        since_seconds: part.since.elapsed().as_secs_f64(),
+        took_ms: part.took.map(millis),
+        reason,
+        remedy,
+    }
+}
+
+async fn metrics(State(app): State<Arc<App>>) -> Response {
+    let mut text = Text::default();
+    text.info("build_info", "Version of the server.", &format!("version=\"{}\"", app.options.version));
+    app.metrics.write(&mut text);
+    let running =
+        app.executor.executions().iter().filter(|status| matches!(status.state, ExecState::Running { .. })).count();
+    text.gauge("execs_running", "Native commands that run.", running);
+    let written = float(app.executor.shell().output().end());
+    text.counter("shell_output_bytes_total", "Bytes that programs of the main shell wrote.", written);
+    text.measure("process_resident_bytes", "Resident memory of the server.", float(usage::resident()));
+    text.counter("process_cpu_seconds_total", "CPU time of the server.", usage::cpu_seconds());
+    text.measure("uptime_seconds", "Time since the start.", app.uptime().as_secs_f64());
+    answer::with_type(StatusCode::OK, "text/plain; version=0.0.4; charset=utf-8", text.into_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_that_are_off_do_not_count_and_others_must_be_ready() {
+        let off = Part { state: PartState::Off, ..Part::starting("browser") };
+        let (starting, ready) = (Part::starting("kernel"), Part::starting("shell").ready());
+        let failed = Part::starting("vscode").failed("no disk space", "free some");
+        for (parts, status) in [
+            (vec![ready.clone(), off.clone()], "ready"),
+            (vec![ready.clone(), starting.clone()], "starting"),
+            (vec![ready, starting, failed.clone()], "failed"),
+        ] {
+            assert_eq!(readiness(parts).status, status);
+        }
+        let shown = part(failed);
+        assert_eq!(
+            (shown.state, shown.reason.as_deref(), shown.remedy.as_deref()),
+            ("failed", Some("no disk space"), Some("free some"))
+        );
+    }
+}

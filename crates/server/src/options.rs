@@ -1,0 +1,93 @@
+//! What can be set on a server.
+
+use std::{fmt, time::Duration};
+
+use subtle::ConstantTimeEq as _;
+
+/// How a server behaves.
+#[derive(Debug, Clone)]
+pub struct ServerOptions {
+    /// Key that requests must carry; `None` for a server that is open to everybody who reaches it.
+    pub session_key: Option<SessionKey>,
+    /// Bounds for clients.
+    pub limits: Limits,
+    /// Version that the documents and metrics show.
+    pub version: &'static str,
+}
+
+impl Default for ServerOptions {
+    fn default() -> Self {
+        Self { session_key: None, limits: Limits::default(), version: env!("CARGO_PKG_VERSION") }
+    }
+}
+
+/// What clients may take up.
+#[derive(Debug, Clone)]
+pub struct Limits {
+    /// Largest body of a request with JSON, in bytes; larger ones are answered with status 413.
+    pub json_body: usize,
+    /// Time for the head of a request, counted from its first byte; then status 408.
+    pub header_timeout: Duration,
+    /// Time for the body of a request, beside one second for each 64 KiB that arrived; then status 408.
+    pub body_timeout: Duration,
+    /// Time that a connection may stay open without a request.
+    pub idle_timeout: Duration,
+    /// Time that a client may take no byte of an answer.
+    pub write_timeout: Duration,
+    /// Open connections; more are answered with status 503 and closed.
+    pub connections: usize,
+    /// Requests that are worked on at the same time; more are answered with status 503.
+    pub requests: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            json_body: 64 * 1024 * 1024,
+            header_timeout: Duration::from_secs(10),
+            body_timeout: Duration::from_secs(30),
+            idle_timeout: Duration::from_secs(75),
+            write_timeout: Duration::from_mins(2),
+            connections: 4096,
+            requests: 2048,
+        }
+    }
+}
+
+/// The key of a session. Its content is never shown and is compared in constant time.
+#[derive(Clone)]
+pub struct SessionKey(String);
+
+impl SessionKey {
+    /// A key, which should not be empty.
+    pub fn new(key: impl Into<String>) -> Self {
+        Self(key.into())
+    }
+
+    /// Whether this is the key. The time that it takes tells nothing but the length.
+    pub fn matches(&self, presented: &[u8]) -> bool {
+        self.0.as_bytes().ct_eq(presented).into()
+    }
+}
+
+impl fmt::Debug for SessionKey {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("SessionKey(..)")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_matches_itself_only_and_does_not_show_itself() {
+        let key = SessionKey::new("secret");
+        for (presented, matches) in
+            [("secret", true), ("Secret", false), ("secre", false), ("secrets", false), ("", false)]
+        {
+            assert_eq!(key.matches(presented.as_bytes()), matches, "{presented:?}");
+        }
+        assert_eq!(format!("{key:?}"), "SessionKey(..)");
+    }
+}

@@ -1,0 +1,151 @@
+//! All routes, and what every request passes on its way to them.
+
+use std::{
+    any::Any,
+    panic::AssertUnwindSafe,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering::Relaxed},
+    },
+};
+
+use axum::{
+    Router,
+    extract::{Request, State},
+    middleware::{self, Next},
+    response::Response,
+    routing::MethodRouter,
+};
+use futures_util::FutureExt as _;
+use gloveport_executor::Executor;
+use http::StatusCode;
+
+use crate::{answer, app::App, auth, docs, health, metrics::Group, options::ServerOptions, v0, v1};
+
+/// One method of one path.
+pub(crate) struct Route {
+    #[cfg_attr(not(test), expect(dead_code, reason = "a test compares it with the document"))]
+    pub(crate) method: &'static str,
+    pub(crate) path: &'static str,
+    pub(crate) handler: MethodRouter<Arc<App>>,
+}
+
+impl Route {
+    /// A route for `GET`.
+    pub(crate) fn get<H, T>(path: &'static str, handler: H) -> Self
+    where
+        H: axum::handler::Handler<T, Arc<App>>,
+        T: 'static,
+    {
+        Self { method: "get", path, handler: axum::routing::get(handler) }
+    }
+
+    /// A route for `POST`.
+    pub(crate) fn post<H, T>(path: &'static str, handler: H) -> Self
+    where
+        H: axum::handler::Handler<T, Arc<App>>,
+        T: 'static,
+    {
+        Self { method: "post", path, handler: axum::routing::post(handler) }
+    }
+}
+
+/// Every route of the server.
+pub(crate) fn routes() -> impl Iterator<Item = Route> {
+    v0::routes().into_iter().chain(v1::routes()).chain(health::routes()).chain(docs::routes())
+}
+
+/// The routes without connections, for tests and for embedding. Time limits and the bound on connections are those of
+/// whoever serves them.
+pub fn router(executor: Arc<Executor>, options: ServerOptions) -> Router {
+    for_app(App::new(executor, options))
+}
+
+pub(crate) fn for_app(app: Arc<App>) -> Router {
+    assemble(app, routes())
+}
+
+fn assemble(app: Arc<App>, routes: impl Iterator<Item = Route>) -> Router {
+    routes
+        .fold(Router::new(), |router, route| router.route(route.path, route.handler))
+        .fallback(async || answer::detail(StatusCode::NOT_FOUND, "Not Found"))
+        .method_not_allowed_fallback(async || answer::detail(StatusCode::METHOD_NOT_ALLOWED, "Method Not Allowed"))
+        .layer(middleware::from_fn_with_state(Arc::clone(&app), enter))
+        .with_state(app)
+}
+
+/// Key, bound, containment of panics, counting. Nothing of the body is read before.
+async fn enter(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
+    let path = request.uri().path();
+    let group = Group::of(path);
+    let response = if let Err(refusal) = auth::check(app.options.session_key.as_ref(), path, request.headers()) {
+        *refusal
+    } else {
+        let in_flight = InFlight::new(&app.metrics.requests_in_flight);
+        // Whoever asks whether the server is alive gets an answer in any case.
+        if in_flight.before >= app.options.limits.requests && path != "/alive" {
+            answer::detail(StatusCode::SERVICE_UNAVAILABLE, "Too many requests are worked on; try again later")
+        } else {
+            let handled = AssertUnwindSafe(next.run(request)).catch_unwind().await;
+            handled.unwrap_or_else(|panic| contain(panic.as_ref()))
+        }
+    };
+    app.metrics.answered(group, response.status());
+    response
+}
+
+fn contain(panic: &(dyn Any + Send)) -> Response {
+    let text = panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+    tracing::error!(panic = text.unwrap_or("without a text"), "a request failed by a defect of the server");
+    answer::unexpected()
+}
+
+/// A request that is worked on.
+struct InFlight<'a> {
+    counter: &'a AtomicUsize,
+    before: usize,
+}
+
+impl<'a> InFlight<'a> {
+    fn new(counter: &'a AtomicUsize) -> Self {
+        Self { counter, before: counter.fetch_add(1, Relaxed) }
+    }
+}
+
+impl Drop for InFlight<'_> {
+    fn drop(&mut self) {
+        self.counter.fetch_sub(1, Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::body::{Body, to_bytes};
+    use gloveport_executor::ExecutorOptions;
+    use tower::ServiceExt as _;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_panic_is_answered_and_the_next_request_is_served() {
+        async fn broken() -> Response {
+            panic!("a defect");
+        }
+        let directory = tempfile::tempdir().unwrap();
+        let executor = Executor::start(ExecutorOptions::inherited(directory.path().to_owned())).await.unwrap();
+        let app = App::new(Arc::clone(&executor), ServerOptions::default());
+        let router = assemble(Arc::clone(&app), routes().chain([Route::get("/broken", broken)]));
+        for (path, status, body) in [
+            ("/broken", 500, format!("{{\"detail\":\"{}\"}}", answer::UNEXPECTED)),
+            ("/alive", 200, "{\"status\":\"ok\"}".to_owned()),
+            ("/broken", 500, format!("{{\"detail\":\"{}\"}}", answer::UNEXPECTED)),
+        ] {
+            let request = Request::builder().uri(path).body(Body::empty()).unwrap();
+            let response = router.clone().oneshot(request).await.unwrap();
+            assert_eq!(response.status(), status, "{path}");
+            assert_eq!(to_bytes(response.into_body(), 1000).await.unwrap(), body, "{path}");
+        }
+        assert_eq!(app.metrics.requests_in_flight.load(Relaxed), 0);
+        executor.close().await;
+    }
+}

@@ -1,0 +1,91 @@
+//! The OpenHands 0.62 API (`action-execution-api` §2).
+
+mod info;
+mod listing;
+
+use std::sync::Arc;
+
+use axum::{body::Body, extract::State, response::Response};
+use gloveport_protocol::{
+    ActionEvent, ActionExecutor as _, AliveBody, ConnectionToken, ExecuteActionRequest, McpServerEntry,
+    ObservationEvent,
+};
+use http::StatusCode;
+use serde_json::Value;
+
+use crate::{answer, app::App, body, router::Route};
+
+pub(crate) fn routes() -> Vec<Route> {
+    vec![
+        Route::get("/alive", alive),
+        Route::get("/server_info", info::server_info),
+        Route::post("/execute_action", execute_action),
+        Route::post("/list_files", listing::list_files),
+        Route::post("/update_mcp_server", update_mcp_server),
+        Route::get("/vscode/connection_token", connection_token),
+    ]
+}
+
+/// A server that listens is ready.
+async fn alive() -> Response {
+    answer::json(StatusCode::OK, &AliveBody::new(true))
+}
+
+/// There is no editor in this version.
+async fn connection_token() -> Response {
+    answer::json(StatusCode::OK, &ConnectionToken { token: None })
+}
+
+/// Executes one action (2.4).
+///
+/// A client that goes away drops this future, and with it that of the executor: this is how the executor learns of it.
+async fn execute_action(State(app): State<Arc<App>>, body: Body) -> Response {
+    let bytes = match body::read(body, &app.options.limits).await {
+        Ok(bytes) => bytes,
+        Err(error) => return error.answer(),
+    };
+    let request: ExecuteActionRequest = match serde_json::from_slice(&bytes) {
+        Ok(request) => request,
+        Err(error) => return answer::invalid(format!("the body must be {{\"action\": {{...}}}}: {error}")),
+    };
+    drop(bytes);
+    let event = match ActionEvent::from_value(Value::Object(request.action)) {
+        Ok(event) => event,
+        Err(error) => return failed(&error),
+    };
+    app.action_arrived();
+    let timer = app.metrics.action(event.action.kind());
+    let result = app.executor.execute(&event).await;
+    timer.end();
+    match result {
+        Ok(observation) => answer::json(StatusCode::OK, &ObservationEvent::from(observation)),
+        Err(error) => failed(&error),
+    }
+}
+
+fn failed(error: &impl std::fmt::Display) -> Response {
+    answer::detail(StatusCode::INTERNAL_SERVER_ERROR, format!("Internal server error: {error}"))
+}
+
+/// Checks a list of MCP servers (5.2). There is no proxy for them in this version.
+async fn update_mcp_server(State(app): State<Arc<App>>, body: Body) -> Response {
+    let bytes = match body::read(body, &app.options.limits).await {
+        Ok(bytes) => bytes,
+        Err(error) => return error.answer(),
+    };
+    let elements = match serde_json::from_slice(&bytes) {
+        Ok(Value::Array(elements)) => elements,
+        Ok(_) => return answer::detail(StatusCode::BAD_REQUEST, "Request must be a list of MCP tools to sync"),
+        Err(error) => {
+            tracing::warn!(%error, "/update_mcp_server: the body is not JSON");
+            return answer::unexpected();
+        }
+    };
+    for element in &elements {
+        if let Err(error) = McpServerEntry::from_value(element) {
+            tracing::warn!(%error, "/update_mcp_server: an MCP server is refused");
+            return answer::unexpected();
+        }
+    }
+    answer::detail(StatusCode::INTERNAL_SERVER_ERROR, "MCP Proxy Manager is not initialized")
+}

@@ -1,0 +1,96 @@
+//! The native API: commands that are known by an id, and output that can be read from any offset.
+
+mod error;
+mod events;
+mod follower;
+mod output;
+mod text;
+
+use std::sync::Arc;
+
+use axum::{
+    body::Body,
+    extract::{Path, Query, State, rejection::QueryRejection},
+    response::Response,
+};
+use gloveport_executor::{ExecInput, ExecRequest, ExecStatus, Execution};
+use http::{HeaderMap, StatusCode};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
+
+use crate::{answer, app::App, body, router::Route};
+use error::ApiError;
+
+pub(crate) fn routes() -> Vec<Route> {
+    vec![
+        Route::get("/v1/exec", list),
+        Route::post("/v1/exec", start),
+        Route::get("/v1/exec/{id}", status),
+        Route::get("/v1/exec/{id}/output", output::output),
+        Route::post("/v1/exec/{id}/input", input),
+        Route::post("/v1/exec/{id}/interrupt", interrupt),
+    ]
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct StartQuery {
+    #[serde(default = "yes")]
+    follow: bool,
+}
+
+fn yes() -> bool {
+    true
+}
+
+/// Body of the answer to `GET /v1/exec`.
+#[derive(Debug, Serialize)]
+struct List {
+    execs: Vec<ExecStatus>,
+}
+
+/// Starts a command, or follows the one that the same request started before. Dropping the stream does not stop it.
+async fn start(
+    State(app): State<Arc<App>>,
+    query: Result<Query<StartQuery>, QueryRejection>,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Response, ApiError> {
+    let Query(query) = query?;
+    let from = events::last_event_id(&headers)?;
+    let request: ExecRequest = parse(&app, body).await?;
+    let (execution, started) = app.executor.exec(request).await?;
+    if !query.follow {
+        return Ok(answer::json(StatusCode::ACCEPTED, &execution.status()));
+    }
+    events::answer(execution, !started, from)
+}
+
+async fn list(State(app): State<Arc<App>>) -> Response {
+    answer::json(StatusCode::OK, &List { execs: app.executor.executions() })
+}
+
+async fn status(State(app): State<Arc<App>>, Path(id): Path<String>) -> Result<Response, ApiError> {
+    Ok(answer::json(StatusCode::OK, &find(&app, &id)?.status()))
+}
+
+async fn input(State(app): State<Arc<App>>, Path(id): Path<String>, body: Body) -> Result<Response, ApiError> {
+    let execution = find(&app, &id)?;
+    let input: ExecInput = parse(&app, body).await?;
+    execution.type_in(input).await?;
+    Ok(answer::json(StatusCode::ACCEPTED, &execution.status()))
+}
+
+async fn interrupt(State(app): State<Arc<App>>, Path(id): Path<String>) -> Result<Response, ApiError> {
+    let execution = find(&app, &id)?;
+    execution.interrupt().await?;
+    Ok(answer::json(StatusCode::ACCEPTED, &execution.status()))
+}
+
+fn find(app: &App, id: &str) -> Result<Arc<Execution>, ApiError> {
+    Ok(app.executor.execution(id)?)
+}
+
+async fn parse<T: DeserializeOwned>(app: &App, body: Body) -> Result<T, ApiError> {
+    let bytes = body::read(body, &app.options.limits).await?;
+    serde_json::from_slice(&bytes).map_err(ApiError::Json)
+}

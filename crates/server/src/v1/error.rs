@@ -1,0 +1,106 @@
+//! Errors of the native API: `{"error": {"code", "message", "hint"}}`.
+
+use axum::{
+    extract::rejection::QueryRejection,
+    response::{IntoResponse, Response},
+};
+use gloveport_executor::ExecError;
+use http::StatusCode;
+use serde::Serialize;
+
+use crate::{
+    answer,
+    body::{BodyError, closing},
+};
+
+/// Why a request of the native API is refused.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum ApiError {
+    #[error(transparent)]
+    Exec(#[from] ExecError),
+    #[error(transparent)]
+    Body(#[from] BodyError),
+    #[error("the body is not what it must be: {0}")]
+    Json(serde_json::Error),
+    #[error("the query is not what it must be: {}", .0.body_text())]
+    Query(#[from] QueryRejection),
+    #[error("Last-Event-ID must be an offset, and is {0:?}")]
+    LastEventId(String),
+    #[error("the output of exec `{id}` begins at offset {start}, and {asked} was asked for")]
+    BeforeStart { id: String, asked: u64, start: u64 },
+    #[error("offset {asked} is behind the end of the output of exec `{id}`, which is {end}")]
+    Ahead { id: String, asked: u64, end: u64 },
+    #[error("the output of exec `{id}` at offset {asked} is no longer kept; the oldest kept offset is {oldest}")]
+    Gone { id: String, asked: u64, oldest: u64 },
+    #[error("the output of exec `{id}` can not be read: {reason}")]
+    Unreadable { id: String, reason: String },
+}
+
+#[derive(Debug, Serialize)]
+struct ErrorEnvelope<'a> {
+    error: ErrorObject<'a>,
+}
+
+#[derive(Debug, Serialize)]
+struct ErrorObject<'a> {
+    code: &'a str,
+    message: String,
+    hint: &'a str,
+}
+
+impl ApiError {
+    fn status_code_hint(&self) -> (StatusCode, &'static str, &'static str) {
+        const FIELDS: &str = "see /docs for the fields";
+        match self {
+            Self::Exec(error) => exec(error),
+            Self::Body(error) => match error {
+                BodyError::TooLarge { .. } => (error.status(), "body_too_large", "put large data into files"),
+                BodyError::TooSlow { .. } => (error.status(), "body_too_slow", "send the body without pauses"),
+                BodyError::Broken(_) => (error.status(), "body_broken", "send the request again"),
+            },
+            Self::Json(_) => (StatusCode::BAD_REQUEST, "invalid_request", FIELDS),
+            Self::Query(_) => (StatusCode::BAD_REQUEST, "invalid_query", FIELDS),
+            Self::LastEventId(_) => {
+                (StatusCode::BAD_REQUEST, "invalid_last_event_id", "send the id of the last event that was received")
+            }
+            Self::BeforeStart { .. } => {
+                (StatusCode::BAD_REQUEST, "offset_before_start", "leave the offset out to read from the beginning")
+            }
+            Self::Ahead { .. } => {
+                (StatusCode::RANGE_NOT_SATISFIABLE, "offset_ahead", "continue at the offset of X-Output-Next")
+            }
+            Self::Gone { .. } => (StatusCode::GONE, "output_gone", "continue at the oldest kept offset"),
+            Self::Unreadable { .. } => {
+                (StatusCode::INTERNAL_SERVER_ERROR, "output_unreadable", "look into the log of the server")
+            }
+        }
+    }
+}
+
+fn exec(error: &ExecError) -> (StatusCode, &'static str, &'static str) {
+    match error {
+        ExecError::Conflict(_) => (StatusCode::CONFLICT, "id_conflict", "choose another id"),
+        ExecError::Unknown(_) => (StatusCode::NOT_FOUND, "unknown_exec", "GET /v1/exec lists those that are known"),
+        ExecError::Invalid(_) => (StatusCode::BAD_REQUEST, "invalid_request", "see /docs for the fields"),
+        ExecError::TooMany => {
+            (StatusCode::TOO_MANY_REQUESTS, "too_many_execs", "wait for one to end, or interrupt one")
+        }
+        ExecError::Directory(_) => (StatusCode::BAD_REQUEST, "no_such_directory", "make the directory first"),
+        ExecError::NotRunning(_) => (StatusCode::CONFLICT, "not_running", "GET /v1/exec/{id} tells how it stands"),
+        ExecError::Output(_) => {
+            (StatusCode::INTERNAL_SERVER_ERROR, "output_unreadable", "look into the log of the server")
+        }
+        ExecError::Terminal(_) => {
+            (StatusCode::INTERNAL_SERVER_ERROR, "shell_failed", "`gloveport doctor` tells what is missing")
+        }
+    }
+}
+
+impl IntoResponse for ApiError {
+    fn into_response(self) -> Response {
+        let (status, code, hint) = self.status_code_hint();
+        let response =
+            answer::json(status, &ErrorEnvelope { error: ErrorObject { code, message: self.to_string(), hint } });
+        if matches!(self, Self::Body(_)) { closing(response) } else { response }
+    }
+}

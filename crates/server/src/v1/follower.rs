@@ -1,0 +1,115 @@
+//! A reader that follows one command: it takes pieces from the log when they are wanted, so that a slow client costs no
+//! memory.
+
+use std::sync::Arc;
+
+use gloveport_executor::{ExecState, Execution};
+use tokio::sync::watch;
+
+use super::error::ApiError;
+
+/// Where a reader stands in the output of a command.
+#[derive(Debug)]
+pub(super) struct Follower {
+    execution: Arc<Execution>,
+    state: watch::Receiver<ExecState>,
+    /// Offset that was asked for, and then the offset of the next byte.
+    cursor: Option<u64>,
+}
+
+/// What there is at the cursor.
+#[derive(Debug)]
+pub(super) enum Found {
+    /// The command waits for its turn.
+    Nothing,
+    /// Bytes at the cursor; none if more may come.
+    Bytes(Vec<u8>),
+    /// The bytes from the cursor to this offset are no longer kept.
+    Gap(u64),
+    /// There is nothing more, and nothing will come.
+    End,
+}
+
+impl Follower {
+    /// A reader that begins at `from`, or where the output of the command does. An offset outside of the output is
+    /// refused if that is known already.
+    pub(super) fn new(execution: Arc<Execution>, from: Option<u64>) -> Result<Self, ApiError> {
+        let state = execution.watch();
+        let follower = Self { execution, state, cursor: from };
+        let bounds = match &*follower.state.borrow() {
+            ExecState::Queued => None,
+            ExecState::Running { start, .. } => Some((*start, None)),
+            ExecState::Ended(end) => Some((end.start, Some(end.end))),
+        };
+        let (Some(asked), Some((start, end))) = (from, bounds) else { return Ok(follower) };
+        let (id, end) =
+            (|| follower.execution.id().to_owned(), end.unwrap_or_else(|| follower.execution.output().end()));
+        if asked < start {
+            return Err(ApiError::BeforeStart { id: id(), asked, start });
+        }
+        if asked > end {
+            return Err(ApiError::Ahead { id: id(), asked, end });
+        }
+        Ok(follower)
+    }
+
+    pub(super) fn execution(&self) -> &Execution {
+        &self.execution
+    }
+
+    /// How the command stands. Changes after this are told by [`Self::changed`].
+    pub(super) fn state(&mut self) -> ExecState {
+        self.state.borrow_and_update().clone()
+    }
+
+    /// Offset of the next byte, once it is known where the output begins.
+    pub(super) fn cursor(&self) -> Option<u64> {
+        self.cursor
+    }
+
+    /// The bytes up to this offset are done with.
+    pub(super) fn advance(&mut self, to: u64) {
+        self.cursor = Some(to);
+    }
+
+    /// Up to `most` bytes at the cursor, for a state that was just looked at.
+    pub(super) fn look(&mut self, state: &ExecState, most: usize) -> Result<Found, ApiError> {
+        let (start, end) = match state {
+            ExecState::Queued => return Ok(Found::Nothing),
+            ExecState::Running { start, .. } => (*start, None),
+            ExecState::Ended(end) => (end.start, Some(end.end)),
+        };
+        let cursor = self.cursor.unwrap_or(start).max(start);
+        self.cursor = Some(cursor);
+        if end.is_some_and(|end| cursor >= end) {
+            return Ok(Found::End);
+        }
+        match self.execution.read(cursor, most) {
+            Ok(piece) => Ok(Found::Bytes(piece.bytes)),
+            Err(error) => {
+                let oldest = self.execution.output().start();
+                if cursor < oldest {
+                    return Ok(Found::Gap(end.unwrap_or(oldest).min(oldest)));
+                }
+                Err(ApiError::Unreadable { id: self.execution.id().to_owned(), reason: error.to_string() })
+            }
+        }
+    }
+
+    /// Returns when there are bytes behind the cursor and the `seen` ones, or when the state changed.
+    pub(super) async fn changed(&mut self, seen: usize) {
+        let Self { execution, state, cursor } = self;
+        match cursor {
+            Some(cursor) => {
+                tokio::select! {
+                    _changed = state.changed() => {}
+                    () = execution.output().grown_beyond(*cursor + seen as u64) => {}
+                }
+            }
+            None => {
+                // The sender is held by the command, and the command by us.
+                let _changed = state.changed().await;
+            }
+        }
+    }
+}
