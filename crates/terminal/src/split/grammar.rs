@@ -57,6 +57,7 @@ impl Reader<'_> {
             if token.kind == Kind::End {
                 break;
             }
+            self.check_gap(self.last_end, token.start);
             self.starts.push(token.start);
             let end = self.simple_list()?.end;
             // The reference goes on one character behind the command, whatever that is.
@@ -388,7 +389,11 @@ impl Reader<'_> {
                 self.take()?;
                 let target = self.take()?;
                 self.check_argument(target);
-                if target.kind == Kind::Word { Ok(Some(target.end)) } else { Err(Fault::Syntax) }
+                if target.kind == Kind::Word && !self.is_descriptor(target) {
+                    Ok(Some(target.end))
+                } else {
+                    Err(Fault::Syntax)
+                }
             }
             Kind::HereDoc { strip } => {
                 self.take()?;

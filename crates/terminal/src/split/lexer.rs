@@ -302,7 +302,7 @@ impl<'a> Reader<'a> {
             self.read_document(document)?;
         }
         if !pending.is_empty() && (self.continued || self.is_inside()) {
-            self.check_inner_documents(start);
+            self.check_inner_documents(start, pending.len());
         }
         Ok(())
     }

@@ -51,12 +51,19 @@ impl Reader<'_> {
         }
     }
 
-    /// Marks the text when here-documents inside a command, which end here, might not be mere words. The reference
-    /// tends to notice such documents too late and reads their lines as commands.
-    pub(super) fn check_inner_documents(&mut self, start: usize) {
+    /// Marks the text when a line continuation stands between two commands.
+    pub(super) fn check_gap(&mut self, start: usize, end: usize) {
+        let gap = self.text.get(start..end).unwrap_or_default();
+        self.opaque |= gap.split(|byte| *byte == b'\n').any(|line| line.trim_ascii_start().starts_with(b"\\"));
+    }
+
+    /// Marks the text when the here-documents inside a command, which end here, are anything but one document of mere
+    /// words. The reference tends to notice such documents too late and reads their lines as commands.
+    pub(super) fn check_inner_documents(&mut self, start: usize, count: usize) {
         let text = self.text.get(start..self.at).unwrap_or_default();
         let plain = text.iter().all(|byte| byte.is_ascii_alphanumeric() || byte.is_ascii_whitespace());
-        self.opaque |= !plain || text.split(u8::is_ascii_whitespace).any(is_reserved);
+        let lines = text.trim_ascii_end().split(|byte| *byte == b'\n').count();
+        self.opaque |= !plain || count > 1 || lines < 2 || text.split(u8::is_ascii_whitespace).any(is_reserved);
     }
 
     /// Marks the text when a lone brace is an argument: the reference looks for a reserved word behind it.
