@@ -10,7 +10,8 @@ use std::{
 };
 
 use gloveport_terminal::{
-    ControlKey, LogError, Mode, OutputLog, Piece, Progress, RunEnd, RunReport, RunRequest, Shell, ShellOptions, Usage,
+    ControlKey, EXIT_WORD, LogError, Mode, OutputLog, Piece, Progress, RunEnd, RunReport, RunRequest, Shell,
+    ShellOptions, Usage,
 };
 use serde::{Deserialize, Serialize};
 use tokio::{sync::watch, time::Instant};
@@ -174,7 +175,19 @@ impl Execution {
             ExecState::Ended(end) => end.end,
         };
         let most = usize::try_from(limit.saturating_sub(offset)).unwrap_or(usize::MAX).min(most);
-        self.log.read(offset, most)
+        let mut piece = self.log.read(offset, most)?;
+        if limit == u64::MAX && piece.bytes.ends_with(EXIT_WORD) {
+            // The word may be the shell's and not the command's; the end will tell.
+            piece.bytes.truncate(piece.bytes.len() - EXIT_WORD.len());
+        }
+        Ok(piece)
+    }
+
+    /// Returns as soon as [`read`](Self::read) may give more than it gave at `offset` (a change of the state may, too).
+    pub async fn grown_beyond(&self, offset: u64) {
+        let held = self.log.read(offset, EXIT_WORD.len()).is_ok_and(|piece| piece.bytes == EXIT_WORD);
+        let held = if held { EXIT_WORD.len() as u64 } else { 0 };
+        self.log.grown_beyond(offset + held).await;
     }
 
     /// Types into it.

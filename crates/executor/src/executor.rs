@@ -8,8 +8,8 @@ use std::{
 };
 
 use gloveport_protocol::{
-    Action, ActionEvent, ActionExecutor, BoxFuture, ErrorObservation, ExecuteError, FileEditSource,
-    Observation, RunAction,
+    Action, ActionEvent, ActionExecutor, BoxFuture, ErrorObservation, ExecuteError, FileEditSource, Observation,
+    RunAction,
 };
 use gloveport_sys::Spawner;
 use gloveport_terminal::{RunEnd, RunRequest, Shell, ShellOptions};

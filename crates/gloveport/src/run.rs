@@ -132,7 +132,7 @@ async fn stream_here(executor: &Executor, request: ExecRequest, stdin_is_free: b
         }
         tokio::select! {
             changed = state.changed() => changed.context("the command's state is lost")?,
-            () = execution.output().grown_beyond(offset), if start.is_some() => {}
+            () = execution.grown_beyond(offset), if start.is_some() => {}
             _ = interrupts.recv() => {
                 // The second one means it: the session is closed, which ends everything in it.
                 if std::mem::replace(&mut interrupted, true) {

@@ -48,9 +48,10 @@ fn nothing_survives_a_killed_server() {
 fn nothing_survives_a_killed_owner_and_the_server_lives() {
     let server = Server::compat(&[], &[]);
     let processes = busy(&server);
-    let owner = processes.iter().copied().find(|pid| {
-        gloveport_sys::process::stat(*pid).is_some_and(|stat| stat.name == "gloveport-owner")
-    });
+    let owner = processes
+        .iter()
+        .copied()
+        .find(|pid| gloveport_sys::process::stat(*pid).is_some_and(|stat| stat.name == "gloveport-owner"));
     let owner = owner.unwrap();
     let owned = gloveport_sys::process::descendants(owner);
     assert!(owned.len() >= 5);
@@ -96,7 +97,10 @@ fn output_of_a_command_whose_client_left_is_there_afterwards() {
 fn waiting_for_input(server: &Server) -> bool {
     server.descendants().into_iter().any(|pid| {
         let bash = gloveport_sys::process::stat(pid).is_some_and(|stat| stat.name == "bash");
-        bash && matches!(gloveport_sys::process::waiting(pid), Some(gloveport_sys::process::Waiting::Read { most: 1, .. }))
+        bash && matches!(
+            gloveport_sys::process::waiting(pid),
+            Some(gloveport_sys::process::Waiting::Read { most: 1, .. })
+        )
     })
 }
 
@@ -114,7 +118,11 @@ fn the_port_is_closed_until_everything_is_ready_and_start_up_errors_end_the_proc
         assert!(text(&output.stderr).contains(message), "{}", text(&output.stderr));
     };
     fails(&["1", "--plugins", "nonsense"], ("A", "b"), "Plugin nonsense not found");
-    fails(&["1", "--username", "root"], ("RUNTIME_MAX_MEMORY_GB", "much"), "RUNTIME_MAX_MEMORY_GB must be a whole number");
+    fails(
+        &["1", "--username", "root"],
+        ("RUNTIME_MAX_MEMORY_GB", "much"),
+        "RUNTIME_MAX_MEMORY_GB must be a whole number",
+    );
     fails(&["1", "--username", "root"], ("NO_CHANGE_TIMEOUT_SECONDS", "1.5"), "must be a whole number of seconds");
     fails(
         &["1", "--no-enable-browser", "--browsergym-eval-env", "x"],
@@ -144,7 +152,10 @@ fn a_stopping_server_finishes_what_it_is_asked_and_then_refuses() {
     let mut server = Server::compat(&[], &[]);
     let mut stream = server.send("POST", "/execute_action", "", &run_body("sleep 0.5; echo finished", 20.0));
     until("the command runs", || {
-        server.descendants().into_iter().any(|pid| gloveport_sys::process::stat(pid).is_some_and(|stat| stat.name == "sleep"))
+        server
+            .descendants()
+            .into_iter()
+            .any(|pid| gloveport_sys::process::stat(pid).is_some_and(|stat| stat.name == "sleep"))
     });
     let began = Instant::now();
     send_signal(server.child.id(), Signal::TERM);

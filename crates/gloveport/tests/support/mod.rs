@@ -21,7 +21,9 @@ pub const LIMIT: Duration = Duration::from_secs(30);
 pub fn gloveport(home: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_gloveport"));
     for (name, _) in std::env::vars() {
-        if name.starts_with("GLOVEPORT") || ["SESSION_API_KEY", "USER", "SU_TO_USER", "NO_CHANGE_TIMEOUT_SECONDS"].contains(&name.as_str()) {
+        if name.starts_with("GLOVEPORT")
+            || ["SESSION_API_KEY", "USER", "SU_TO_USER", "NO_CHANGE_TIMEOUT_SECONDS"].contains(&name.as_str())
+        {
             command.env_remove(name);
         }
     }
