@@ -33,7 +33,7 @@ pub(crate) enum Program {
 pub(crate) struct Server {
     child: Child,
     pub(crate) port: u16,
-    /// Home and working directory, so that nothing of the user's is read or written.
+    /// Home and working directory: nothing of the user is read or written, and a slow `~/.bashrc` does not count.
     home: TempDir,
 }
 
@@ -45,7 +45,7 @@ impl Server {
         fs::create_dir(&work)?;
         let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
         let mut command = command(program, port, &work);
-        command.env("HOME", home.path()).env_remove("SESSION_API_KEY").env("PIP_NO_INDEX", "1");
+        command.env("HOME", home.path()).env("SU_TO_USER", "false").env_remove("SESSION_API_KEY");
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).process_group(0);
         let began = Instant::now();
         let child = command.spawn().with_context(|| format!("cannot start {program:?}"))?;

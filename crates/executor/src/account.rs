@@ -176,15 +176,14 @@ fn give(root: &Path, uid: Option<u32>, gid: Option<u32>) {
     let mut queue = vec![root.to_owned()];
     while let Some(path) = queue.pop() {
         let Ok(metadata) = fs::symlink_metadata(&path) else { continue };
-        if uid.is_some_and(|uid| uid != metadata.uid()) || gid.is_some_and(|gid| gid != metadata.gid()) {
-            if let Err(error) = lchown(&path, uid, gid) {
-                tracing::debug!(%error, path = %path.display(), "the owner can not be changed");
-            }
+        let other = uid.is_some_and(|uid| uid != metadata.uid()) || gid.is_some_and(|gid| gid != metadata.gid());
+        if other && let Err(error) = lchown(&path, uid, gid) {
+            tracing::debug!(%error, path = %path.display(), "the owner can not be changed");
         }
-        if metadata.is_dir() {
-            if let Ok(entries) = fs::read_dir(&path) {
-                queue.extend(entries.flatten().map(|entry| entry.path()));
-            }
+        if metadata.is_dir()
+            && let Ok(entries) = fs::read_dir(&path)
+        {
+            queue.extend(entries.flatten().map(|entry| entry.path()));
         }
     }
 }

@@ -138,6 +138,7 @@ pub struct Execution {
     request: ExecRequest,
     log: OutputLog,
     state: watch::Sender<ExecState>,
+    progress: watch::Sender<Progress>,
     shell: Shell,
 }
 
@@ -170,13 +171,20 @@ impl Execution {
     /// Up to `most` bytes of its own output from `offset` on, never beyond its end.
     pub fn read(&self, offset: u64, most: usize) -> Result<Piece, LogError> {
         let limit = match &*self.state.borrow() {
-            ExecState::Queued => return Ok(Piece { offset, bytes: Vec::new() }),
+            ExecState::Queued => {
+                return Ok(Piece { offset, bytes: Vec::new() });
+            }
             ExecState::Running { .. } => u64::MAX,
             ExecState::Ended(end) => end.end,
         };
         let most = usize::try_from(limit.saturating_sub(offset)).unwrap_or(usize::MAX).min(most);
         let mut piece = self.log.read(offset, most)?;
-        if limit == u64::MAX && piece.bytes.ends_with(EXIT_WORD) {
+        // Looked at behind the bytes: what the next command wrote comes after the end was told.
+        if let Some(end) = self.progress.borrow().end {
+            piece.bytes.truncate(usize::try_from(end.saturating_sub(offset)).unwrap_or(usize::MAX));
+        }
+        let at_end = offset + piece.bytes.len() as u64 == self.log.end();
+        if limit == u64::MAX && at_end && piece.bytes.ends_with(EXIT_WORD) {
             // The word may be the shell's and not the command's; the end will tell.
             piece.bytes.truncate(piece.bytes.len() - EXIT_WORD.len());
         }
@@ -185,6 +193,10 @@ impl Execution {
 
     /// Returns as soon as [`read`](Self::read) may give more than it gave at `offset` (a change of the state may, too).
     pub async fn grown_beyond(&self, offset: u64) {
+        if self.progress.borrow().end.is_some_and(|end| offset >= end) {
+            // Only the state changes from here on.
+            return std::future::pending().await;
+        }
         let held = self.log.read(offset, EXIT_WORD.len()).is_ok_and(|piece| piece.bytes == EXIT_WORD);
         let held = if held { EXIT_WORD.len() as u64 } else { 0 };
         self.log.grown_beyond(offset + held).await;
@@ -238,7 +250,9 @@ impl Executions {
 
     /// The command of this id, if the very same request was made before.
     pub(crate) fn repeated(&self, request: &ExecRequest) -> Result<Option<Arc<Execution>>, ExecError> {
-        let Some(id) = &request.id else { return Ok(None) };
+        let Some(id) = &request.id else {
+            return Ok(None);
+        };
         check_id(id)?;
         match self.find(id) {
             Ok(known) if known.request == *request => Ok(Some(known)),
@@ -263,8 +277,14 @@ impl Executions {
         }
         table.make_room()?;
         let log = shell.output().clone();
-        let execution =
-            Arc::new(Execution { id: id.clone(), request, log, state: watch::Sender::new(ExecState::Queued), shell });
+        let execution = Arc::new(Execution {
+            id: id.clone(),
+            request,
+            log,
+            state: watch::Sender::new(ExecState::Queued),
+            progress: watch::Sender::new(Progress::default()),
+            shell,
+        });
         table.order.push_back(id.clone());
         table.all.insert(id, Arc::clone(&execution));
         Ok((execution, true))
@@ -279,12 +299,11 @@ impl Table {
         if self.all.len() - count >= RUNNING {
             return Err(ExecError::TooMany);
         }
-        if count >= KEPT {
-            if let Some(at) = self.order.iter().position(|id| self.all.get(id).is_some_and(ended)) {
-                if let Some(id) = self.order.remove(at) {
-                    self.all.remove(&id);
-                }
-            }
+        let oldest = || self.order.iter().position(|id| self.all.get(id).is_some_and(ended));
+        if count >= KEPT
+            && let Some(id) = oldest().and_then(|at| self.order.remove(at))
+        {
+            self.all.remove(&id);
         }
         Ok(())
     }
@@ -302,9 +321,9 @@ fn check_id(id: &str) -> Result<(), ExecError> {
 }
 
 fn random_id() -> Result<String, ExecError> {
-    let mut bytes = [0_u8; 12];
+    let mut bytes = [0_u8; 16];
     getrandom::fill(&mut bytes).map_err(|error| ExecError::Invalid(format!("no random id can be made: {error}")))?;
-    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+    Ok(format!("{:032x}", u128::from_ne_bytes(bytes)))
 }
 
 /// Checks what can be wrong with a request before anything is started.
@@ -346,7 +365,7 @@ pub(crate) fn own_shell(options: &ShellOptions, request: &ExecRequest) -> ShellO
 
 /// Runs a registered command to its end.
 pub(crate) async fn drive(execution: Arc<Execution>, limit: Option<Duration>) {
-    let (progress, mut seen) = watch::channel(Progress::default());
+    let (progress, mut seen) = (execution.progress.clone(), execution.progress.subscribe());
     let began = Instant::now();
     let request = RunRequest {
         text: execution.request.command.clone(),
@@ -372,10 +391,8 @@ pub(crate) async fn drive(execution: Arc<Execution>, limit: Option<Duration>) {
             }
         }
     };
-    let start = match &*execution.state.borrow() {
-        ExecState::Running { start, .. } => Some(*start),
-        _ => None,
-    };
+    // The end may come before the start was looked at.
+    let start = seen.borrow().start;
     let end = match result {
         Ok(report) => ended(&report, start, began.elapsed()),
         Err(error) => ExecEnd {

@@ -25,7 +25,7 @@ use crate::{
 };
 
 /// Hard time limit of a start-up command (`action-execution-api` 1.4).
-const STARTUP_LIMIT: Duration = Duration::from_secs(300);
+const STARTUP_LIMIT: Duration = Duration::from_mins(5);
 
 /// How an executor is started.
 #[derive(Debug, Clone)]
@@ -210,7 +210,7 @@ impl Executor {
     async fn run(&self, action: &RunAction, timeout: Option<f64>) -> Observation {
         let waits = match run::waits(action, timeout, self.no_change) {
             Ok(waits) => waits,
-            Err(observation) => return observation,
+            Err(observation) => return *observation,
         };
         if !action.is_static {
             return run::observe(action, &waits, self.shell.run(waits.request(action)).await);

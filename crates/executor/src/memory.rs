@@ -45,21 +45,14 @@ fn look(root: u32, limit: u64) -> u64 {
         .filter_map(|pid| process::resident(pid).map(|(_, private)| (pid, private)))
         .collect();
     let used = processes.iter().map(|(_, private)| private).sum();
-    if used > limit {
-        if let Some((pid, private)) = processes.into_iter().max_by_key(|(_, private)| *private) {
-            let name = process::stat(pid).map(|stat| stat.name).unwrap_or_default();
-            tracing::warn!(
-                pid,
-                name,
-                private,
-                used,
-                limit,
-                "the memory limit is reached; the largest process is ended"
-            );
-            if let Some(pid) = i32::try_from(pid).ok().and_then(Pid::from_raw) {
-                // It may have ended by itself in the meantime.
-                let _gone = kill_process(pid, Signal::KILL);
-            }
+    if used > limit
+        && let Some((pid, private)) = processes.into_iter().max_by_key(|(_, private)| *private)
+    {
+        let name = process::stat(pid).map(|stat| stat.name).unwrap_or_default();
+        tracing::warn!(pid, name, private, used, limit, "the memory limit is reached; the largest process is ended");
+        if let Some(pid) = i32::try_from(pid).ok().and_then(Pid::from_raw) {
+            // It may have ended by itself in the meantime.
+            let _gone = kill_process(pid, Signal::KILL);
         }
     }
     used

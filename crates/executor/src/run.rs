@@ -38,10 +38,13 @@ impl Waits {
 }
 
 /// The time limits of an action. Zero counts as none, as in the reference.
-pub(crate) fn waits(action: &RunAction, timeout: Option<f64>, no_change: Duration) -> Result<Waits, Observation> {
+pub(crate) fn waits(action: &RunAction, timeout: Option<f64>, no_change: Duration) -> Result<Waits, Box<Observation>> {
     let limit_seconds = timeout.unwrap_or(0.0);
     if limit_seconds < 0.0 || limit_seconds.is_nan() {
-        return Err(failed(action, format!("timeout must not be negative, and is {}", float_text(limit_seconds))));
+        return Err(Box::new(failed(
+            action,
+            format!("timeout must not be negative, and is {}", float_text(limit_seconds)),
+        )));
     }
     let limit = (limit_seconds > 0.0 && limit_seconds < FOREVER).then(|| Duration::from_secs_f64(limit_seconds));
     Ok(Waits {

@@ -68,9 +68,9 @@ pub(crate) async fn doctor(arguments: &DoctorArgs, owner: anyhow::Result<Owner>)
     }
     checks.extend([processes(), spool(), users(), program("git", "repositories"), program("python3", "Python")]);
     if arguments.json {
-        print_json(&checks)?
+        print_json(&checks)?;
     } else {
-        print_table(&checks)
+        print_table(&checks);
     }
     let failed = checks.iter().any(|check| check.verdict == Verdict::Failed);
     Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })

@@ -198,7 +198,7 @@ fn client() -> anyhow::Result<Client> {
 fn random_id() -> anyhow::Result<String> {
     let mut bytes = [0_u8; 16];
     getrandom::fill(&mut bytes).map_err(|error| anyhow::anyhow!("no random id can be made: {error}"))?;
-    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+    Ok(format!("{:032x}", u128::from_ne_bytes(bytes)))
 }
 
 #[cfg(test)]

@@ -12,8 +12,8 @@ use tokio_util::sync::CancellationToken;
 
 use crate::Owner;
 
-/// Time that requests in flight have to end when a server stops.
-pub(crate) const DRAIN: Duration = Duration::from_secs(5);
+/// Time that requests in flight have to end when a server stops; callers kill a server that takes 5 s.
+pub(crate) const DRAIN: Duration = Duration::from_secs(3);
 
 /// Tools of this process's user in `directory`, owned by `owner`.
 pub(crate) fn executor_options(owner: &Owner, directory: PathBuf) -> anyhow::Result<ExecutorOptions> {

@@ -1,6 +1,7 @@
 //! `gloveport run`: one command, here or on a server, with its output as it comes.
 
 use std::{
+    collections::BTreeMap,
     io::{IsTerminal as _, Read as _, Write as _},
     process::ExitCode,
     sync::Arc,
@@ -79,7 +80,7 @@ fn command_text(arguments: &RunArgs) -> anyhow::Result<(String, bool)> {
 }
 
 fn request(command: String, timeout: Option<f64>) -> ExecRequest {
-    ExecRequest { id: None, command, session: Session::Main, cwd: None, env: Default::default(), timeout }
+    ExecRequest { id: None, command, session: Session::Main, cwd: None, env: BTreeMap::new(), timeout }
 }
 
 fn run_event(command: String, timeout: Option<f64>) -> ActionEvent {

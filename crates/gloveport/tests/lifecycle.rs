@@ -2,12 +2,14 @@
 
 mod support;
 
-use std::{io::Read as _, net::TcpStream, time::Instant};
+use std::{io::Read as _, net::TcpStream};
 
+use gloveport_sys::process::Waiting;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use support::{Server, alive, gloveport, run_body, text, until};
 
+#[expect(clippy::unwrap_used, reason = "a test stops at the first broken assumption")]
 fn send_signal(pid: u32, signal: Signal) {
     let pid = Pid::from_raw(i32::try_from(pid).unwrap()).unwrap();
     kill_process(pid, signal).unwrap();
@@ -16,19 +18,20 @@ fn send_signal(pid: u32, signal: Signal) {
 /// A job in the background, one that ignores hang-ups, one that detached itself, and a command in the foreground.
 const BUSY: &str = "sleep 600 & nohup sleep 601 >/dev/null 2>&1 & setsid -f sleep 602; (trap '' HUP TERM; sleep 603)";
 
-fn busy(server: &Server) -> Vec<u32> {
-    server.send("POST", "/execute_action", "", &run_body(BUSY, 60.0));
+/// A server that is busy in every way: its processes, and the connection of the client that waits.
+fn busy(server: &Server) -> (Vec<u32>, TcpStream) {
+    let client = server.send("POST", "/execute_action", "", &run_body(BUSY, 60.0));
     until("all sleepers run", || {
         let names = server.descendants().into_iter().filter_map(gloveport_sys::process::command_line);
         names.filter(|line| line.starts_with("sleep 60")).count() == 4
     });
-    server.descendants()
+    (server.descendants(), client)
 }
 
 #[test]
 fn a_terminated_server_ends_all_its_processes_and_exits_with_0() {
     let mut server = Server::compat(&[], &[]);
-    let processes = busy(&server);
+    let (processes, _client) = busy(&server);
     send_signal(server.child.id(), Signal::TERM);
     let status = server.child.wait().unwrap();
     assert_eq!(processes.iter().filter(|pid| alive(**pid)).count(), 0);
@@ -38,7 +41,7 @@ fn a_terminated_server_ends_all_its_processes_and_exits_with_0() {
 #[test]
 fn nothing_survives_a_killed_server() {
     let mut server = Server::compat(&[], &[]);
-    let processes = busy(&server);
+    let (processes, _client) = busy(&server);
     send_signal(server.child.id(), Signal::KILL);
     server.child.wait().unwrap();
     until("all processes are gone", || !processes.iter().any(|pid| alive(*pid)));
@@ -47,16 +50,20 @@ fn nothing_survives_a_killed_server() {
 #[test]
 fn nothing_survives_a_killed_owner_and_the_server_lives() {
     let server = Server::compat(&[], &[]);
-    let processes = busy(&server);
+    let (processes, mut client) = busy(&server);
     let owner = processes
         .iter()
         .copied()
         .find(|pid| gloveport_sys::process::stat(*pid).is_some_and(|stat| stat.name == "gloveport-owner"));
     let owner = owner.unwrap();
-    let owned = gloveport_sys::process::descendants(owner);
-    assert!(owned.len() >= 5);
+    let below = gloveport_sys::process::descendants(owner);
+    assert!(below.len() >= 5);
     send_signal(owner, Signal::KILL);
-    until("all its processes are gone", || !owned.iter().any(|pid| alive(*pid)));
+    until("all its processes are gone", || !below.iter().any(|pid| alive(*pid)));
+    // The client that waited is answered, too.
+    let mut answer = String::new();
+    client.read_to_string(&mut answer).unwrap();
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
     assert_eq!(server.run("echo new shell", 10.0)["content"], "new shell");
 }
 
@@ -97,10 +104,8 @@ fn output_of_a_command_whose_client_left_is_there_afterwards() {
 fn waiting_for_input(server: &Server) -> bool {
     server.descendants().into_iter().any(|pid| {
         let bash = gloveport_sys::process::stat(pid).is_some_and(|stat| stat.name == "bash");
-        bash && matches!(
-            gloveport_sys::process::waiting(pid),
-            Some(gloveport_sys::process::Waiting::Read { most: 1, .. })
-        )
+        // At its prompt it reads 1024 bytes at a time, in `read` another number.
+        bash && matches!(gloveport_sys::process::waiting(pid), Some(Waiting::Read { most, .. }) if most != 1024)
     })
 }
 
@@ -157,12 +162,10 @@ fn a_stopping_server_finishes_what_it_is_asked_and_then_refuses() {
             .into_iter()
             .any(|pid| gloveport_sys::process::stat(pid).is_some_and(|stat| stat.name == "sleep"))
     });
-    let began = Instant::now();
     send_signal(server.child.id(), Signal::TERM);
     let mut answer = String::new();
     stream.read_to_string(&mut answer).unwrap();
     assert!(answer.contains("finished"), "{answer}");
     assert_eq!(server.child.wait().unwrap().code(), Some(0));
-    assert!(began.elapsed() < support::LIMIT);
     assert!(TcpStream::connect(("127.0.0.1", server.port)).is_err());
 }

@@ -243,6 +243,13 @@ mod tests {
     }
 
     #[test]
+    fn every_route_belongs_to_a_group() {
+        for route in crate::router::routes() {
+            assert_ne!(Group::of(route.path), Group::Unknown, "{}", route.path);
+        }
+    }
+
+    #[test]
     fn an_action_without_an_end_counts_as_abandoned() {
         let metrics = Metrics::default();
         drop(metrics.action("run"));

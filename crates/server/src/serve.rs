@@ -161,7 +161,7 @@ impl Server {
 fn prepare(stream: &TcpStream) {
     let set = stream.set_nodelay(true).and_then(|()| {
         sockopt::set_socket_keepalive(stream, true)?;
-        sockopt::set_tcp_keepidle(stream, Duration::from_secs(60))?;
+        sockopt::set_tcp_keepidle(stream, Duration::from_mins(1))?;
         sockopt::set_tcp_keepintvl(stream, Duration::from_secs(15))?;
         sockopt::set_tcp_keepcnt(stream, 4)?;
         Ok(())

@@ -10,7 +10,10 @@ use std::sync::Arc;
 
 use axum::{
     body::Body,
-    extract::{Path, Query, State, rejection::QueryRejection},
+    extract::{
+        Path, Query, State,
+        rejection::{PathRejection, QueryRejection},
+    },
     response::Response,
 };
 use gloveport_executor::{ExecInput, ExecRequest, ExecStatus, Execution};
@@ -58,6 +61,10 @@ async fn start(
     let Query(query) = query?;
     let from = events::last_event_id(&headers)?;
     let request: ExecRequest = parse(&app, body).await?;
+    if from.is_some() {
+        // Who had an event of it does not want it to run again, whatever became of it.
+        app.executor.execution(request.id.as_deref().ok_or(ApiError::NoId)?)?;
+    }
     let (execution, started) = app.executor.exec(request).await?;
     if !query.follow {
         return Ok(answer::json(StatusCode::ACCEPTED, &execution.status()));
@@ -69,25 +76,29 @@ async fn list(State(app): State<Arc<App>>) -> Response {
     answer::json(StatusCode::OK, &List { execs: app.executor.executions() })
 }
 
-async fn status(State(app): State<Arc<App>>, Path(id): Path<String>) -> Result<Response, ApiError> {
-    Ok(answer::json(StatusCode::OK, &find(&app, &id)?.status()))
+async fn status(State(app): State<Arc<App>>, id: Id) -> Result<Response, ApiError> {
+    Ok(answer::json(StatusCode::OK, &find(&app, id)?.status()))
 }
 
-async fn input(State(app): State<Arc<App>>, Path(id): Path<String>, body: Body) -> Result<Response, ApiError> {
-    let execution = find(&app, &id)?;
+async fn input(State(app): State<Arc<App>>, id: Id, body: Body) -> Result<Response, ApiError> {
+    let execution = find(&app, id)?;
     let input: ExecInput = parse(&app, body).await?;
     execution.type_in(input).await?;
     Ok(answer::json(StatusCode::ACCEPTED, &execution.status()))
 }
 
-async fn interrupt(State(app): State<Arc<App>>, Path(id): Path<String>) -> Result<Response, ApiError> {
-    let execution = find(&app, &id)?;
+async fn interrupt(State(app): State<Arc<App>>, id: Id) -> Result<Response, ApiError> {
+    let execution = find(&app, id)?;
     execution.interrupt().await?;
     Ok(answer::json(StatusCode::ACCEPTED, &execution.status()))
 }
 
-fn find(app: &App, id: &str) -> Result<Arc<Execution>, ApiError> {
-    Ok(app.executor.execution(id)?)
+/// The id in a path.
+type Id = Result<Path<String>, PathRejection>;
+
+fn find(app: &App, id: Id) -> Result<Arc<Execution>, ApiError> {
+    let Path(id) = id?;
+    Ok(app.executor.execution(&id)?)
 }
 
 async fn parse<T: DeserializeOwned>(app: &App, body: Body) -> Result<T, ApiError> {

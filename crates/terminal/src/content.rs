@@ -28,16 +28,14 @@ impl Content {
         fresh
     }
 
-    /// A new command starts while output of the one before is still to be reported.
-    pub(crate) fn next_command(&mut self) {
-        self.reports = 0;
-    }
-
     /// Starts over with an empty screen.
     pub(crate) fn reset(&mut self) {
         *self = Self::default();
     }
 }
+
+/// What an interactive bash prints when it is told to exit.
+pub const EXIT_WORD: &[u8] = b"exit\n";
 
 /// Output of a shell that ended without the word that an interactive bash prints when it is told to exit.
 pub(crate) fn without_exit_word(output: &str) -> &str {

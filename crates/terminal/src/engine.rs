@@ -76,12 +76,13 @@ struct Waiter {
 
 #[derive(Debug)]
 pub(crate) struct Engine {
+    // Dropped before the options: these may hold the last handle to the guard, which waits for the end of all sessions.
+    instance: Option<Instance>,
+    retired: Vec<SessionProcess>,
     options: ShellOptions,
     log: OutputLog,
     facts: watch::Sender<Facts>,
     path: String,
-    instance: Option<Instance>,
-    retired: Vec<SessionProcess>,
     phase: Phase,
     command: Command,
     waiter: Option<Waiter>,
@@ -93,8 +94,6 @@ pub(crate) struct Engine {
     open_line: bool,
     /// Bytes to type.
     outgoing: Vec<u8>,
-    /// Line-by-line input is off until `outgoing` is typed.
-    long_input: bool,
     /// A prompt was reported whose display was not seen yet.
     display_due: bool,
     loss: Option<ShellLoss>,
@@ -132,7 +131,6 @@ impl Engine {
             reported_to: 0,
             open_line: false,
             outgoing: Vec::new(),
-            long_input: false,
             display_due: false,
             loss: None,
             exit: None,
@@ -222,12 +220,16 @@ impl Engine {
                     self.write_terminal();
                 },
                 job = jobs.recv(), if self.waiter.is_none() && self.exit.is_none() => match job {
-                    Some(job) => self.take(job),
+                    Some(job) => {
+                        // What was typed before the request must not reach the request's command.
+                        while let Ok(text) = typing.try_recv() {
+                            self.type_ahead(&text);
+                        }
+                        self.take(job);
+                    }
                     None => break,
                 },
-                Some(text) = typing.recv() => if matches!(self.phase, Phase::Running) {
-                    self.type_input(text.trim());
-                },
+                Some(text) = typing.recv() => self.type_ahead(&text),
                 exit = instance.process.exited(), if self.exit.is_none() => {
                     let now = Instant::now();
                     self.exit = Some(Ending { exit, quiet_at: now + DRAIN_QUIET, limit: now + DRAIN_LIMIT });
@@ -241,12 +243,14 @@ impl Engine {
     }
 
     async fn end(mut self) {
-        let current = self.instance.take().map(|instance| instance.process);
+        // The terminal is closed last: its end is a signal that takes parents away before their children are found.
+        let (current, terminal) = self.instance.take().map(|instance| (instance.process, instance.master)).unzip();
         let ends = self.retired.into_iter().chain(current).map(|process| tokio::spawn(process.end(CLOSE_GRACE)));
         for end in ends.collect::<Vec<_>>() {
             // A panic in there was reported already; nothing else can fail.
             let _ended = end.await;
         }
+        drop(terminal);
     }
 
     fn read_terminal(&mut self) {
@@ -285,14 +289,11 @@ impl Engine {
             Ok(count) => {
                 self.outgoing.drain(..count.min(self.outgoing.len()));
             }
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
             Err(error) => {
                 tracing::warn!(%error, "typing failed");
                 self.outgoing.clear();
             }
-        }
-        if self.outgoing.is_empty() && std::mem::take(&mut self.long_input) {
-            self.set_canonical(true);
         }
     }
 
@@ -338,7 +339,8 @@ impl Engine {
         let waiter = self.waiter.as_ref();
         let no_change = waiter.and_then(|waiter| waiter.no_change.map(|limit| waiter.last_change + limit));
         let deadline = waiter.and_then(|waiter| waiter.deadline);
-        [ending, no_change, deadline, self.command.next_look()].into_iter().flatten().min()
+        let look = matches!(self.phase, Phase::Running).then(|| self.command.next_look()).flatten();
+        [ending, no_change, deadline, look].into_iter().flatten().min()
     }
 
     async fn wake(&mut self) {
@@ -347,7 +349,7 @@ impl Engine {
             self.shell_ended(ending.exit).await;
             return;
         }
-        if self.command.look_due(now) {
+        if matches!(self.phase, Phase::Running) {
             self.look(now);
         }
         self.check_limits(now);
@@ -358,29 +360,24 @@ impl Engine {
         let Some(instance) = &self.instance else { return };
         let shell = instance.process.pid();
         let shell_waits = || probe::shell_waits(shell, &instance.master, &instance.slave);
-        match self.command.verdict(now, shell_waits) {
-            Verdict::Complete => {
-                let status = self.facts.borrow().status;
-                self.complete(status);
-                return;
-            }
-            Verdict::Running => {}
-        }
-        if !matches!(self.phase, Phase::Running) {
+        if self.command.verdict(now, shell_waits) == Verdict::Complete {
+            let status = self.facts.borrow().status;
+            self.complete(status);
             return;
         }
-        if let Some(waiter) = &self.waiter {
-            if self.command.probe_due(now) {
-                if let Some(progress) = &waiter.progress {
-                    let waits = self.command.at_continuation()
-                        || probe::waits_for_input(shell, &instance.master, &instance.slave);
-                    progress.send_if_modified(|progress| {
-                        let changed = progress.waiting_for_input != waits;
-                        progress.waiting_for_input = waits;
-                        changed
-                    });
-                }
-            }
+        let reads_commands = || probe::shell_reads_commands(shell, &instance.master, &instance.slave);
+        if let Some(status) = self.command.lost_hook(now, reads_commands) {
+            self.restore_hook(status);
+            return;
+        }
+        let progress = self.waiter.as_ref().and_then(|waiter| waiter.progress.as_ref());
+        if let (true, Some(progress)) = (self.command.probe_due(now), progress) {
+            let waits =
+                self.command.at_continuation() || probe::waits_for_input(shell, &instance.master, &instance.slave);
+            progress.send_if_modified(|progress| std::mem::replace(&mut progress.waiting_for_input, waits) != waits);
+        }
+        if self.command.enter_due(now) {
+            self.press_enter(now);
         }
         if self.command.replacement_due(now) {
             self.examine_quiet_shell();
@@ -392,10 +389,16 @@ impl Engine {
         let Some(instance) = self.instance.take() else { return };
         let status = exit.shell_status();
         self.outgoing.clear();
-        self.long_input = false;
         self.display_due = false;
-        tracing::warn!(status, "the shell ended and is replaced");
+        if exit.code.is_some() {
+            tracing::info!(status, "the shell ended and is replaced");
+        } else {
+            tracing::warn!(status, "the shell was killed and is replaced");
+        }
         let running = matches!(self.phase, Phase::Running);
+        if !running {
+            self.pass_over_exit_word();
+        }
         self.loss = Some(ShellLoss { exit, before_command: !running });
         // Its background jobs live on until the session is closed.
         self.retired.retain(|process| !process.is_gone());

@@ -49,8 +49,10 @@ pub(crate) enum Effect {
     Stop,
 }
 
-/// Longest line that the kernel delivers whole in line-by-line mode, with room for its end.
+/// Longest part of a line that the kernel takes in line-by-line mode, with room for its end.
 pub(crate) const MAX_LINE: usize = 4000;
+/// What C-d sends.
+pub(crate) const END_OF_INPUT: u8 = 4;
 /// A text that is larger is handed over in a file: the shell reads what is typed byte by byte.
 const MAX_TYPED: usize = 4096;
 
@@ -60,6 +62,26 @@ pub(crate) fn can_be_typed(text: &str) -> bool {
     text.len() <= MAX_TYPED
         && text.bytes().all(|byte| byte >= 0x20 && byte != 0x7f || byte == b'\n' || byte == b'\t')
         && text.split('\n').all(|line| line.len() <= MAX_LINE)
+}
+
+/// A text as it is typed in line-by-line mode, without the last Enter. A line that is longer than the kernel takes is
+/// handed to the program in parts, each with the key for the end of input behind it: behind text that key only delivers
+/// what is there.
+pub(crate) fn in_parts(text: &str) -> Vec<u8> {
+    let mut typed = Vec::with_capacity(text.len() + text.len() / MAX_LINE);
+    let mut length = 0;
+    for byte in text.bytes() {
+        if byte == b'\n' {
+            length = 0;
+        } else if length == MAX_LINE {
+            typed.push(END_OF_INPUT);
+            length = 1;
+        } else {
+            length += 1;
+        }
+        typed.push(byte);
+    }
+    typed
 }
 
 #[cfg(test)]
@@ -92,5 +114,14 @@ mod tests {
         assert!(!can_be_typed("echo \x7f"));
         assert!(!can_be_typed(&"x".repeat(MAX_LINE + 1)));
         assert!(!can_be_typed(&"x\n".repeat(MAX_TYPED)));
+    }
+
+    #[test]
+    fn long_lines_are_typed_in_parts_and_nothing_else_is_changed() {
+        assert_eq!(in_parts("a\nb"), b"a\nb");
+        let line = "x".repeat(MAX_LINE);
+        assert_eq!(in_parts(&line), line.as_bytes());
+        let typed = String::from_utf8(in_parts(&format!("{line}{line}y\nz{line}"))).unwrap();
+        assert_eq!(typed, format!("{line}\u{4}{line}\u{4}y\nz{}\u{4}x", &line[1..]));
     }
 }

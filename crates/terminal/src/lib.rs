@@ -27,6 +27,7 @@ mod scanner;
 mod session;
 pub mod split;
 
+pub use content::EXIT_WORD;
 pub use error::TerminalError;
 pub use keys::ControlKey;
 pub use log::{LogError, OutputLog, Piece};

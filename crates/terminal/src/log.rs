@@ -220,7 +220,7 @@ mod tests {
             let log = OutputLog::new(200_000);
             let mut all = Vec::new();
             for (seed, length) in chunks {
-                let chunk: Vec<u8> = (0..length).map(|index| seed.wrapping_add((index % 251) as u8)).collect();
+                let chunk: Vec<u8> = (0..length).map(|index| seed.wrapping_add(u8::try_from(index % 251).unwrap())).collect();
                 log.append(&chunk);
                 all.extend_from_slice(&chunk);
             }
@@ -229,7 +229,7 @@ mod tests {
             prop_assert!(end - log.start() >= end.min(200_000));
             let offset = log.start() + asked % (end - log.start() + 1);
             let piece = log.read(offset, most).unwrap();
-            let expected = &all[offset as usize..];
+            let expected = &all[usize::try_from(offset).unwrap()..];
             prop_assert_eq!(&piece.bytes[..], &expected[..piece.bytes.len()]);
             prop_assert!(!piece.bytes.is_empty() || offset == end);
         }

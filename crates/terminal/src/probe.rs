@@ -24,10 +24,17 @@ pub(crate) fn shell_waits(shell: u32, master: &impl AsFd, slave: &OwnedFd) -> bo
         }
 }
 
-/// Whether the shell reads its next command: its own `read` takes single bytes from a terminal, its parser more.
-pub(crate) fn shell_reads_commands(shell: u32, master: &impl AsFd, slave: &OwnedFd) -> bool {
-    shell_waits(shell, master, slave)
-        && matches!(process::waiting(shell), Some(Waiting::Read { descriptor: 0, most }) if most > 1)
+/// Size of the pieces in which the shell's parser reads from a terminal.
+const PARSER_BUFFER: u64 = 1024;
+
+/// Whether the shell reads its next command; `None` if it waits for something and does not let us see what. Its
+/// builtins (`read`, `select`, `mapfile`) read from the terminal, too, but in pieces of other sizes: 1, 128 or 4096.
+pub(crate) fn shell_reads_commands(shell: u32, master: &impl AsFd, slave: &OwnedFd) -> Option<bool> {
+    if !shell_waits(shell, master, slave) {
+        return Some(false);
+    }
+    process::waiting(shell)
+        .map(|waiting| matches!(waiting, Waiting::Read { descriptor: 0, most } if most == PARSER_BUFFER))
 }
 
 /// Whether a program in the foreground waits for input from this terminal.

@@ -102,11 +102,13 @@ impl RunRequest {
     }
 
     /// Sets the soft time limit.
+    #[must_use]
     pub fn no_change_after(self, limit: Duration) -> Self {
         Self { no_change: Some(limit), ..self }
     }
 
     /// Sets the hard time limit.
+    #[must_use]
     pub fn at_most(self, limit: Duration) -> Self {
         Self { limit: Some(limit), ..self }
     }
@@ -119,6 +121,8 @@ pub struct Progress {
     pub start: Option<u64>,
     /// The program in the foreground waits for input from the terminal.
     pub waiting_for_input: bool,
+    /// Offset in the log behind its output; `None` while it runs.
+    pub end: Option<u64>,
 }
 
 /// How a request ended.

@@ -1,6 +1,7 @@
 //! Starts the real binary, as a user would, in a home of its own.
 
 #![expect(dead_code, reason = "each test program uses a part of it")]
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test stops at the first broken assumption")]
 
 use std::{
     io::{BufRead as _, BufReader, Read as _, Write as _},
@@ -15,10 +16,10 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 /// Longest wait for anything.
-pub const LIMIT: Duration = Duration::from_secs(30);
+pub(crate) const LIMIT: Duration = Duration::from_secs(30);
 
 /// The binary with a clean environment.
-pub fn gloveport(home: &Path) -> Command {
+pub(crate) fn gloveport(home: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_gloveport"));
     for (name, _) in std::env::vars() {
         if name.starts_with("GLOVEPORT")
@@ -32,25 +33,25 @@ pub fn gloveport(home: &Path) -> Command {
 }
 
 /// Runs the binary to its end.
-pub fn run(arguments: &[&str]) -> Output {
+pub(crate) fn run(arguments: &[&str]) -> Output {
     let home = tempfile::tempdir().unwrap();
     gloveport(home.path()).args(arguments).output().unwrap()
 }
 
-pub fn text(bytes: &[u8]) -> String {
+pub(crate) fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
 /// A running server; it and its processes are gone when this is dropped.
-pub struct Server {
-    pub child: Child,
-    pub port: u16,
-    pub home: TempDir,
+pub(crate) struct Server {
+    pub(crate) child: Child,
+    pub(crate) port: u16,
+    pub(crate) home: TempDir,
 }
 
 impl Server {
     /// `gloveport serve` on a free port.
-    pub fn serve(arguments: &[&str], environment: &[(&str, &str)]) -> Self {
+    pub(crate) fn serve(arguments: &[&str], environment: &[(&str, &str)]) -> Self {
         let home = tempfile::tempdir().unwrap();
         let mut command = gloveport(home.path());
         command.args(["serve", "--port", "0", "--workspace"]).arg(home.path()).args(arguments);
@@ -63,7 +64,7 @@ impl Server {
     }
 
     /// The compatibility entry point.
-    pub fn compat(arguments: &[&str], environment: &[(&str, &str)]) -> Self {
+    pub(crate) fn compat(arguments: &[&str], environment: &[(&str, &str)]) -> Self {
         let home = tempfile::tempdir().unwrap();
         let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
         let mut command = gloveport(home.path());
@@ -76,12 +77,12 @@ impl Server {
         server
     }
 
-    pub fn url(&self) -> String {
+    pub(crate) fn url(&self) -> String {
         format!("http://127.0.0.1:{}", self.port)
     }
 
     /// One request on a connection of its own: status and body.
-    pub fn request(&self, method: &str, path: &str, headers: &str, body: &str) -> (u16, String) {
+    pub(crate) fn request(&self, method: &str, path: &str, headers: &str, body: &str) -> (u16, String) {
         let mut stream = self.send(method, path, headers, body);
         let mut answer = String::new();
         stream.read_to_string(&mut answer).unwrap();
@@ -91,7 +92,7 @@ impl Server {
     }
 
     /// Sends a request and leaves the answer to the caller.
-    pub fn send(&self, method: &str, path: &str, headers: &str, body: &str) -> TcpStream {
+    pub(crate) fn send(&self, method: &str, path: &str, headers: &str, body: &str) -> TcpStream {
         let mut stream = TcpStream::connect(("127.0.0.1", self.port)).unwrap();
         stream.set_read_timeout(Some(LIMIT)).unwrap();
         let length = body.len();
@@ -105,14 +106,14 @@ impl Server {
     }
 
     /// Runs a command and answers with its observation.
-    pub fn run(&self, command: &str, timeout: f64) -> Value {
+    pub(crate) fn run(&self, command: &str, timeout: f64) -> Value {
         let (status, body) = self.request("POST", "/execute_action", "", &run_body(command, timeout));
         assert_eq!(status, 200, "{body}");
         serde_json::from_str(&body).unwrap()
     }
 
     /// All processes below the server.
-    pub fn descendants(&self) -> Vec<u32> {
+    pub(crate) fn descendants(&self) -> Vec<u32> {
         process::descendants(self.child.id())
     }
 }
@@ -126,17 +127,17 @@ impl Drop for Server {
     }
 }
 
-pub fn run_body(command: &str, timeout: f64) -> String {
+pub(crate) fn run_body(command: &str, timeout: f64) -> String {
     json!({"action": {"action": "run", "timeout": timeout, "args": {"command": command}}}).to_string()
 }
 
-pub fn alive(pid: u32) -> bool {
+pub(crate) fn alive(pid: u32) -> bool {
     process::stat(pid).is_some_and(|stat| stat.state != 'Z')
 }
 
 /// Waits for something that no event tells of.
 #[track_caller]
-pub fn until(what: &str, mut condition: impl FnMut() -> bool) {
+pub(crate) fn until(what: &str, mut condition: impl FnMut() -> bool) {
     let began = Instant::now();
     while !condition() {
         assert!(began.elapsed() < LIMIT, "not within {LIMIT:?}: {what}");

@@ -172,12 +172,15 @@ fn v1_commands() -> Paths {
         "Streams events: `start` {id, offset, repeated}, `output` {offset, text} or {offset, base64}, `waiting` \
          {waiting_for_input}, `gap` {from, to} for bytes that are no longer kept, `error` {message}, and `exit` \
          (ExecEnd). The id of an event is the offset behind it. Repeating the request with the same id follows the \
-         command that runs; with Last-Event-ID from there on. Closing the stream does not end the command.",
+         command that runs; with Last-Event-ID \
+         from there on, and then it is never started again. The header X-Exec-Id tells the id at once. Closing the stream \
+         does not end the command.",
         Some(reference("ExecRequest")),
         json!({
             "200": typed("The events.", "text/event-stream", json!({"type": "string"})),
             "202": answer("Started or known, with follow=false.", reference("ExecStatus")),
             "400": refusal("A wrong field, value, query or Last-Event-ID."),
+            "404": refusal("Last-Event-ID was sent and no command has the id."),
             "409": refusal("The id was used for a different request."),
             "416": refusal("Last-Event-ID is behind the end."),
             "429": refusal("Too many commands run or wait."),

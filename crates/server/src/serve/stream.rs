@@ -28,7 +28,7 @@ use super::activity::{Activity, Phase};
 use crate::options::Limits;
 
 /// Answer to a head that took too long.
-const SLOW_HEAD: &[u8] = b"HTTP/1.1 408 Request Timeout\r\ncontent-type: application/json\r\ncontent-length: 66\r\n\
+const SLOW_HEAD: &[u8] = b"HTTP/1.1 408 Request Timeout\r\ncontent-type: application/json\r\ncontent-length: 67\r\n\
     connection: close\r\n\r\n{\"detail\":\"The head of the request did not arrive in time; resend\"}";
 /// Time without input after which a client that is being left is left.
 const LINGER_PAUSE: Duration = Duration::from_secs(2);

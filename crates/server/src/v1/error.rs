@@ -1,7 +1,7 @@
 //! Errors of the native API: `{"error": {"code", "message", "hint"}}`.
 
 use axum::{
-    extract::rejection::QueryRejection,
+    extract::rejection::{PathRejection, QueryRejection},
     response::{IntoResponse, Response},
 };
 use gloveport_executor::ExecError;
@@ -24,6 +24,10 @@ pub(super) enum ApiError {
     Json(serde_json::Error),
     #[error("the query is not what it must be: {}", .0.body_text())]
     Query(#[from] QueryRejection),
+    #[error("the path is not what it must be: {}", .0.body_text())]
+    Path(#[from] PathRejection),
+    #[error("Last-Event-ID belongs to a command, and the request has no id")]
+    NoId,
     #[error("Last-Event-ID must be an offset, and is {0:?}")]
     LastEventId(String),
     #[error("the output of exec `{id}` begins at offset {start}, and {asked} was asked for")]
@@ -60,9 +64,12 @@ impl ApiError {
             },
             Self::Json(_) => (StatusCode::BAD_REQUEST, "invalid_request", FIELDS),
             Self::Query(_) => (StatusCode::BAD_REQUEST, "invalid_query", FIELDS),
-            Self::LastEventId(_) => {
-                (StatusCode::BAD_REQUEST, "invalid_last_event_id", "send the id of the last event that was received")
-            }
+            Self::Path(_) => (StatusCode::BAD_REQUEST, "invalid_path", FIELDS),
+            Self::LastEventId(_) | Self::NoId => (
+                StatusCode::BAD_REQUEST,
+                "invalid_last_event_id",
+                "repeat the request with its id, and send the id of the last event that was received",
+            ),
             Self::BeforeStart { .. } => {
                 (StatusCode::BAD_REQUEST, "offset_before_start", "leave the offset out to read from the beginning")
             }

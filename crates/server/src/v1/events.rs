@@ -74,14 +74,8 @@ pub(super) fn last_event_id(headers: &HeaderMap) -> Result<Option<u64>, ApiError
 /// The answer that follows a command from an offset, or from its beginning.
 pub(super) fn answer(execution: Arc<Execution>, repeated: bool, from: Option<u64>) -> Result<Response, ApiError> {
     let id = HeaderValue::from_str(execution.id());
-    let events = Events {
-        follower: Follower::new(execution, from)?,
-        repeated,
-        began: false,
-        waiting: false,
-        ended: false,
-        held: 0,
-    };
+    let events =
+        Events { follower: Follower::new(execution, from)?, repeated, stage: Stage::Before, waiting: false, held: 0 };
     let frames = stream::unfold(events, async |mut events| {
         let frame = events.next().await?;
         Some((Ok::<_, Infallible>(frame), events))
@@ -97,15 +91,23 @@ pub(super) fn answer(execution: Arc<Execution>, repeated: bool, from: Option<u64
     Ok(response)
 }
 
+/// How far the stream is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    /// Before the `start` event.
+    Before,
+    /// Behind it.
+    Begun,
+    /// Behind the last event.
+    Over,
+}
+
 struct Events {
     follower: Follower,
     repeated: bool,
-    /// The `start` event was sent.
-    began: bool,
+    stage: Stage,
     /// What the last `waiting` event said.
     waiting: bool,
-    /// The last event was sent.
-    ended: bool,
     /// Bytes at the cursor that are the beginning of a character.
     held: usize,
 }
@@ -113,7 +115,7 @@ struct Events {
 impl Events {
     /// The next events, as soon as there are some; `None` behind the last one.
     async fn next(&mut self) -> Option<Bytes> {
-        if self.ended {
+        if self.stage == Stage::Over {
             return None;
         }
         loop {
@@ -134,7 +136,7 @@ impl Events {
         let found = match self.follower.look(state, PIECE) {
             Ok(found) => found,
             Err(error) => {
-                self.ended = true;
+                self.stage = Stage::Over;
                 let cursor = self.follower.cursor().unwrap_or(0);
                 return event(frames, "error", cursor, &Failure { message: error.to_string() });
             }
@@ -143,8 +145,8 @@ impl Events {
         if matches!(found, Found::Nothing) {
             return;
         }
-        if !self.began {
-            self.began = true;
+        if self.stage == Stage::Before {
+            self.stage = Stage::Begun;
             let id = self.follower.execution().id();
             event(frames, "start", offset, &Start { id, offset, repeated: self.repeated });
         }
@@ -157,7 +159,7 @@ impl Events {
             }
             Found::End => {
                 if let ExecState::Ended(end) = state {
-                    self.ended = true;
+                    self.stage = Stage::Over;
                     event(frames, "exit", offset, end);
                 }
             }
@@ -187,11 +189,11 @@ impl Events {
             return;
         }
         // Only what was written before the question counts as shown when a program waits for the answer.
-        if let ExecState::Running { waiting_for_input, .. } = state {
-            if *waiting_for_input != self.waiting {
-                self.waiting = *waiting_for_input;
-                event(frames, "waiting", offset, &Waiting { waiting_for_input: self.waiting });
-            }
+        if let ExecState::Running { waiting_for_input, .. } = *state
+            && waiting_for_input != self.waiting
+        {
+            self.waiting = waiting_for_input;
+            event(frames, "waiting", offset, &Waiting { waiting_for_input });
         }
     }
 }

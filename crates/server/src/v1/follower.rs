@@ -103,7 +103,7 @@ impl Follower {
             Some(cursor) => {
                 tokio::select! {
                     _changed = state.changed() => {}
-                    () = execution.output().grown_beyond(*cursor + seen as u64) => {}
+                    () = execution.grown_beyond(*cursor + seen as u64) => {}
                 }
             }
             None => {

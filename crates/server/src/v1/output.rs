@@ -4,7 +4,7 @@ use std::{io, sync::Arc};
 
 use axum::{
     body::Body,
-    extract::{Path, Query, State, rejection::QueryRejection},
+    extract::{Query, State, rejection::QueryRejection},
     response::Response,
 };
 use bytes::Bytes;
@@ -14,8 +14,10 @@ use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header::ACCEPT};
 use serde::Deserialize;
 
 use super::{
+    Id,
     error::ApiError,
     events::{self, EVENT_STREAM},
+    find,
     follower::{Follower, Found},
 };
 use crate::{answer::with_type, app::App};
@@ -39,12 +41,12 @@ pub(super) struct OutputQuery {
 
 pub(super) async fn output(
     State(app): State<Arc<App>>,
-    Path(id): Path<String>,
+    id: Id,
     query: Result<Query<OutputQuery>, QueryRejection>,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
     let Query(query) = query?;
-    let execution = app.executor.execution(&id)?;
+    let execution = find(&app, id)?;
     let wants_events = headers
         .get_all(ACCEPT)
         .iter()
@@ -62,6 +64,7 @@ pub(super) async fn output(
         Found::Bytes(bytes) => bytes,
         Found::Nothing | Found::End => Vec::new(),
         Found::Gap(oldest) => {
+            let id = follower.execution().id().to_owned();
             return Err(ApiError::Gone { id, asked: follower.cursor().unwrap_or(0), oldest });
         }
     };

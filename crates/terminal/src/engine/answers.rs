@@ -4,7 +4,7 @@ use tokio::time::Instant;
 
 use super::{Engine, Phase, Verdict};
 use crate::{
-    content::without_exit_word,
+    content::{EXIT_WORD, without_exit_word},
     error::TerminalError,
     scanner::Report,
     session::{RunEnd, RunReport},
@@ -29,18 +29,8 @@ impl Engine {
                 }
             }
             Report::Displayed { status } => {
-                if std::mem::take(&mut self.display_due) {
-                    return;
-                }
-                let status = status.unwrap_or(-1);
-                if self.command.may_rearm() {
-                    self.outgoing.extend_from_slice(format!(" __gp_arm {status}\n").as_bytes());
-                    self.write_terminal();
-                    return;
-                }
-                self.facts.send_modify(|facts| facts.status = status);
-                if running {
-                    self.complete(status);
+                if !std::mem::take(&mut self.display_due) && running {
+                    self.command.prompt_without_report(status.unwrap_or(-1));
                 }
             }
             Report::Continuation => {
@@ -106,11 +96,8 @@ impl Engine {
             self.reported_to = log_end;
         }
         if completed {
-            if report.loss.is_some_and(|loss| !loss.before_command && loss.exit.code.is_some()) {
-                let told_to = self.command.text();
-                if told_to.contains("exit") || told_to.contains("logout") || told_to.eq_ignore_ascii_case("C-d") {
-                    report.output = without_exit_word(&report.output).to_owned();
-                }
+            if report.loss.is_some_and(|loss| !loss.before_command) {
+                self.remove_exit_word(&mut report);
             }
             report.usage = self.command.finish();
             self.phase = Phase::Idle;
@@ -118,6 +105,35 @@ impl Engine {
             self.renderer.clear();
             self.open_line = false;
         }
+        // Told before the answer, so that a reader of the log never takes the next command's output for this one's.
+        if let Some(progress) = &waiter.progress {
+            progress.send_modify(|progress| progress.end = Some(report.range.end));
+        }
         let _caller_gone = waiter.reply.send(Ok(report));
+    }
+
+    /// An interactive bash that is told to exit prints that word: it is no output of the command.
+    fn remove_exit_word(&self, report: &mut RunReport) {
+        let text = self.command.text();
+        let told = ["exit", "logout", "C-d", "C-D"].iter().any(|word| text.contains(word));
+        if !told || report.loss.is_none_or(|loss| loss.exit.code.is_none()) {
+            return;
+        }
+        without_exit_word(&report.output).to_owned().clone_into(&mut report.output);
+        let length = EXIT_WORD.len() as u64;
+        let tail = report.range.end.checked_sub(length).filter(|at| *at >= report.range.start);
+        if let Some(at) =
+            tail.filter(|at| self.log.read(*at, EXIT_WORD.len()).is_ok_and(|piece| piece.bytes == EXIT_WORD))
+        {
+            report.range.end = at;
+        }
+    }
+    /// The word of a shell that ended at its prompt is no output of the next command either.
+    pub(super) fn pass_over_exit_word(&mut self) {
+        let fresh = self.log.read(self.reported_to, EXIT_WORD.len() + 1);
+        if matches!(self.phase, Phase::Idle) && fresh.is_ok_and(|piece| piece.bytes == EXIT_WORD) {
+            self.reported_to = self.log.end();
+            self.renderer.clear();
+        }
     }
 }

@@ -13,10 +13,14 @@ use tokio::time::Instant;
 use super::{PROBE_PAUSE, REPLACED_PAUSE, SAMPLE_PAUSE};
 use crate::{probe::Meter, session::Usage};
 
-/// Pauses between looks at a shell whose prompt may not be the last one.
+/// Pause between looks at something doubtful.
 const VERIFY_PAUSE: Duration = Duration::from_micros(500);
 /// A shell that does not let us see what it waits for is believed after this long at its prompt.
 const VERIFY_LIMIT: Duration = Duration::from_millis(300);
+/// Time for a program that reads single keys to take what was typed before Enter.
+const ENTER_PAUSE: Duration = Duration::from_millis(2);
+/// After this long Enter is pressed, also if the program is not seen to read on.
+const ENTER_LIMIT: Duration = Duration::from_millis(100);
 
 #[derive(Debug, Default)]
 pub(crate) struct Command {
@@ -27,20 +31,61 @@ pub(crate) struct Command {
     uncertain: bool,
     /// The shell waits for more of an unfinished command.
     continuation: bool,
-    /// A prompt came that may be the last one, first seen at this time.
-    verifying: Option<(Instant, Instant)>,
+    /// A prompt came that may be the last one.
+    verifying: Option<Doubt>,
+    /// A prompt with this status came without the report of the hook, or something that imitates one.
+    unreported: Option<(i32, Doubt)>,
+    /// Enter is still to be pressed.
+    enter: Option<Doubt>,
     probe_at: Option<Instant>,
     replaced_at: Option<Instant>,
     sample_at: Option<Instant>,
     meter: Option<Meter>,
-    /// The text, when it is handed over in a file.
+    /// A file that the shell is told to read: the text, when it is handed over, or the lesson.
     file: Option<TempPath>,
     /// Attempts to install the lost hook again.
     rearmed: u32,
-    /// The text is known to be complete, so the shell does not wait for more of it.
-    whole: bool,
+    extent: Extent,
+}
+
+/// What is known about a text that was typed to the shell.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum Extent {
+    /// The shell may wait for more of it.
+    #[default]
+    Open,
+    /// It is complete.
+    Whole,
     /// The shell replaced itself and was taught to report: what it showed until then is of no interest.
-    taught: bool,
+    Replaced,
+}
+
+/// Something that has to be looked at again and again until it is certain.
+#[derive(Debug, Clone, Copy)]
+struct Doubt {
+    since: Instant,
+    next: Instant,
+}
+
+impl Doubt {
+    fn looked_at_after(pause: Duration) -> Self {
+        let since = Instant::now();
+        Self { since, next: since + pause }
+    }
+
+    /// Whether it is time to look; it is looked at again after a pause.
+    fn due(&mut self, now: Instant) -> bool {
+        let due = self.next <= now;
+        if due {
+            self.next = now + VERIFY_PAUSE;
+        }
+        due
+    }
+
+    /// It does not become certain any more.
+    fn is_over(&self, now: Instant, limit: Duration) -> bool {
+        now.duration_since(self.since) >= limit
+    }
 }
 
 #[derive(Debug, PartialEq, Eq)]
@@ -51,12 +96,12 @@ pub(crate) enum Verdict {
 
 impl Command {
     /// A text that was typed to the shell at its prompt.
-    pub(crate) fn typed(text: &str, lines: usize, whole: bool, file: Option<TempPath>) -> Self {
+    pub(crate) fn typed(text: &str, lines: usize, extent: Extent, file: Option<TempPath>) -> Self {
         Self {
             text: text.to_owned(),
             expected: i64::try_from(lines).unwrap_or(i64::MAX),
             file,
-            whole,
+            extent,
             replaced_at: Some(Instant::now() + REPLACED_PAUSE),
             ..Self::default()
         }
@@ -112,9 +157,28 @@ impl Command {
         if self.expected <= 0 && !self.uncertain {
             return Verdict::Complete;
         }
-        let now = Instant::now();
-        self.verifying = Some((now, now));
+        self.verifying = Some(Doubt::looked_at_after(Duration::ZERO));
         Verdict::Running
+    }
+
+    /// A prompt was displayed without a report before it: the hook is lost, or a program shows what the prompt is made
+    /// of.
+    pub(crate) fn prompt_without_report(&mut self, status: i32) {
+        self.unreported = Some((status, Doubt::looked_at_after(Duration::ZERO)));
+    }
+
+    /// The status of the last command, if the shell is at a prompt that it did not report. `reads_commands` says
+    /// whether the shell waits for a command, if that can be known.
+    pub(crate) fn lost_hook(&mut self, now: Instant, reads_commands: impl Fn() -> Option<bool>) -> Option<i32> {
+        let (status, doubt) = self.unreported.as_mut()?;
+        if !doubt.due(now) {
+            return None;
+        }
+        let (status, lost) = (*status, reads_commands() != Some(false));
+        if lost || doubt.is_over(now, VERIFY_LIMIT) {
+            self.unreported = None;
+        }
+        lost.then_some(status)
     }
 
     /// Output after a prompt: something runs again.
@@ -126,24 +190,36 @@ impl Command {
 
     /// Whether the last prompt was the end, for a command of which that is uncertain.
     pub(crate) fn verdict(&mut self, now: Instant, shell_waits: impl Fn() -> bool) -> Verdict {
-        let Some((since, next)) = &mut self.verifying else { return Verdict::Running };
-        if *next > now {
-            return Verdict::Running;
-        }
-        if shell_waits() || now.duration_since(*since) >= VERIFY_LIMIT {
-            return Verdict::Complete;
-        }
-        *next = now + VERIFY_PAUSE;
-        Verdict::Running
+        let Some(doubt) = &mut self.verifying else { return Verdict::Running };
+        let over = doubt.due(now) && (shell_waits() || doubt.is_over(now, VERIFY_LIMIT));
+        if over { Verdict::Complete } else { Verdict::Running }
     }
 
     pub(crate) fn next_look(&self) -> Option<Instant> {
-        let verifying = self.verifying.map(|(_, next)| next);
-        [verifying, self.probe_at, self.replaced_at, self.sample_at].into_iter().flatten().min()
+        let verifying = self.verifying.map(|doubt| doubt.next);
+        let unreported = self.unreported.map(|(_, doubt)| doubt.next);
+        let enter = self.enter.map(|doubt| doubt.next);
+        [verifying, unreported, enter, self.probe_at, self.replaced_at, self.sample_at].into_iter().flatten().min()
     }
 
-    pub(crate) fn look_due(&self, now: Instant) -> bool {
-        self.next_look().is_some_and(|next| next <= now)
+    /// Enter is to be pressed behind a text, for a program that reads single keys.
+    pub(crate) fn enter_later(&mut self) {
+        self.enter = Some(Doubt::looked_at_after(ENTER_PAUSE));
+    }
+
+    /// Whether it is time to see if Enter can be pressed.
+    pub(crate) fn enter_due(&mut self, now: Instant) -> bool {
+        self.enter.as_mut().is_some_and(|enter| enter.due(now))
+    }
+
+    /// Whether the program had its time to take the text before Enter.
+    pub(crate) fn enter_overdue(&self, now: Instant) -> bool {
+        self.enter.is_some_and(|enter| enter.is_over(now, ENTER_LIMIT))
+    }
+
+    /// Enter is pressed now or never; answers whether it was to be pressed.
+    pub(crate) fn take_enter(&mut self) -> bool {
+        self.enter.take().is_some()
     }
 
     /// Whether it is time to look for a program that waits for input.
@@ -157,10 +233,10 @@ impl Command {
     }
 
     pub(crate) fn sample(&mut self, now: Instant) {
-        if due(&mut self.sample_at, now, SAMPLE_PAUSE) {
-            if let Some(meter) = &mut self.meter {
-                meter.sample();
-            }
+        if due(&mut self.sample_at, now, SAMPLE_PAUSE)
+            && let Some(meter) = &mut self.meter
+        {
+            meter.sample();
         }
     }
 
@@ -170,21 +246,25 @@ impl Command {
         self.rearmed <= 2
     }
 
-    /// The shell that took the place of ours was taught to report.
-    pub(crate) fn taught(&mut self, file: TempPath) {
+    /// The shell is told to read a file.
+    pub(crate) fn reads(&mut self, file: TempPath) {
         self.file = Some(file);
-        self.taught = true;
+    }
+
+    /// The shell that took the place of ours was taught to report.
+    pub(crate) fn taught(&mut self) {
+        self.extent = Extent::Replaced;
         self.expected = 1;
         self.uncertain = false;
     }
 
     /// Whether a shell that reads its next command and did not report can only have lost its hook.
     pub(crate) fn must_be_over(&self) -> bool {
-        self.whole && !self.uncertain && !self.taught
+        self.extent == Extent::Whole && !self.uncertain
     }
 
     pub(crate) fn was_taught(&self) -> bool {
-        self.taught
+        self.extent == Extent::Replaced
     }
 
     /// Ends the command and tells what it used.

@@ -5,11 +5,14 @@ use std::io::Write as _;
 use gloveport_sys::{process, pty};
 use tokio::time::Instant;
 
-use super::{Command, Engine, Phase, Waiter};
+use super::{
+    Engine, Phase, Waiter,
+    command::{Command, Extent},
+};
 use crate::{
     error::TerminalError,
     keys::{self, ControlKey, Effect},
-    probe::Meter,
+    probe::{self, Meter},
     session::{Job, Mode, Progress, RunEnd, RunRequest},
     split::{self, Script},
 };
@@ -68,7 +71,7 @@ impl Engine {
     /// Tells the waiting caller where the running command stands.
     fn watch_running(&mut self, request: &RunRequest) {
         if let Some(progress) = &request.progress {
-            progress.send_replace(Progress { start: Some(self.reported_to), waiting_for_input: false });
+            progress.send_replace(Progress { start: Some(self.reported_to), waiting_for_input: false, end: None });
             self.command.watch(None);
         }
     }
@@ -83,8 +86,11 @@ impl Engine {
             return;
         }
         let Some(instance) = &self.instance else { return };
-        if let Err(error) = pty::reset(&instance.master) {
-            tracing::warn!(%error, "the terminal's modes can not be set");
+        // A part of a line that was typed for a program, and that it did not read, must not become a part of the
+        // command.
+        let cleared = pty::reset(&instance.master).and_then(|()| pty::discard_input(&instance.slave));
+        if let Err(error) = cleared {
+            tracing::warn!(%error, "the terminal can not be prepared for a command");
         }
         let typed = match script {
             Script::One => keys::can_be_typed(text),
@@ -92,13 +98,14 @@ impl Engine {
             Script::Block | Script::Several(_) => false,
         };
         if typed {
-            self.begin(Command::typed(text, text.matches('\n').count() + 1, *script == Script::One, None), request);
+            let extent = if *script == Script::One { Extent::Whole } else { Extent::Open };
+            self.begin(Command::typed(text, text.matches('\n').count() + 1, extent, None), request);
             self.outgoing.extend_from_slice(text.as_bytes());
             self.outgoing.push(b'\n');
         } else {
             match self.handover(text) {
                 Ok((line, file)) => {
-                    self.begin(Command::typed(text, 1, true, Some(file)), request);
+                    self.begin(Command::typed(text, 1, Extent::Whole, Some(file)), request);
                     self.outgoing.extend_from_slice(line.as_bytes());
                 }
                 Err(error) => self.fail(TerminalError::Handover(error)),
@@ -109,10 +116,9 @@ impl Engine {
 
     fn begin(&mut self, command: Command, request: &RunRequest) {
         self.command = command;
-        self.content.next_command();
         self.phase = Phase::Running;
         if let Some(progress) = &request.progress {
-            progress.send_replace(Progress { start: Some(self.log.end()), waiting_for_input: false });
+            progress.send_replace(Progress { start: Some(self.log.end()), waiting_for_input: false, end: None });
             let shell = self.instance.as_ref().map(|instance| instance.process.pid());
             self.command.watch(shell.map(Meter::start));
         }
@@ -121,10 +127,12 @@ impl Engine {
     /// Puts a text into a file that the shell's user may read, and makes the line that evaluates it at top level.
     fn handover(&self, text: &str) -> std::io::Result<(String, tempfile::TempPath)> {
         let path = self.private_file(text.as_bytes())?;
-        let name = path.to_string_lossy().replace('\'', r"'\''");
-        let history = if text.len() <= MAX_HISTORY { "builtin history -s -- \"$__gp_c\"; " } else { "" };
+        let name = quoted(&path);
+        let entry = if text.len() <= MAX_HISTORY { String::new() } else { format!(" '# {} bytes'", text.len()) };
         let status = self.facts.borrow().status;
-        let line = format!(" __gp_c=$(<'{name}'); {history}__gp_s {status}; builtin eval -- \"$__gp_c\"\n");
+        // As a condition the status that is set for the command ends no shell and springs no trap.
+        let run = r#"\builtin eval -- "$__gp_c""#;
+        let line = format!(" if {{ __gp_h {name} {status}{entry}; }} >/dev/null 2>&1; then {run}; else {run}; fi\n");
         Ok((line, path))
     }
 
@@ -146,14 +154,21 @@ impl Engine {
         let effect = key.shown_as().map(|(_, effect)| effect);
         let ends_input = key.byte() == Some(4);
         if effect == Some(Effect::Interrupt) || ends_input {
-            self.begin(Command::typed(text, 1, false, None), request);
+            self.begin(Command::typed(text, 1, Extent::Open, None), request);
             self.type_key(key);
         } else {
             // At a prompt the other keys edit a line or do nothing; typed here they would become part of the next
             // command.
-            self.command = Command::typed(text, 1, false, None);
+            self.command = Command::typed(text, 1, Extent::Open, None);
             let status = self.facts.borrow().status;
             self.complete(status);
+        }
+    }
+
+    /// Types what came beside the requests.
+    pub(super) fn type_ahead(&mut self, text: &str) {
+        if matches!(self.phase, Phase::Running) {
+            self.type_input(text.trim());
         }
     }
 
@@ -175,22 +190,37 @@ impl Engine {
             self.open_line = false;
         }
         self.command.input_typed(text.matches('\n').count() + 1);
-        if canonical && text.split('\n').any(|line| line.len() > keys::MAX_LINE) {
-            // The kernel cuts longer lines in line-by-line mode.
-            self.long_input = true;
-            self.set_canonical(false);
+        if self.command.take_enter() {
+            self.outgoing.push(b'\r');
         }
-        self.outgoing.extend_from_slice(text.as_bytes());
-        let enter = if canonical && modes.is_some_and(|modes| !modes.return_is_newline) || self.long_input {
-            b'\n'
+        if canonical {
+            self.outgoing.extend(keys::in_parts(text));
+            self.outgoing.push(b'\n');
         } else {
-            b'\r'
-        };
-        self.outgoing.push(enter);
+            self.outgoing.extend_from_slice(text.as_bytes());
+            self.command.enter_later();
+        }
         self.write_terminal();
     }
 
+    /// Presses Enter behind a text for a program that reads single keys, once it has read the text and reads on. A
+    /// program that wanted no more than the text gets none: what it leaves would be read by the shell.
+    pub(super) fn press_enter(&mut self, now: Instant) {
+        let Some(instance) = &self.instance else { return };
+        let single_keys = pty::modes(&instance.master).is_ok_and(|modes| !modes.canonical);
+        let shell = instance.process.pid();
+        let reads_on = self.outgoing.is_empty() && probe::waits_for_input(shell, &instance.master, &instance.slave);
+        if single_keys && !reads_on && !self.command.enter_overdue(now) {
+            return;
+        }
+        if self.command.take_enter() && single_keys {
+            self.outgoing.push(b'\r');
+            self.write_terminal();
+        }
+    }
+
     fn type_key(&mut self, key: ControlKey) {
+        self.command.take_enter();
         let Some(byte) = key.byte() else { return };
         let signals = self
             .instance
@@ -208,14 +238,6 @@ impl Engine {
         self.write_terminal();
     }
 
-    pub(super) fn set_canonical(&self, canonical: bool) {
-        if let Some(instance) = &self.instance {
-            if let Err(error) = pty::set_canonical(&instance.master, canonical) {
-                tracing::warn!(%error, canonical, "the terminal's input mode can not be set");
-            }
-        }
-    }
-
     /// Examines a shell that is quiet: one that lost its hook without a trace gets it again, and a bash that took the
     /// place of ours (`exec bash`) is taught to report. Another program is left alone.
     pub(super) fn examine_quiet_shell(&mut self) {
@@ -224,27 +246,54 @@ impl Engine {
         let now = process::command_line(shell);
         if now == instance.command_line {
             let lost = self.command.must_be_over()
-                && crate::probe::shell_reads_commands(shell, &instance.master, &instance.slave);
+                && probe::shell_reads_commands(shell, &instance.master, &instance.slave) == Some(true);
             if lost && self.command.may_rearm() {
-                self.outgoing.extend_from_slice(b" __gp_arm \"$?\"\n");
-                self.write_terminal();
+                self.teach("", '\n');
             }
             return;
         }
         let is_bash = process::stat(shell).is_some_and(|stat| stat.name == "bash");
-        if !is_bash || !crate::probe::shell_waits(shell, &instance.master, &instance.slave) {
-            return;
-        }
-        instance.command_line = now;
-        let lesson = format!("{}__gp_arm \"$?\"\n", instance.lesson);
-        match self.private_file(lesson.as_bytes()) {
-            Ok(file) => {
-                let name = file.to_string_lossy().replace('\'', r"'\''");
-                self.outgoing.extend_from_slice(format!(" set +o emacs +o vi; . '{name}'\r").as_bytes());
-                self.command.taught(file);
-                self.write_terminal();
+        if is_bash && probe::shell_waits(shell, &instance.master, &instance.slave) {
+            instance.command_line = now;
+            // Where it edits lines it shows them, and takes a return for their end.
+            if self.teach("set +o emacs +o vi; ", '\r') {
+                self.command.taught();
             }
-            Err(error) => tracing::warn!(%error, "a shell that replaced ours can not be taught to report"),
         }
     }
+
+    /// The shell showed a prompt without the hook's report: it gets the hook again, which then reports. If that is of no
+    /// use the prompt itself is believed.
+    pub(super) fn restore_hook(&mut self, status: i32) {
+        if !self.command.may_rearm() {
+            self.facts.send_modify(|facts| facts.status = status);
+            self.complete(status);
+        } else if !self.teach("", '\n') {
+            self.complete(status);
+        }
+    }
+
+    /// Makes the shell read how it has to report. Nothing of that is seen, and `$?` stays what it is.
+    fn teach(&mut self, before: &str, enter: char) -> bool {
+        let Some(instance) = &self.instance else { return false };
+        let lesson = format!("{}__gp_arm \"$?\"\n__gp_f \"$?\"\n", instance.lesson);
+        match self.private_file(lesson.as_bytes()) {
+            Ok(file) => {
+                let line = format!(" {before}{{ . {}; }} >/dev/null 2>&1{enter}", quoted(&file));
+                self.outgoing.extend_from_slice(line.as_bytes());
+                self.command.reads(file);
+                self.write_terminal();
+                true
+            }
+            Err(error) => {
+                tracing::warn!(%error, "a shell that does not report can not be taught to");
+                false
+            }
+        }
+    }
+}
+
+/// A path as one word of a command line.
+fn quoted(path: &std::path::Path) -> String {
+    format!("'{}'", path.to_string_lossy().replace('\'', r"'\''"))
 }

@@ -1,0 +1,198 @@
+//! Nothing that a guarded session started outlives it, whoever is killed.
+//!
+//! A guard must be started before any thread, so this file is a program of its own: it runs its cases when it is asked
+//! as the test harness is asked (`--list`, a name with `--exact`), and is the victim of one of them when its first
+//! argument says so.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::print_stdout,
+    reason = "test programs stop at the first broken assumption, and say on the standard output what they skip"
+)]
+
+use std::{
+    io::{BufRead as _, BufReader, Write as _},
+    path::PathBuf,
+    process::{Command, Stdio},
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use gloveport_sys::{Guard, Spawner, process};
+use gloveport_terminal::{RunEnd, RunRequest, Shell, ShellOptions};
+use rustix::process::{Pid, Signal, kill_process};
+
+/// Programs that do not want to be found: in the background, deaf to signals, in a session of their own, and adopted by
+/// somebody else.
+const HIDDEN: &str = "sleep 1000 & nohup sleep 1000 >/dev/null 2>&1 & (trap '' HUP TERM INT; sleep 1000) & \
+    setsid sleep 1000 & (setsid sh -c 'sleep 1000 & sleep 1000' &) ; (setsid nohup sh -c 'trap \"\" HUP TERM; sleep 1000' \
+    >/dev/null 2>&1 &); disown -a; echo started";
+
+type Case = fn(Guard);
+
+const CASES: [(&str, Case); 5] = [
+    ("closing_a_session_leaves_no_process", closing_a_session_leaves_no_process),
+    ("dropping_a_session_leaves_no_process", dropping_a_session_leaves_no_process),
+    ("killing_the_owner_of_a_session_leaves_no_process_and_the_session_goes_on", killing_the_owner),
+    ("a_guarded_shell_that_ends_is_replaced_and_its_jobs_live_until_the_end", replacement),
+    ("killing_the_process_that_holds_the_guard_leaves_no_process", killing_the_holder),
+];
+
+fn main() {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let has = |flag: &str| arguments.iter().any(|argument| argument == flag);
+    if arguments.first().is_some_and(|first| first == "--victim") {
+        victim();
+        return;
+    }
+    if has("--list") {
+        if !has("--ignored") {
+            for (name, _) in CASES {
+                println!("{name}: test");
+            }
+        }
+        return;
+    }
+    let wanted = |name: &str| {
+        let mut filters = arguments.iter().filter(|argument| !argument.starts_with('-')).peekable();
+        filters.peek().is_none()
+            || filters.any(|filter| if has("--exact") { name == filter } else { name.contains(filter.as_str()) })
+    };
+    for (name, case) in CASES.iter().filter(|(name, _)| wanted(name)) {
+        case(Guard::start().unwrap());
+        println!("test {name} ... ok");
+    }
+}
+
+fn block_on<T>(future: impl Future<Output = T>) -> T {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async { tokio::time::timeout(Duration::from_secs(30), future).await.expect("it takes too long") })
+}
+
+fn options(guard: Guard) -> ShellOptions {
+    let mut options = ShellOptions::inherited("/".into());
+    options.spawner = Spawner::Guarded(Arc::new(guard));
+    options.environment = vec![("HOME".into(), "/nonexistent".into()), ("PATH".into(), "/usr/bin:/bin".into())];
+    options
+}
+
+/// The processes below a guard that sleep.
+fn sleepers(guard: u32) -> Vec<u32> {
+    process::descendants(guard)
+        .into_iter()
+        .filter(|pid| process::stat(*pid).is_some_and(|stat| stat.name == "sleep"))
+        .collect()
+}
+
+async fn start_hidden(shell: &Shell, guard: u32) -> Vec<u32> {
+    let report = shell.run(RunRequest::command(HIDDEN)).await.unwrap();
+    assert_eq!(report.end, RunEnd::Completed { status: 0 }, "{}", report.output);
+    let deadline = Instant::now() + Duration::from_secs(10);
+    while sleepers(guard).len() < 7 {
+        assert!(Instant::now() < deadline, "{:?}", sleepers(guard));
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    process::descendants(guard)
+}
+
+fn alive(processes: &[u32]) -> Vec<(u32, String)> {
+    let living = |pid: &u32| process::stat(*pid).filter(|stat| stat.state != 'Z').map(|stat| (*pid, stat.name));
+    processes.iter().filter_map(living).collect()
+}
+
+fn assert_all_end(processes: &[u32]) {
+    let deadline = Instant::now() + Duration::from_secs(10);
+    while !alive(processes).is_empty() {
+        assert!(Instant::now() < deadline, "these still live: {:?}", alive(processes));
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+fn kill(pid: u32) {
+    kill_process(Pid::from_raw(pid.try_into().unwrap()).unwrap(), Signal::KILL).unwrap();
+}
+
+fn closing_a_session_leaves_no_process(guard: Guard) {
+    let root = guard.pid();
+    block_on(async {
+        let shell = Shell::start(options(guard)).await.unwrap();
+        let processes = start_hidden(&shell, root).await;
+        shell.close().await;
+        assert_eq!(alive(&processes), vec![], "directly after closing");
+    });
+}
+
+fn dropping_a_session_leaves_no_process(guard: Guard) {
+    let root = guard.pid();
+    let processes = block_on(async {
+        let shell = Shell::start(options(guard)).await.unwrap();
+        let processes = start_hidden(&shell, root).await;
+        drop(shell);
+        processes
+    });
+    assert_all_end(&processes);
+}
+
+fn killing_the_owner(guard: Guard) {
+    let root = guard.pid();
+    block_on(async {
+        let shell = Shell::start(options(guard)).await.unwrap();
+        let processes = start_hidden(&shell, root).await;
+        let owner = processes.iter().find(|pid| process::stat(**pid).is_some_and(|stat| stat.parent == root)).unwrap();
+        kill(*owner);
+        assert_all_end(&processes);
+        let report = shell.run(RunRequest::command("echo a; exit 3")).await.unwrap();
+        // The death of the shell was noticed before or after the command was sent.
+        let report =
+            if report.output == "a" { report } else { shell.run(RunRequest::command("echo a; exit 3")).await.unwrap() };
+        assert_eq!((report.output.as_str(), report.end), ("a", RunEnd::Completed { status: 3 }));
+        let second = process::descendants(root);
+        shell.close().await;
+        assert_eq!(alive(&second), vec![]);
+    });
+}
+
+fn replacement(guard: Guard) {
+    let root = guard.pid();
+    block_on(async {
+        let shell = Shell::start(options(guard)).await.unwrap();
+        start_hidden(&shell, root).await;
+        let jobs = sleepers(root);
+        let report = shell.run(RunRequest::command("kill -9 $$")).await.unwrap();
+        assert_eq!(report.end, RunEnd::Completed { status: 137 });
+        assert_eq!(shell.run(RunRequest::command("echo next")).await.unwrap().output, "next");
+        assert_eq!(alive(&jobs).len(), jobs.len(), "jobs outlive their shell");
+        let processes = process::descendants(root);
+        shell.close().await;
+        assert_eq!(alive(&processes), vec![]);
+    });
+}
+
+/// Starts a session, tells the ids of all its processes, and waits to be killed.
+fn victim() {
+    let guard = Guard::start().unwrap();
+    let root = guard.pid();
+    block_on(async {
+        let shell = Shell::start(options(guard)).await.unwrap();
+        let mut processes = start_hidden(&shell, root).await;
+        processes.push(root);
+        let words: Vec<String> = processes.iter().map(u32::to_string).collect();
+        println!("{}", words.join(" "));
+        std::io::stdout().flush().unwrap();
+        let _never = shell.run(RunRequest::command("sleep 1000")).await;
+    });
+}
+
+fn killing_the_holder(own: Guard) {
+    drop(own);
+    let program: PathBuf = std::env::current_exe().unwrap();
+    let mut victim = Command::new(program).arg("--victim").stdout(Stdio::piped()).spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(victim.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    let processes: Vec<u32> = line.split_whitespace().map(|word| word.parse().unwrap()).collect();
+    assert!(alive(&processes).len() >= 10, "{line}");
+    victim.kill().unwrap();
+    victim.wait().unwrap();
+    assert_all_end(&processes);
+}
