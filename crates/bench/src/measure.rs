@@ -57,6 +57,10 @@ impl Sample {
 /// All numbers of one server.
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct Numbers {
+    /// A request that the server answers at once.
+    pub(crate) alive: Sample,
+    /// An action that no shell is needed for: nothing runs whose output could be fetched.
+    pub(crate) nothing: Sample,
     pub(crate) echo: Sample,
     pub(crate) true_command: Sample,
     /// A bare `/bin/true`, started by this program, in the same run.
@@ -92,6 +96,8 @@ pub(crate) fn measure(program: &Program, amount: &Amount) -> anyhow::Result<Numb
     for _warm in 0..3 {
         client.run("echo hi")?;
     }
+    let alive = repeat(amount.echo, || client.request("GET", "/alive", b"").map(drop))?;
+    let nothing = repeat(amount.echo, || client.run("").map(drop))?;
     let echo = repeat(amount.echo, || expect(&mut client, "echo hi", "hi"))?;
     let true_command = repeat(amount.spawn, || expect(&mut client, "/bin/true", ""))?;
     let bare_spawn = repeat(amount.spawn, || Command::new("/bin/true").status().map(|_| ()).map_err(Into::into))?;
@@ -108,6 +114,8 @@ pub(crate) fn measure(program: &Program, amount: &Amount) -> anyhow::Result<Numb
     let (stopped, left) = server.stop()?;
     stops.push(stopped);
     Ok(Numbers {
+        alive,
+        nothing,
         echo,
         true_command,
         bare_spawn,

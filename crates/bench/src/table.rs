@@ -54,6 +54,8 @@ impl Table {
         let rows = vec![
             row("echo hi, p50", "ms", &|n| n.echo.p50_ms, Some(0.5), Some(1000.0)),
             row("echo hi, p99", "ms", &|n| n.echo.p99_ms, Some(5.0), None),
+            row("GET /alive, p50", "ms", &|n| n.alive.p50_ms, None, None),
+            row("action without a shell, p50", "ms", &|n| n.nothing.p50_ms, None, None),
             row("/bin/true, p50", "ms", &|n| n.true_command.p50_ms, Some(ours.bare_spawn.p50_ms * 1.5), None),
             row("bare spawn of /bin/true, p50", "ms", &|n| n.bare_spawn.p50_ms, None, None),
             row("sleep 0.05 noticed after, p50", "ms", &|n| n.sleep_noticed.p50_ms, Some(1.0), None),

@@ -35,6 +35,10 @@ pub struct ShellOptions {
     pub startup_limit: Duration,
 }
 
+/// The 10,000 lines of the reference, and the lines of its prompt, which stand on its screen before each command's
+/// output: so at least the last 10,001 lines of an output are kept.
+const HISTORY: usize = 10_013;
+
 impl ShellOptions {
     /// A shell of this process's user, with its environment, in `directory`, with the sizes of `bash-session` §1.
     pub fn inherited(directory: PathBuf) -> Self {
@@ -51,7 +55,7 @@ impl ShellOptions {
             directory,
             columns: 1000,
             rows: 1000,
-            history: 10_000,
+            history: HISTORY,
             spool_size: 256 * 1024 * 1024,
             memory_limit: None,
             startup_limit: Duration::from_secs(10),

@@ -69,7 +69,7 @@ async fn a_hundred_megabytes_of_output_take_bounded_memory() {
     let (watching, largest) = watch_memory();
     for (command, bytes) in [
         ("yes 'a line of thirty-one characters' | head -c 100000000", 100_000_000),
-        ("head -c 30000000 /dev/zero | tr '\\0' x", 30_000_000),
+        ("head -c 10000000 /dev/zero | tr '\\0' x", 10_000_000),
     ] {
         let report = run(&shell, RunRequest::command(command)).await;
         assert_eq!(report.end, RunEnd::Completed { status: 0 }, "{command}");

@@ -11,9 +11,18 @@
 //! | `rendering` | 33 to 40, 49 to 53, 83 |
 //! | `programs` | 44 to 48, 52, 67, 77, 78, 85 |
 //! | `waiting` | 54 to 76, 81 |
+//! | `losses` | what is said when the shell itself ends (3.5) |
 //! | `busy` | the table of 3.5, the keys of 5.2, input (5.3) and the order of the time limits (3.1) |
 
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "test programs stop at the first broken assumption"
+)]
+
 mod busy;
+mod losses;
 mod multi_line;
 mod programs;
 mod rendering;

@@ -61,14 +61,14 @@ async fn row_21_a_failing_command_is_no_success() {
 async fn rows_25_to_27_the_working_directory_persists_and_is_reported() {
     let lab = Lab::new().await;
     lab.prepare("mkdir -p test/random").await;
-    let test = lab.work.join("test");
-    let random = test.join("random");
+    let outer = lab.work.join("test");
+    let inner = outer.join("random");
     let text = |path: &std::path::Path| path.display().to_string();
-    lab.check("25", "cd test", lab.done("cd test", "", 0).in_directory(&test)).await;
-    lab.check("25", "pwd", lab.done("pwd", &text(&test), 0).in_directory(&test)).await;
+    lab.check("25", "cd test", lab.done("cd test", "", 0).in_directory(&outer)).await;
+    lab.check("25", "pwd", lab.done("pwd", &text(&outer), 0).in_directory(&outer)).await;
     let command = "cd random && pwd";
-    lab.check("26", command, lab.done(command, &text(&random), 0).in_directory(&random)).await;
-    lab.check("27", "cd -", lab.done("cd -", &text(&test), 0).in_directory(&test)).await;
+    lab.check("26", command, lab.done(command, &text(&inner), 0).in_directory(&inner)).await;
+    lab.check("27", "cd -", lab.done("cd -", &text(&outer), 0).in_directory(&outer)).await;
     lab.close().await;
 }
 

@@ -1,6 +1,6 @@
 //! Rows 10 and 11, and the examples of `bash-session` §4: what is one command and what is several.
 
-use crate::support::{Lab, Varied as _, input, no_change, nothing_to_fetch, run, several, timed_out};
+use crate::support::{Lab, Varied as _, input, nothing_to_fetch, run, several, timed_out};
 
 #[tokio::test]
 async fn several_commands_are_refused_and_none_is_executed() {
@@ -80,14 +80,14 @@ async fn a_comment_alone_is_a_command_without_output() {
 
 #[tokio::test]
 async fn an_unfinished_command_waits_for_its_rest() {
-    let lab = Lab::with_no_change(1).await;
+    let lab = Lab::new().await;
     for (text, rest, content) in [
         ("echo \"a", "b\"", "a\nb"),
         ("echo 'a", "b'", "a\nb"),
         ("echo `echo a", "`", "a"),
         ("cat <<EOF\nUnclosed heredoc", "EOF", "Unclosed heredoc"),
     ] {
-        lab.check("§4", text, no_change(text, "", 1)).await;
+        lab.check("§4", run(text).timeout(0.3), timed_out(text, "", "0.3")).await;
         lab.check("§4", input(rest), lab.done(rest, content, 0)).await;
     }
     lab.close().await;

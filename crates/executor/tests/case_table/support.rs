@@ -2,6 +2,7 @@
 
 use std::{
     ffi::OsString,
+    fmt::Write as _,
     fs,
     os::unix::fs::symlink,
     path::{Path, PathBuf},
@@ -101,10 +102,8 @@ impl Lab {
         let Step { action, timeout } = step.into();
         let event = ActionEvent { timeout, ..ActionEvent::from(Action::Run(action)) };
         let name = format!("{:?}", event.action);
-        match tokio::time::timeout(LIMIT, self.executor.execute(&event)).await {
-            Ok(observation) => observation.unwrap(),
-            Err(_) => panic!("no answer to {name} within {LIMIT:?}"),
-        }
+        let answer = tokio::time::timeout(LIMIT, self.executor.execute(&event)).await;
+        answer.unwrap_or_else(|_elapsed| panic!("no answer to {name} within {LIMIT:?}")).unwrap()
     }
 
     /// The observation of an action that is known to give output.
@@ -241,7 +240,7 @@ pub(crate) fn several(pieces: &[&str]) -> Observation {
 them into a single command via && or ;\nProvided commands:"
         .to_owned();
     for (index, piece) in pieces.iter().enumerate() {
-        content.push_str(&format!("\n({}) {piece}", index + 1));
+        write!(content, "\n({}) {piece}", index + 1).unwrap();
     }
     Observation::Error(ErrorObservation::new(content))
 }

@@ -15,6 +15,8 @@ use crate::{probe::Meter, session::Usage};
 
 /// Pause between looks at something doubtful.
 const VERIFY_PAUSE: Duration = Duration::from_micros(500);
+/// What holds for this long, with nothing new from the shell, is certain: its last output is on its way for a moment.
+const CERTAIN_AFTER: Duration = Duration::from_millis(2);
 /// A shell that does not let us see what it waits for is believed after this long at its prompt.
 const VERIFY_LIMIT: Duration = Duration::from_millis(300);
 /// Time for a program that reads single keys to take what was typed before Enter.
@@ -65,12 +67,14 @@ pub(crate) enum Extent {
 struct Doubt {
     since: Instant,
     next: Instant,
+    /// Since when it holds, at every look.
+    holds_since: Option<Instant>,
 }
 
 impl Doubt {
     fn looked_at_after(pause: Duration) -> Self {
         let since = Instant::now();
-        Self { since, next: since + pause }
+        Self { since, next: since + pause, holds_since: None }
     }
 
     /// Whether it is time to look; it is looked at again after a pause.
@@ -80,6 +84,13 @@ impl Doubt {
             self.next = now + VERIFY_PAUSE;
         }
         due
+    }
+
+    /// Whether it is certain by now.
+    fn is_certain(&mut self, now: Instant, holds: bool) -> bool {
+        let since = holds.then(|| *self.holds_since.get_or_insert(now));
+        self.holds_since = since;
+        since.is_some_and(|since| now.duration_since(since) >= CERTAIN_AFTER)
     }
 
     /// It does not become certain any more.
@@ -154,6 +165,7 @@ impl Command {
     pub(crate) fn prompted(&mut self) -> Verdict {
         self.expected -= 1;
         self.continuation = false;
+        self.unreported = None;
         if self.expected <= 0 && !self.uncertain {
             return Verdict::Complete;
         }
@@ -161,8 +173,8 @@ impl Command {
         Verdict::Running
     }
 
-    /// A prompt was displayed without a report before it: the hook is lost, or a program shows what the prompt is made
-    /// of.
+    /// A prompt seems to have come without a report before it: the hook is lost, or a program shows what the prompt is
+    /// made of, or the report is on its way.
     pub(crate) fn prompt_without_report(&mut self, status: i32) {
         self.unreported = Some((status, Doubt::looked_at_after(Duration::ZERO)));
     }
@@ -174,7 +186,7 @@ impl Command {
         if !doubt.due(now) {
             return None;
         }
-        let (status, lost) = (*status, reads_commands() != Some(false));
+        let (status, lost) = (*status, doubt.is_certain(now, reads_commands() != Some(false)));
         if lost || doubt.is_over(now, VERIFY_LIMIT) {
             self.unreported = None;
         }
@@ -183,6 +195,9 @@ impl Command {
 
     /// Output after a prompt: something runs again.
     pub(crate) fn output_seen(&mut self) {
+        if let Some(doubt) = &mut self.verifying {
+            doubt.holds_since = None;
+        }
         if self.probe_at.is_some() {
             self.probe_at = Some(Instant::now() + PROBE_PAUSE);
         }
@@ -191,7 +206,7 @@ impl Command {
     /// Whether the last prompt was the end, for a command of which that is uncertain.
     pub(crate) fn verdict(&mut self, now: Instant, shell_waits: impl Fn() -> bool) -> Verdict {
         let Some(doubt) = &mut self.verifying else { return Verdict::Running };
-        let over = doubt.due(now) && (shell_waits() || doubt.is_over(now, VERIFY_LIMIT));
+        let over = doubt.due(now) && (doubt.is_certain(now, shell_waits()) || doubt.is_over(now, VERIFY_LIMIT));
         if over { Verdict::Complete } else { Verdict::Running }
     }
 

@@ -247,8 +247,8 @@ impl Engine {
         if now == instance.command_line {
             let lost = self.command.must_be_over()
                 && probe::shell_reads_commands(shell, &instance.master, &instance.slave) == Some(true);
-            if lost && self.command.may_rearm() {
-                self.teach("", '\n');
+            if lost {
+                self.command.prompt_without_report(-1);
             }
             return;
         }
