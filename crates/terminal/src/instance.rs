@@ -49,6 +49,9 @@ impl Instance {
         files: StartupFiles,
     ) -> Result<Self, TerminalError> {
         let bash = find_bash(options)?;
+        if !Path::new("/proc/self/fd").exists() {
+            return Err(TerminalError::NotReady("/proc is not mounted; mount it in the sandbox".into()));
+        }
         let Pty { master, slave } =
             pty::open(options.columns, options.rows).map_err(|source| TerminalError::Pty { source })?;
         if let Some(identity) = &options.identity {

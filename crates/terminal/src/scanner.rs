@@ -7,6 +7,8 @@ use memchr::memmem;
 
 /// A report is never longer: it holds one `PATH` and one directory.
 const MAX_REPORT: usize = 256 * 1024;
+/// Nor are the reports that hold a number at most: what begins like one and does not end is output.
+const MAX_SHORT_REPORT: usize = 64;
 /// Separates fields.
 const FIELD: u8 = 0x1f;
 
@@ -86,14 +88,21 @@ impl Scanner {
                 search = at + 1;
                 continue;
             };
-            if let Some(length) = memmem::find(body, &self.end) {
+            let most = if matches!(body.first(), None | Some(b'P')) { MAX_REPORT } else { MAX_SHORT_REPORT };
+            let window = body.get(..most + self.end.len()).unwrap_or(body);
+            if let Some(length) = memmem::find(window, &self.end) {
+                if memmem::find(window.get(..length).unwrap_or_default(), &self.begin).is_some() {
+                    // A program shows the beginning of a report; a real one is behind it.
+                    search = at + 1;
+                    continue;
+                }
                 emit(bytes, from, at, sink);
                 if let Some(report) = body.get(..length).and_then(parse) {
                     sink(Part::Report(report));
                 }
                 from = at + self.begin.len() + length + self.end.len();
                 search = from;
-            } else if body.len() < MAX_REPORT {
+            } else if body.len() < most {
                 emit(bytes, from, at, sink);
                 return rest.len();
             } else {
@@ -174,6 +183,19 @@ mod tests {
         }
         let single: Vec<&[u8]> = STREAM.chunks(1).collect();
         assert_eq!(collect(&single), expected());
+    }
+
+    #[test]
+    fn a_report_that_does_not_end_hides_neither_output_nor_the_next_report() {
+        for begun in ["\x1b]7777;n0nce;D\x1f$?n0nce\x07", "\x1b]7777;n0nce;P\x1f0", "\x1b]7777;n0nce;C"] {
+            let stream = [begun, "\noutput\n\x1b]7777;n0nce;D\x1f5\x1fn0nce\x07tail"].concat();
+            let output = [begun, "\noutput\ntail"].concat().into_bytes();
+            let expected = (output, vec![Report::Displayed { status: Some(5) }]);
+            assert_eq!(collect(&[stream.as_bytes()]), expected);
+            for cut in 0..=stream.len() {
+                assert_eq!(collect(&[&stream.as_bytes()[..cut], &stream.as_bytes()[cut..]]), expected, "cut at {cut}");
+            }
+        }
     }
 
     #[test]

@@ -5,11 +5,12 @@ use crate::support::{Lab, Varied as _};
 /// The observation of a command that ended the shell.
 fn ended(lab: &Lab, command: &str, content: &str, exit_code: i64, how: &str) -> gloveport_protocol::RunObservation {
     let mut expected = lab.done(command, content, exit_code);
-    expected.metadata.suffix.push_str(&format!(
+    let note = format!(
         "\n[The shell ended: it {how}. A new shell was started in {}; variables, functions and jobs of the old one are \
-gone.]",
+         gone.]",
         lab.work.display()
-    ));
+    );
+    expected.metadata.suffix.push_str(&note);
     expected
 }
 

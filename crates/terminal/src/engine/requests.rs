@@ -276,10 +276,10 @@ impl Engine {
     /// Makes the shell read how it has to report. Nothing of that is seen, and `$?` stays what it is.
     fn teach(&mut self, before: &str, enter: char) -> bool {
         let Some(instance) = &self.instance else { return false };
-        let lesson = format!("{}__gp_arm \"$?\"\n__gp_f \"$?\"\n", instance.lesson);
+        let lesson = format!("{}__gp_arm \"$1\"\n__gp_f \"$1\"\n", instance.lesson);
         match self.private_file(lesson.as_bytes()) {
             Ok(file) => {
-                let line = format!(" {before}{{ . {}; }} >/dev/null 2>&1{enter}", quoted(&file));
+                let line = format!(" {before}{{ . {} \"$?\"; }} >/dev/null 2>&1{enter}", quoted(&file));
                 self.outgoing.extend_from_slice(line.as_bytes());
                 self.command.reads(file);
                 self.write_terminal();

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use gloveport_terminal::RunEnd;
+use gloveport_terminal::{RunEnd, RunRequest};
 
 use crate::support::{Lab, done, input, run, runs, soon};
 
@@ -64,8 +64,11 @@ async fn no_change_of_prompts_options_or_names_loses_a_result() {
         "ulimit -f 0",
     ] {
         let lab = Lab::new().await;
-        lab.prepare(change).await;
+        // The change is made by a command that has a status of its own.
+        let report = lab.run(RunRequest::script(format!("{change}\n(exit 9)"))).await;
+        assert_eq!((report.end, report.loss), (RunEnd::Completed { status: 9 }, None), "{change}: {}", report.output);
         for (text, output, status) in [
+            ("echo $?", "9", 0),
             ("echo ok", "ok", 0),
             ("(exit 7)", "", 7),
             ("echo $?", "7", 0),
