@@ -6,7 +6,8 @@ use clap::{Args, Parser, Subcommand};
 
 /// Exit codes, as `--help` shows them.
 const EXIT_CODES: &str = "Exit codes of `run`: the command's own; 124 if the time limit passed; 125 if gloveport itself \
-    failed; 2 for a wrong command line.\nExit codes of the others: 0 done, 1 failed, 2 wrong command line.";
+    failed; 130 if it was interrupted twice; 2 for a wrong command line.\nExit codes of the others: 0 done, 1 failed, \
+    2 wrong command line.";
 
 /// A runtime for AI agents: a shell that keeps its state, behind one small server.
 #[derive(Debug, Parser)]
@@ -20,6 +21,7 @@ pub(crate) struct Cli {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Run a command in a persistent shell and print its output as it comes.
+    #[command(after_help = EXIT_CODES)]
     Run(RunArgs),
     /// Serve a sandbox on this machine over HTTP.
     Serve(ServeArgs),
