@@ -349,6 +349,8 @@ impl Engine {
             self.shell_ended(ending.exit).await;
             return;
         }
+        // What the shell has told by now comes before what its processes look like.
+        self.read_terminal();
         if matches!(self.phase, Phase::Running) {
             self.look(now);
         }
@@ -359,7 +361,7 @@ impl Engine {
     fn look(&mut self, now: Instant) {
         let Some(instance) = &self.instance else { return };
         let shell = instance.process.pid();
-        let shell_waits = || probe::shell_waits(shell, &instance.master, &instance.slave);
+        let shell_waits = || self.outgoing.is_empty() && probe::shell_waits(shell, &instance.master, &instance.slave);
         if self.command.verdict(now, shell_waits) == Verdict::Complete {
             let status = self.facts.borrow().status;
             self.complete(status);

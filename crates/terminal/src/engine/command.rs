@@ -15,8 +15,11 @@ use crate::{probe::Meter, session::Usage};
 
 /// Pause between looks at something doubtful.
 const VERIFY_PAUSE: Duration = Duration::from_micros(500);
-/// What holds for this long, with nothing new from the shell, is certain: its last output is on its way for a moment.
-const CERTAIN_AFTER: Duration = Duration::from_millis(2);
+/// What holds for this long, with nothing new from the shell, is certain: its last output is on its way for a moment,
+/// and the longer the busier the machine is.
+const CERTAIN_AFTER: Duration = Duration::from_millis(10);
+/// The same for a shell that gave no sign of a lost hook but its silence.
+const LOST_AFTER: Duration = Duration::from_millis(100);
 /// A shell that does not let us see what it waits for is believed after this long at its prompt.
 const VERIFY_LIMIT: Duration = Duration::from_millis(300);
 /// Time for a program that reads single keys to take what was typed before Enter.
@@ -69,12 +72,13 @@ struct Doubt {
     next: Instant,
     /// Since when it holds, at every look.
     holds_since: Option<Instant>,
+    certain_after: Duration,
 }
 
 impl Doubt {
     fn looked_at_after(pause: Duration) -> Self {
         let since = Instant::now();
-        Self { since, next: since + pause, holds_since: None }
+        Self { since, next: since + pause, holds_since: None, certain_after: CERTAIN_AFTER }
     }
 
     /// Whether it is time to look; it is looked at again after a pause.
@@ -90,7 +94,7 @@ impl Doubt {
     fn is_certain(&mut self, now: Instant, holds: bool) -> bool {
         let since = holds.then(|| *self.holds_since.get_or_insert(now));
         self.holds_since = since;
-        since.is_some_and(|since| now.duration_since(since) >= CERTAIN_AFTER)
+        since.is_some_and(|since| now.duration_since(since) >= self.certain_after)
     }
 
     /// It does not become certain any more.
@@ -173,10 +177,16 @@ impl Command {
         Verdict::Running
     }
 
-    /// A prompt seems to have come without a report before it: the hook is lost, or a program shows what the prompt is
-    /// made of, or the report is on its way.
+    /// A prompt came without a report before it: the hook is lost, or a program shows what the prompt is made of.
     pub(crate) fn prompt_without_report(&mut self, status: i32) {
         self.unreported = Some((status, Doubt::looked_at_after(Duration::ZERO)));
+    }
+
+    /// The shell seems to wait for its next command and did not report the end of this one: the hook and the prompt are
+    /// lost, or the report is on its way.
+    pub(crate) fn silent_shell(&mut self) {
+        let doubt = Doubt { certain_after: LOST_AFTER, ..Doubt::looked_at_after(Duration::ZERO) };
+        self.unreported.get_or_insert((-1, doubt));
     }
 
     /// The status of the last command, if the shell is at a prompt that it did not report. `reads_commands` says

@@ -248,7 +248,7 @@ impl Engine {
             let lost = self.command.must_be_over()
                 && probe::shell_reads_commands(shell, &instance.master, &instance.slave) == Some(true);
             if lost {
-                self.command.prompt_without_report(-1);
+                self.command.silent_shell();
             }
             return;
         }

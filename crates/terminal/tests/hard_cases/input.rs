@@ -112,6 +112,10 @@ async fn an_input_line_of_100_kb_is_delivered_whole() {
     lab.check(soon(input(&line)), goes_on("")).await;
     lab.check(input("C-d"), done("", 0).after_reports()).await;
     assert!(fs::read_to_string(lab.work.join("f")).unwrap() == format!("{line}\n"), "the line is not the same");
+    // A program that reads in pieces which end where the parts of the line do.
+    lab.check(soon(run("dd bs=1000 status=none | wc -c")), runs("")).await;
+    lab.check(soon(input(&line)), goes_on("")).await;
+    lab.check(input("C-d"), done("102401", 0).after_reports()).await;
     lab.check(soon(run("read -r line")), runs("")).await;
     lab.check(input(&line), done("", 0).after_reports()).await;
     lab.check("echo ${#line}", done("102400", 0)).await;
@@ -134,6 +138,23 @@ async fn text_typed_ahead_runs_as_a_command_and_does_not_shift_later_results() {
     assert_eq!((report.end, report.output.as_str()), (RunEnd::Completed { status: 0 }, "ready\ngot one\ntwo\nthree"));
     for number in 0..5 {
         lab.check(run(&format!("echo {number}")), done(&number.to_string(), 0)).await;
+    }
+    lab.close().await;
+}
+
+/// What a program leaves of a long line is a command, as on every terminal; it is not one that exists.
+#[tokio::test]
+async fn the_rest_of_a_long_line_that_a_program_leaves_does_not_shift_later_results() {
+    let lab = Lab::new().await;
+    for size in [5, 2_000, 50_000] {
+        lab.check(soon(run(&format!("head -c {size} | wc -c"))), runs("")).await;
+        let report = lab.run(input(&"x".repeat(100_000))).await;
+        let RunEnd::Completed { status } = report.end else { panic!("{report:?}") };
+        assert!(status == 126 || status == 127, "{status}: {}", report.output.get(..100).unwrap_or_default());
+        assert!(report.output.starts_with(&format!("{size}\n")), "{}", report.output.get(..100).unwrap_or_default());
+        for number in 0..5 {
+            lab.check(run(&format!("echo {number}")), done(&number.to_string(), 0)).await;
+        }
     }
     lab.close().await;
 }
