@@ -28,7 +28,6 @@ pub struct Pty {
 
 /// Modes of a terminal that decide what typed text does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[expect(clippy::struct_excessive_bools, reason = "each is one flag of the kernel's")]
 pub struct Modes {
     /// Typed text is shown by the kernel.
     pub echo: bool,
@@ -36,8 +35,6 @@ pub struct Modes {
     pub canonical: bool,
     /// C-c, C-z and C-\ send signals.
     pub signals: bool,
-    /// A typed carriage return arrives as a line feed.
-    pub return_is_newline: bool,
 }
 
 /// Opens a pseudo-terminal of the given size in the modes of [`reset`].
@@ -97,15 +94,7 @@ pub fn modes(master: &impl AsFd) -> io::Result<Modes> {
         echo: termios.local_modes.contains(LocalModes::ECHO),
         canonical: termios.local_modes.contains(LocalModes::ICANON),
         signals: termios.local_modes.contains(LocalModes::ISIG),
-        return_is_newline: termios.input_modes.contains(InputModes::ICRNL),
     })
-}
-
-/// Switches line-by-line input on or off, and nothing else.
-pub fn set_canonical(master: &impl AsFd, canonical: bool) -> io::Result<()> {
-    let mut termios = tcgetattr(master)?;
-    termios.local_modes.set(LocalModes::ICANON, canonical);
-    Ok(tcsetattr(master, OptionalActions::Now, &termios)?)
 }
 
 /// Process group in the foreground.

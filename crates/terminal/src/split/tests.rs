@@ -338,7 +338,9 @@ proptest! {
                 let at = rest.find(piece.as_str());
                 prop_assert!(at.is_some_and(|at| rest[..at].trim().is_empty()), "{piece:?} in {rest:?}");
                 rest = &rest[at.unwrap_or_default() + piece.len()..];
-                prop_assert!(!matches!(classify(piece), Script::Incomplete), "{piece:?}");
+                // Like the reference a piece loses its blanks at the end, also one that a backslash stands before.
+                let cut = piece.ends_with('\\');
+                prop_assert!(cut || !matches!(classify(piece), Script::Incomplete), "{piece:?}");
             }
             prop_assert!(rest.trim().is_empty());
         }
