@@ -97,7 +97,7 @@ pub fn modes(master: &impl AsFd) -> io::Result<Modes> {
     })
 }
 
-/// Process group in the foreground.
+/// Process group in the foreground; `None` when the process whose terminal it is has ended.
 pub fn foreground(master: &impl AsFd) -> Option<u32> {
     tcgetpgrp(master).ok().map(Pid::as_raw_pid).and_then(|pid| u32::try_from(pid).ok())
 }

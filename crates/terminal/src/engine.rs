@@ -35,6 +35,8 @@ use crate::{
 
 /// Most bytes taken from the terminal before other events get their turn.
 const READ_SIZE: usize = 64 * 1024;
+/// A shell whose terminal is nobody's has ended; its exit is told within this time.
+const EXIT_LIMIT: Duration = Duration::from_secs(1);
 /// After the shell's end its last output is on its way for a moment; this long without any means that it is complete.
 const DRAIN_QUIET: Duration = Duration::from_millis(3);
 /// Background jobs of a dead shell may write for ever; they do not hold back its report longer than this.
@@ -98,6 +100,8 @@ pub(crate) struct Engine {
     display_due: bool,
     loss: Option<ShellLoss>,
     exit: Option<Ending>,
+    /// A request that came when the shell had just ended: it is for the next one, or taken at this time.
+    deferred: Option<(Job, Instant)>,
     buffer: Vec<u8>,
 }
 
@@ -134,6 +138,7 @@ impl Engine {
             display_due: false,
             loss: None,
             exit: None,
+            deferred: None,
             buffer: vec![0; READ_SIZE],
         };
         engine.start_shell().await?;
@@ -202,10 +207,17 @@ impl Engine {
                     started = self.start_shell() => if let Err(error) = started {
                         tracing::error!(%error, "the shell can not be started again");
                         // The next request tries again and is told.
-                        let Some(job) = jobs.recv().await else { break };
+                        let deferred = self.deferred.take().map(|(job, _)| job);
+                        let Some(job) = (match deferred {
+                            Some(job) => Some(job),
+                            None => jobs.recv().await,
+                        }) else { break };
                         let _caller_gone = job.reply.send(Err(error));
                         continue;
                     },
+                }
+                if let Some((job, _)) = self.deferred.take() {
+                    self.take(job);
                 }
             }
             let wake = self.next_wake();
@@ -219,13 +231,13 @@ impl Engine {
                     drop(guard);
                     self.write_terminal();
                 },
-                job = jobs.recv(), if self.waiter.is_none() && self.exit.is_none() => match job {
+                job = jobs.recv(), if self.waiter.is_none() && self.exit.is_none() && self.deferred.is_none() => match job {
                     Some(job) => {
                         // What was typed before the request must not reach the request's command.
                         while let Ok(text) = typing.try_recv() {
                             self.type_ahead(&text);
                         }
-                        self.take(job);
+                        self.admit(job);
                     }
                     None => break,
                 },
@@ -340,7 +352,8 @@ impl Engine {
         let no_change = waiter.and_then(|waiter| waiter.no_change.map(|limit| waiter.last_change + limit));
         let deadline = waiter.and_then(|waiter| waiter.deadline);
         let look = matches!(self.phase, Phase::Running).then(|| self.command.next_look()).flatten();
-        [ending, no_change, deadline, look].into_iter().flatten().min()
+        let deferred = self.deferred.as_ref().map(|(_, at)| *at);
+        [ending, no_change, deadline, look, deferred].into_iter().flatten().min()
     }
 
     async fn wake(&mut self) {
@@ -351,6 +364,9 @@ impl Engine {
         }
         // What the shell has told by now comes before what its processes look like.
         self.read_terminal();
+        if let Some((job, _)) = self.deferred.take_if(|(_, at)| *at <= now) {
+            self.take(job);
+        }
         if matches!(self.phase, Phase::Running) {
             self.look(now);
         }

@@ -21,6 +21,16 @@ use crate::{
 const MAX_HISTORY: usize = 64 * 1024;
 
 impl Engine {
+    /// Takes a request, or keeps it for the next shell if this one has ended and its exit is still on its way.
+    pub(super) fn admit(&mut self, job: Job) {
+        let gone = self.instance.as_ref().is_some_and(|instance| pty::foreground(&instance.master).is_none());
+        if gone && !matches!(self.phase, Phase::Running) {
+            self.deferred = Some((job, Instant::now() + super::EXIT_LIMIT));
+        } else {
+            self.take(job);
+        }
+    }
+
     pub(super) fn take(&mut self, job: Job) {
         let Job { request, reply } = job;
         if reply.is_closed() {
