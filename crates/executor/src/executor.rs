@@ -10,6 +10,7 @@ use std::{
 use gloveport_protocol::{
     Action, ActionEvent, ActionExecutor, BoxFuture, ErrorObservation, ExecuteError, FileEditSource, Observation,
     RunAction,
+    exec::{ExecRequest, ExecStatus, Session},
 };
 use gloveport_sys::Spawner;
 use gloveport_terminal::{RunEnd, RunRequest, Shell, ShellOptions};
@@ -18,7 +19,7 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     account::{self, Account},
     error::{ExecError, ExecutorError},
-    exec::{self, ExecRequest, ExecStatus, Execution, Executions, Session},
+    exec::{self, Execution, Executions},
     memory,
     parts::Part,
     run,

@@ -19,6 +19,6 @@ pub mod parts;
 mod run;
 
 pub use error::{ExecError, ExecutorError};
-pub use exec::{ExecEnd, ExecInput, ExecRequest, ExecState, ExecStatus, ExecUsage, Execution, Session};
+pub use exec::Execution;
 pub use executor::{Executor, ExecutorOptions};
 pub use parts::{Part, PartState};

@@ -4,7 +4,7 @@ use std::{sync::Once, time::Duration};
 
 use anyhow::Context as _;
 use futures_util::StreamExt as _;
-use gloveport_executor::{ExecEnd, ExecRequest};
+use gloveport_protocol::exec::{ExecEnd, ExecRequest};
 use gloveport_protocol::{ActionEvent, SESSION_KEY_HEADER};
 use reqwest::{Client, Response, StatusCode, Url};
 use serde_json::{Value, json};

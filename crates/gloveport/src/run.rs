@@ -8,7 +8,8 @@ use std::{
 };
 
 use anyhow::Context as _;
-use gloveport_executor::{ExecEnd, ExecInput, ExecRequest, ExecState, Execution, Executor, Session};
+use gloveport_executor::{Execution, Executor};
+use gloveport_protocol::exec::{ExecEnd, ExecInput, ExecRequest, ExecState, Session};
 use gloveport_protocol::{Action, ActionEvent, ActionExecutor as _, Observation, ObservationEvent, RunAction};
 use serde_json::Value;
 use tokio::signal::unix::{SignalKind, signal};

@@ -11,6 +11,7 @@
 //! | [`values`] | the enumerations of the wire |
 //! | [`error`] | why JSON was refused |
 //! | [`http`] | bodies of the other endpoints |
+//! | [`exec`], [`files`] | bodies of the native API |
 //! | [`executor`] | the boundary between who receives actions and who executes them |
 //! | [`truncate`], [`prompt_block`], [`python`] | the three text forms that the wire depends on |
 
@@ -18,8 +19,10 @@ pub mod action;
 mod envelope;
 pub mod error;
 pub mod event;
+pub mod exec;
 pub mod executor;
 mod fields;
+pub mod files;
 pub mod http;
 mod legacy;
 pub mod observation;

@@ -3,7 +3,8 @@
 use std::{sync::Arc, time::Duration};
 
 use axum::{extract::State, response::Response};
-use gloveport_executor::{ExecState, Part, PartState};
+use gloveport_executor::{Part, PartState};
+use gloveport_protocol::exec::ExecState;
 use http::StatusCode;
 use serde::Serialize;
 

@@ -16,7 +16,8 @@ use axum::{
     },
     response::Response,
 };
-use gloveport_executor::{ExecInput, ExecRequest, ExecStatus, Execution};
+use gloveport_executor::Execution;
+use gloveport_protocol::exec::{ExecInput, ExecRequest, ExecStatus};
 use http::{HeaderMap, StatusCode};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 

@@ -8,12 +8,16 @@
 //! | [`session`] | a started program as the server sees it: pid, exit, end |
 //! | [`process`] | what `/proc` tells about processes |
 //! | [`users`] | the user database, read from its files without the name-service switch |
+//! | [`replace`] | files written whole, and what a killed process left of them |
+//! | [`os_error`] | errors of the system as the wire shows them |
 //! | [`host`] | facts about the machine |
 
 pub mod guard;
 pub mod host;
+pub mod os_error;
 pub mod process;
 pub mod pty;
+pub mod replace;
 pub mod session;
 pub mod spawn;
 pub mod users;

@@ -9,7 +9,8 @@ use axum::{body::Body, response::Response};
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use bytes::Bytes;
 use futures_util::stream;
-use gloveport_executor::{ExecState, Execution};
+use gloveport_executor::Execution;
+use gloveport_protocol::exec::ExecState;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header::CACHE_CONTROL};
 use serde::Serialize;
 

@@ -3,7 +3,8 @@
 
 use std::sync::Arc;
 
-use gloveport_executor::{ExecState, Execution};
+use gloveport_executor::Execution;
+use gloveport_protocol::exec::ExecState;
 use tokio::sync::watch;
 
 use super::error::ApiError;

@@ -9,7 +9,7 @@ use axum::{
 };
 use bytes::Bytes;
 use futures_util::stream;
-use gloveport_executor::ExecState;
+use gloveport_protocol::exec::ExecState;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header::ACCEPT};
 use serde::Deserialize;
 

@@ -1,0 +1,111 @@
+//! Bodies of the native commands (`/v1/exec`).
+
+use std::{borrow::Cow, collections::BTreeMap, path::PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+/// A request for a native command.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ExecRequest {
+    /// Name that the caller chooses: letters, digits, `-`, `_`, `.`; made up if it is absent.
+    #[serde(default)]
+    pub id: Option<String>,
+    /// The command text, of one or many lines.
+    pub command: String,
+    /// Where it runs.
+    #[serde(default)]
+    pub session: Session,
+    /// Directory to run in; only with a new session.
+    #[serde(default)]
+    pub cwd: Option<PathBuf>,
+    /// Variables added to the environment; only with a new session.
+    #[serde(default)]
+    pub env: BTreeMap<String, String>,
+    /// Seconds after which the command is ended (new session) or left to itself (main session).
+    #[serde(default)]
+    pub timeout: Option<f64>,
+}
+
+/// The shell that a native command runs in.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Session {
+    /// The persistent shell that `run` actions use.
+    #[default]
+    Main,
+    /// A shell of its own, ended with the command.
+    New,
+}
+
+/// What is typed into a running command.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ExecInput {
+    /// Text, sent with Enter, or a key such as `C-c`, sent without.
+    pub text: String,
+}
+
+/// How a native command stands.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "state", rename_all = "lowercase")]
+pub enum ExecState {
+    /// Commands before it run.
+    Queued,
+    /// It runs.
+    Running {
+        /// Offset in the session's output where its own begins.
+        start: u64,
+        /// The program in the foreground waits for input.
+        waiting_for_input: bool,
+    },
+    /// It ended, or was left to itself.
+    Ended(ExecEnd),
+}
+
+/// How a native command ended.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ExecEnd {
+    /// Exit status; absent if there is none.
+    pub exit_code: Option<i32>,
+    /// `exited`, `timed_out`, `refused` (a command of the `run` action is running in the main session), `shell_ended`
+    /// (with the status in `exit_code`), or `failed`.
+    pub reason: Cow<'static, str>,
+    /// What failed, for people; absent for `exited`.
+    pub message: Option<String>,
+    /// Offset where its output begins.
+    pub start: u64,
+    /// Offset behind its output.
+    pub end: u64,
+    /// Working directory of the shell afterwards.
+    pub cwd: String,
+    /// What it used.
+    pub usage: Option<ExecUsage>,
+}
+
+/// What a native command used.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct ExecUsage {
+    /// CPU time in seconds, in steps of the kernel's clock tick.
+    pub cpu_seconds: f64,
+    /// Largest private memory that a sample saw, in bytes; absent for a command that ended before the first.
+    pub peak_memory_bytes: Option<u64>,
+    /// Bytes written to storage.
+    pub written_bytes: Option<u64>,
+    /// Time from the start to the end in seconds.
+    pub wall_seconds: f64,
+}
+
+/// A command as listings show it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ExecStatus {
+    /// Its id.
+    pub id: String,
+    /// Its text.
+    pub command: String,
+    /// Where it runs.
+    pub session: Session,
+    /// How it stands.
+    #[serde(flatten)]
+    pub state: ExecState,
+}

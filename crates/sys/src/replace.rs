@@ -1,0 +1,304 @@
+//! Files written whole: a reader, and whoever looks after a crash of this process, finds the old content or the new one.
+//!
+//! The new content goes into a temporary file beside the old one, which takes its place, mode, owner and extended
+//! attributes. Where that would break something (other names of the same file, a mounted file) or is not possible (a
+//! directory that is not writable, an owner that can not be kept), the content is put into the file itself; then only
+//! after all of it is there and there is room for it.
+//!
+//! Temporary files of processes that were killed are known from a journal, and removed by [`remove_leftovers`].
+
+mod attributes;
+mod journal;
+
+use std::{
+    fs::{self, File, OpenOptions},
+    io::{self, Read as _, Seek as _, SeekFrom, Write},
+    os::{
+        fd::AsFd as _,
+        unix::fs::{FileTypeExt as _, MetadataExt as _, OpenOptionsExt as _},
+    },
+    path::{Path, PathBuf},
+};
+
+use rustix::{
+    fs::{Access, AtFlags, CWD, FallocateFlags},
+    io::Errno,
+};
+
+pub use journal::remove_leftovers;
+
+/// What a file gets that did not exist. An existing one keeps what it has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct NewFile {
+    /// Permission bits; `None` for 0666 less the umask.
+    pub mode: Option<u32>,
+    /// User and group; `None` for those of this process.
+    pub owner: Option<(u32, u32)>,
+}
+
+/// A file that is about to get new content. Dropping it leaves the file as it was.
+#[derive(Debug)]
+pub struct Replacement {
+    /// The file itself, behind all links.
+    target: PathBuf,
+    /// Where the new content is collected.
+    file: File,
+    place: Place,
+    new: NewFile,
+    /// What the target was when we began; `None` if it did not exist.
+    old: Option<File>,
+}
+
+#[derive(Debug)]
+enum Place {
+    /// In a file beside the target.
+    Beside { temporary: PathBuf, _entry: journal::Entry, done: bool },
+    /// In a file without a name; its content is copied into the target.
+    Apart,
+}
+
+impl Replacement {
+    /// Begins to write `path`. Links are followed, so that a link stays one; the target of a dangling link is created.
+    ///
+    /// # Errors
+    ///
+    /// `path` is a directory (`EISDIR`), is something else that is no regular file (`EINVAL`), may not be written by
+    /// this process (`EACCES`), or its directory does not exist (`ENOENT`). Nothing is changed then.
+    pub fn begin(path: &Path, new: NewFile) -> io::Result<Self> {
+        let target = resolve(path)?;
+        let old = match open_regular(&target, OpenOptions::new().read(true)) {
+            Ok(file) => Some(file),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+            // A file can be writable and not readable; its attributes can not be taken over then.
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+                check_writable(&target)?;
+                let old = open_regular(&target, OpenOptions::new().write(true))?;
+                return Ok(Self { target, file: tempfile::tempfile()?, place: Place::Apart, new, old: Some(old) });
+            }
+            Err(error) => return Err(error),
+        };
+        let beside = match &old {
+            Some(file) => {
+                check_writable(&target)?;
+                file.metadata()?.nlink() == 1
+            }
+            None => true,
+        };
+        if beside {
+            match create_beside(&target, old.is_some()) {
+                Ok((file, temporary, entry)) => {
+                    let place = Place::Beside { temporary, _entry: entry, done: false };
+                    let replacement = Self { target, file, place, new, old };
+                    let keeps = match &replacement.old {
+                        Some(old) => attributes::copy(old, &replacement.file)?,
+                        None => true,
+                    };
+                    if keeps {
+                        return Ok(replacement);
+                    }
+                    return replacement.apart();
+                }
+                // Without the old file there is nothing to put the content into.
+                Err(error) if old.is_none() => return Err(error),
+                Err(error) if is_no_room(&error) => return Err(error),
+                Err(_) => {}
+            }
+        }
+        Ok(Self { target, file: tempfile::tempfile()?, place: Place::Apart, new, old })
+    }
+
+    /// The same, with the content collected in a file without a name.
+    fn apart(self) -> io::Result<Self> {
+        let (target, old) = (self.target.clone(), self.old.as_ref().map(File::try_clone).transpose()?);
+        Ok(Self { target, file: tempfile::tempfile()?, place: Place::Apart, new: self.new, old })
+    }
+
+    /// The file that the new content is written to, from its beginning on.
+    pub fn file(&mut self) -> &mut File {
+        &mut self.file
+    }
+
+    /// The file that is replaced, behind all links.
+    pub fn target(&self) -> &Path {
+        &self.target
+    }
+
+    /// Whether there is an old file, as it was when this began.
+    pub fn old(&self) -> Option<&File> {
+        self.old.as_ref()
+    }
+
+    /// Puts the new content into the place of the old.
+    ///
+    /// # Errors
+    ///
+    /// The file is as it was, but for one case: the storage fails while the content is put into the file itself.
+    pub fn commit(mut self) -> io::Result<()> {
+        self.file.flush()?;
+        match &mut self.place {
+            Place::Beside { temporary, done, .. } => {
+                if self.old.is_none() {
+                    attributes::set(&self.file, self.new)?;
+                }
+                match fs::rename(&*temporary, &self.target) {
+                    Ok(()) => {
+                        *done = true;
+                        return Ok(());
+                    }
+                    // A file that something is mounted on can not be replaced, only filled.
+                    Err(error) if self.old.is_some() && error.raw_os_error() == Some(Errno::BUSY.raw_os_error()) => {}
+                    Err(error) => return Err(error),
+                }
+                self.fill()
+            }
+            Place::Apart => self.fill(),
+        }
+    }
+
+    /// Puts the collected content into the old file.
+    fn fill(&mut self) -> io::Result<()> {
+        let mut target = open_regular(&self.target, OpenOptions::new().write(true))?;
+        let length = self.file.seek(SeekFrom::End(0))?;
+        self.file.rewind()?;
+        // The room is taken first, so that a full disk changes nothing.
+        if length > 0 {
+            match rustix::fs::fallocate(&target, FallocateFlags::KEEP_SIZE, 0, length) {
+                Ok(()) | Err(Errno::NOTSUP | Errno::NOSYS | Errno::INVAL | Errno::NODEV) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        let copied = io::copy(&mut self.file, &mut target)?;
+        match target.set_len(copied) {
+            // Files of the kernel have no length.
+            Err(error) if error.kind() != io::ErrorKind::InvalidInput => Err(error),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Write for Replacement {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.file.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
+    }
+}
+
+impl Drop for Replacement {
+    fn drop(&mut self) {
+        if let Place::Beside { temporary, done: false, .. } = &self.place
+            && let Err(error) = fs::remove_file(temporary)
+        {
+            tracing::warn!(%error, path = %temporary.display(), "a temporary file can not be removed");
+        }
+    }
+}
+
+/// Writes a file whole.
+///
+/// # Errors
+///
+/// Those of [`Replacement::begin`] and [`Replacement::commit`], and a full disk; the file is as it was then.
+pub fn write(path: &Path, content: &[u8], new: NewFile) -> io::Result<()> {
+    let mut replacement = Replacement::begin(path, new)?;
+    replacement.write_all(content)?;
+    replacement.commit()
+}
+
+/// Reads a whole regular file of at most `limit` bytes.
+///
+/// # Errors
+///
+/// It is larger (`EFBIG`), or no regular file (`EISDIR`, `EINVAL`).
+pub fn read(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
+    let file = open_to_read(path)?;
+    let length = file.metadata()?.len();
+    let mut content = Vec::with_capacity(usize::try_from(length.min(limit)).unwrap_or(0).saturating_add(1));
+    file.take(limit.saturating_add(1)).read_to_end(&mut content)?;
+    if content.len() as u64 > limit {
+        return Err(Errno::FBIG.into());
+    }
+    Ok(content)
+}
+
+/// Opens a regular file to be read. Never waits, whatever `path` is.
+///
+/// # Errors
+///
+/// `path` is a directory (`EISDIR`), or something else that is no regular file (`EINVAL`).
+pub fn open_to_read(path: &Path) -> io::Result<File> {
+    open_regular(path, OpenOptions::new().read(true))
+}
+
+/// What `path` is, if it is no regular file and no directory: for messages.
+pub fn special_kind(path: &Path) -> Option<&'static str> {
+    let kind = fs::metadata(path).ok()?.file_type();
+    [
+        (kind.is_fifo(), "FIFO"),
+        (kind.is_socket(), "socket"),
+        (kind.is_char_device(), "character device"),
+        (kind.is_block_device(), "block device"),
+    ]
+    .into_iter()
+    .find_map(|(is, name)| is.then_some(name))
+}
+
+/// A path that has none of the links at its end.
+fn resolve(path: &Path) -> io::Result<PathBuf> {
+    let mut path = path.to_owned();
+    // As many as the kernel follows.
+    for _ in 0..40 {
+        match fs::read_link(&path) {
+            Ok(link) => path = path.parent().unwrap_or(Path::new("/")).join(link),
+            // Not a link, or nothing at all.
+            Err(_) => return Ok(path),
+        }
+    }
+    Err(Errno::LOOP.into())
+}
+
+fn open_regular(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
+    let flags = rustix::fs::OFlags::NONBLOCK | rustix::fs::OFlags::NOCTTY;
+    let file = match options.custom_flags(flags.bits().cast_signed()).open(path) {
+        // A FIFO without a reader, or a socket.
+        Err(error) if error.raw_os_error() == Some(Errno::NXIO.raw_os_error()) => return Err(Errno::INVAL.into()),
+        other => other?,
+    };
+    let kind = file.metadata()?.file_type();
+    if kind.is_dir() {
+        return Err(Errno::ISDIR.into());
+    }
+    if !kind.is_file() {
+        return Err(Errno::INVAL.into());
+    }
+    Ok(file)
+}
+
+fn check_writable(path: &Path) -> io::Result<()> {
+    Ok(rustix::fs::accessat(CWD, path, Access::WRITE_OK, AtFlags::EACCESS)?)
+}
+
+fn is_no_room(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
+}
+
+/// A new file in the directory of `target`, noted in the journal before it exists.
+fn create_beside(target: &Path, replaces: bool) -> io::Result<(File, PathBuf, journal::Entry)> {
+    let directory = match target.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    };
+    let temporary = std::path::absolute(directory)?.join(journal::temporary_name()?);
+    let entry = journal::note(&temporary)?;
+    // The old content may be secret, so its mode comes before the new content.
+    let mode = if replaces { 0o600 } else { 0o666 };
+    let mut options = OpenOptions::new();
+    let file = options.read(true).write(true).create_new(true).mode(mode).open(&temporary)?;
+    rustix::io::fcntl_setfd(file.as_fd(), rustix::io::FdFlags::CLOEXEC)?;
+    Ok((file, temporary, entry))
+}
+
+#[cfg(test)]
+mod tests;
