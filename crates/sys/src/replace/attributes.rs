@@ -25,24 +25,28 @@ pub(super) fn copy(from: &File, to: &File) -> io::Result<bool> {
 }
 
 fn copy_extended(from: &File, to: &File) -> io::Result<bool> {
-    let mut names = Vec::new();
-    match rustix::fs::flistxattr(from, &mut names) {
-        Ok(0) | Err(Errno::NOTSUP | Errno::NOSYS) => return Ok(true),
-        Ok(_) => {}
-        Err(error) => return Err(error.into()),
+    let mut names = vec![0; 1024];
+    let length = match rustix::fs::flistxattr(from, names.as_mut_slice()) {
+        Err(Errno::RANGE) => {
+            names.resize(XATTR_LIMIT, 0);
+            rustix::fs::flistxattr(from, names.as_mut_slice())?
+        }
+        Err(Errno::NOTSUP | Errno::NOSYS) => return Ok(true),
+        other => other?,
+    };
+    if length == 0 {
+        return Ok(true);
     }
-    names.resize(XATTR_LIMIT, 0);
-    let length = rustix::fs::flistxattr(from, &mut names)?;
     let mut value = vec![0; XATTR_LIMIT];
     for name in names[..length].split(|byte| *byte == 0).filter(|name| !name.is_empty()) {
-        let read = match rustix::fs::fgetxattr(from, name, &mut value) {
+        let read = match rustix::fs::fgetxattr(from, name, value.as_mut_slice()) {
             Ok(read) => read,
             // Removed meanwhile.
             Err(Errno::NODATA) => continue,
             Err(_) => return Ok(false),
         };
         let mut present = vec![0; read];
-        let same = rustix::fs::fgetxattr(to, name, &mut present) == Ok(read) && present == value[..read];
+        let same = rustix::fs::fgetxattr(to, name, present.as_mut_slice()) == Ok(read) && present == value[..read];
         if !same && rustix::fs::fsetxattr(to, name, &value[..read], XattrFlags::empty()).is_err() {
             return Ok(false);
         }
