@@ -1,0 +1,186 @@
+//! Workbooks as Markdown: a table for each sheet, as a data frame of Python is shown.
+
+use std::{collections::BTreeMap, fmt::Write as _, io::Cursor};
+
+use calamine::{DataRef, ExcelDateTime, Reader as _, Xlsx};
+
+use super::{ConversionError, markdown, package::Package};
+
+/// Most cells of a sheet that are shown, empty ones between others included. What is shown is cut long before.
+const CELLS: usize = 20_000;
+
+/// Most cells that are read of a sheet.
+const READ: usize = 200_000;
+
+pub(super) fn convert(bytes: &[u8]) -> Result<String, ConversionError> {
+    Package::open(bytes)?.measure()?;
+    let invalid = |error: calamine::XlsxError| ConversionError::Invalid(error.to_string());
+    let mut workbook: Xlsx<_> = Xlsx::new(Cursor::new(bytes)).map_err(invalid)?;
+    let mut text = String::new();
+    for name in workbook.sheet_names() {
+        let mut cells = workbook.worksheet_cells_reader(&name).map_err(invalid)?;
+        let mut sheet = Sheet::default();
+        while sheet.read < READ
+            && let Some(cell) = cells.next_cell().map_err(invalid)?
+        {
+            let (row, column) = cell.get_position();
+            sheet.add(row, column, Value::of(cell.get_value()));
+        }
+        // Writing into a string cannot fail.
+        let _ = write!(text, "## {}\n{}\n", markdown::line(&name), markdown::table(&sheet.rows()));
+    }
+    Ok(text.trim_end().to_owned())
+}
+
+#[derive(Debug, Clone, PartialEq)]
+enum Value {
+    Number(f64),
+    Text(String),
+}
+
+impl Value {
+    /// None for an empty cell.
+    fn of(data: &DataRef<'_>) -> Option<Self> {
+        Some(match data {
+            DataRef::Empty => return None,
+            #[expect(clippy::cast_precision_loss, reason = "numbers of a workbook are floating-point ones")]
+            DataRef::Int(number) => Self::Number(*number as f64),
+            DataRef::Float(number) => Self::Number(*number),
+            DataRef::String(text) | DataRef::DateTimeIso(text) | DataRef::DurationIso(text) => Self::Text(text.clone()),
+            DataRef::SharedString(text) => Self::Text((*text).to_owned()),
+            DataRef::Bool(is) => Self::Text(if *is { "True" } else { "False" }.to_owned()),
+            DataRef::DateTime(time) => Self::Text(shown_time(time)),
+            DataRef::Error(error) => Self::Text(error.to_string()),
+        })
+    }
+
+    /// A column that holds a fraction, or has a gap, shows all its numbers with a point.
+    fn shown(&self, has_fractions: bool) -> String {
+        match self {
+            Self::Text(text) => text.clone(),
+            Self::Number(number) if !has_fractions && number.fract() == 0.0 && number.abs() < 1e15 => {
+                format!("{number:.0}")
+            }
+            Self::Number(number) => format!("{number:?}"),
+        }
+    }
+}
+
+fn shown_time(time: &ExcelDateTime) -> String {
+    if time.is_duration() {
+        return time.to_string();
+    }
+    let (year, month, day, hour, minute, second, _) = time.to_ymd_hms_milli();
+    format!("{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02}")
+}
+
+/// The cells of a sheet by row and column.
+#[derive(Debug, Default)]
+struct Sheet {
+    cells: BTreeMap<(u32, u32), Value>,
+    columns: u32,
+    read: usize,
+}
+
+impl Sheet {
+    fn add(&mut self, row: u32, column: u32, value: Option<Value>) {
+        self.read += 1;
+        if let Some(value) = value {
+            self.columns = self.columns.max(column.saturating_add(1));
+            self.cells.insert((row, column), value);
+        }
+    }
+
+    /// All rows, the head first; as many as there is room for.
+    fn rows(&self) -> Vec<Vec<String>> {
+        let Some(((last, _), _)) = self.cells.last_key_value() else { return Vec::new() };
+        let columns = self.columns.min(u32::try_from(CELLS).unwrap_or(u32::MAX));
+        let room = u32::try_from(CELLS).unwrap_or(u32::MAX) / columns.max(1);
+        let rows = last.saturating_add(1).min(room.max(1));
+        let fractions: Vec<bool> = (0..columns).map(|column| self.has_fractions(column, rows)).collect();
+        let row = |row: u32| {
+            (0..columns).zip(&fractions).map(move |(column, has_fractions)| match self.cells.get(&(row, column)) {
+                Some(value) => value.shown(row > 0 && *has_fractions),
+                None if row == 0 => format!("Unnamed: {column}"),
+                None => "NaN".to_owned(),
+            })
+        };
+        (0..rows).map(|number| row(number).collect()).collect()
+    }
+
+    /// Whether a column below its head has numbers only, and they are shown with a point.
+    fn has_fractions(&self, column: u32, rows: u32) -> bool {
+        let mut point = false;
+        for row in 1..rows {
+            match self.cells.get(&(row, column)) {
+                Some(Value::Text(_)) => return false,
+                Some(Value::Number(number)) => point |= number.fract() != 0.0,
+                None => point = true,
+            }
+        }
+        point
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{super::package::tests::document, *};
+
+    /// A workbook with one sheet of the given rows of XML.
+    fn workbook(rows: &str) -> Vec<u8> {
+        document(&[
+            ("[Content_Types].xml", "<Types xmlns='http://schemas.openxmlformats.org/package/2006/content-types'/>"),
+            (
+                "_rels/.rels",
+                "<Relationships xmlns='http://schemas.openxmlformats.org/package/2006/relationships'><Relationship Id='r1' Type='http://schemas.openxmlformats.org/officeDocument/2006/relationships/officeDocument' Target='xl/workbook.xml'/></Relationships>",
+            ),
+            (
+                "xl/workbook.xml",
+                "<workbook xmlns='http://schemas.openxmlformats.org/spreadsheetml/2006/main' xmlns:r='http://schemas.openxmlformats.org/officeDocument/2006/relationships'><sheets><sheet name='First' sheetId='1' r:id='r1'/></sheets></workbook>",
+            ),
+            (
+                "xl/_rels/workbook.xml.rels",
+                "<Relationships xmlns='http://schemas.openxmlformats.org/package/2006/relationships'><Relationship Id='r1' Type='http://schemas.openxmlformats.org/officeDocument/2006/relationships/worksheet' Target='worksheets/sheet1.xml'/></Relationships>",
+            ),
+            (
+                "xl/worksheets/sheet1.xml",
+                &format!(
+                    "<worksheet xmlns='http://schemas.openxmlformats.org/spreadsheetml/2006/main'><sheetData>{rows}</sheetData></worksheet>"
+                ),
+            ),
+        ])
+    }
+
+    #[test]
+    fn a_sheet_is_a_table_with_its_first_row_as_head() {
+        let text = |place: &str, text: &str| format!("<c r='{place}' t='inlineStr'><is><t>{text}</t></is></c>");
+        let number = |place: &str, number: &str| format!("<c r='{place}'><v>{number}</v></c>");
+        let rows = [
+            format!("<row r='1'>{}{}{}</row>", text("A1", "Name"), text("B1", "Age"), text("D1", "x|y")),
+            format!("<row r='2'>{}{}</row>", text("A2", "Ann"), number("B2", "3")),
+            format!(
+                "<row r='4'>{}{}{}<c r='C4' t='b'><v>1</v></c></row>",
+                text("A4", "Bob"),
+                number("B4", "4"),
+                number("D4", "7")
+            ),
+        ]
+        .concat();
+        let expected = "## First\n| Name | Age | Unnamed: 2 | x\\|y |\n| --- | --- | --- | --- |\n\
+            | Ann | 3.0 | NaN | NaN |\n| NaN | NaN | NaN | NaN |\n| Bob | 4.0 | True | 7.0 |";
+        assert_eq!(convert(&workbook(&rows)).unwrap(), expected);
+    }
+
+    #[test]
+    fn a_cell_far_away_does_not_make_a_sheet_huge() {
+        let rows = "<row r='1'><c r='A1'><v>1</v></c></row><row r='1048576'><c r='XFD1048576'><v>2</v></c></row>";
+        let text = convert(&workbook(rows)).unwrap();
+        assert!(text.starts_with("## First\n| 1 | Unnamed: 1 |"), "{}", &text[..60]);
+        assert!(text.len() < 40 * CELLS);
+    }
+
+    #[test]
+    fn an_empty_sheet_is_its_name() {
+        assert_eq!(convert(&workbook("")).unwrap(), "## First");
+    }
+}
