@@ -1,0 +1,254 @@
+//! Paths beneath a directory, resolved by the kernel, so that no name and no link leads out of it.
+//!
+//! `openat2` with `RESOLVE_BENEATH` follows links that stay inside, and refuses all others, without a moment between
+//! the check and the use. Where it is missing (an old kernel, a filter that does not know it), directories are opened
+//! one by one, and no link is followed at all.
+
+use std::{io, os::fd::OwnedFd, path::Path, sync::Arc};
+
+use rustix::{
+    fs::{AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags},
+    io::Errno,
+};
+
+use crate::{error::ArchiveError, limits::Account};
+
+/// Tries before the kernel's "try again" (something was renamed meanwhile) counts as an error.
+const TRIES: usize = 16;
+
+/// Why a name can not be used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum BadName {
+    Absolute,
+    Parent,
+    Nul,
+    Empty,
+}
+
+impl BadName {
+    pub(crate) fn text(self) -> &'static str {
+        match self {
+            Self::Absolute => "the name is absolute",
+            Self::Parent => "the name has a `..`",
+            Self::Nul => "the name has a NUL",
+            Self::Empty => "the name is empty",
+        }
+    }
+}
+
+/// The components of a name, without those that mean nothing.
+pub(crate) fn components(name: &[u8]) -> Result<Vec<&[u8]>, BadName> {
+    if name.contains(&0) {
+        return Err(BadName::Nul);
+    }
+    if name.starts_with(b"/") {
+        return Err(BadName::Absolute);
+    }
+    let components: Vec<&[u8]> =
+        name.split(|byte| *byte == b'/').filter(|component| !component.is_empty() && *component != b".").collect();
+    if components.contains(&b"..".as_slice()) {
+        return Err(BadName::Parent);
+    }
+    if components.is_empty() { Err(BadName::Empty) } else { Ok(components) }
+}
+
+/// A directory that everything stays beneath.
+#[derive(Debug)]
+pub(crate) struct Destination {
+    root: Arc<OwnedFd>,
+    /// Whether the kernel resolves paths beneath a directory.
+    by_kernel: bool,
+    /// The directory of the last entry, because the next one is mostly beside it.
+    last: Option<(Vec<u8>, Arc<OwnedFd>)>,
+}
+
+impl Destination {
+    /// Opens an existing directory.
+    pub(crate) fn open(path: &Path) -> Result<Self, ArchiveError> {
+        let root = rustix::fs::openat(CWD, path, DIRECTORY, Mode::empty())
+            .map_err(|error| ArchiveError::Destination { path: path.to_owned(), source: error.into() })?;
+        Ok(Self { root: Arc::new(root), by_kernel: true, last: None })
+    }
+
+    pub(crate) fn root(&self) -> Arc<OwnedFd> {
+        Arc::clone(&self.root)
+    }
+
+    /// A directory beneath, with all its parents. What is missing is made.
+    pub(crate) fn directory(
+        &mut self,
+        components: &[&[u8]],
+        account: &mut Account<'_>,
+    ) -> Result<Arc<OwnedFd>, ArchiveError> {
+        if components.is_empty() {
+            return Ok(self.root());
+        }
+        let path = components.join(&b'/');
+        if let Some((last, directory)) = &self.last
+            && *last == path
+        {
+            return Ok(Arc::clone(directory));
+        }
+        let directory = match self.open_beneath(&path, DIRECTORY) {
+            Ok(directory) => directory,
+            Err(Errno::NOENT) => self.make(components, account)?,
+            Err(error) => return Err(refusal(&path, error)),
+        };
+        let directory = Arc::new(directory);
+        self.last = Some((path, Arc::clone(&directory)));
+        Ok(directory)
+    }
+
+    /// Makes what is missing of a directory and its parents.
+    fn make(&mut self, components: &[&[u8]], account: &mut Account<'_>) -> Result<OwnedFd, ArchiveError> {
+        let mut parent: Option<OwnedFd> = None;
+        for depth in 1..=components.len() {
+            let path = components[..depth].join(&b'/');
+            let found = match self.open_beneath(&path, DIRECTORY) {
+                Err(Errno::NOENT) => {
+                    account.make()?;
+                    let parent = parent.as_ref().unwrap_or(&self.root);
+                    match rustix::fs::mkdirat(parent, components[depth - 1], Mode::from_bits_truncate(0o777)) {
+                        // A link that leads nowhere is there and can not be opened; that is told below.
+                        Ok(()) | Err(Errno::EXIST) => self.open_beneath(&path, DIRECTORY),
+                        Err(error) => Err(error),
+                    }
+                }
+                other => other,
+            };
+            parent = Some(found.map_err(|error| refusal(&path, error))?);
+        }
+        parent.ok_or(ArchiveError::Escapes { entry: String::new() })
+    }
+
+    /// Opens something that exists beneath.
+    pub(crate) fn open_beneath(&mut self, path: &[u8], flags: OFlags) -> rustix::io::Result<OwnedFd> {
+        for _ in 0..TRIES {
+            if !self.by_kernel {
+                return self.walk(path, flags);
+            }
+            let how = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
+            match rustix::fs::openat2(&*self.root, path, flags, Mode::empty(), how) {
+                Err(Errno::NOSYS | Errno::PERM) => self.by_kernel = false,
+                Err(Errno::AGAIN) => {}
+                other => return other,
+            }
+        }
+        Err(Errno::AGAIN)
+    }
+
+    fn walk(&self, path: &[u8], flags: OFlags) -> rustix::io::Result<OwnedFd> {
+        let mut components = path.split(|byte| *byte == b'/').peekable();
+        let mut directory: Option<OwnedFd> = None;
+        while let Some(component) = components.next() {
+            let flags = if components.peek().is_some() { DIRECTORY } else { flags };
+            let parent = directory.as_ref().unwrap_or(&self.root);
+            directory = Some(match rustix::fs::openat(parent, component, flags | OFlags::NOFOLLOW, Mode::empty()) {
+                // What is not followed is a link, not a directory.
+                Err(Errno::NOTDIR) if kind(parent, component) == Ok(FileType::Symlink) => return Err(Errno::LOOP),
+                other => other?,
+            });
+        }
+        directory.ok_or(Errno::NOENT)
+    }
+}
+
+/// How directories are opened that are only a place for others.
+pub(crate) const DIRECTORY: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
+
+/// What an entry of a directory is.
+pub(crate) fn kind(directory: &OwnedFd, name: &[u8]) -> rustix::io::Result<FileType> {
+    let found = rustix::fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW)?;
+    Ok(FileType::from_raw_mode(found.st_mode))
+}
+
+/// The name of a kind, for messages.
+pub(crate) fn kind_name(kind: FileType) -> &'static str {
+    match kind {
+        FileType::RegularFile => "file",
+        FileType::Directory => "directory",
+        FileType::Symlink => "link",
+        FileType::Fifo => "FIFO",
+        FileType::Socket => "socket",
+        FileType::CharacterDevice => "character device",
+        FileType::BlockDevice => "block device",
+        FileType::Unknown => "special file",
+    }
+}
+
+/// What an error of resolving a directory means.
+pub(crate) fn refusal(path: &[u8], error: Errno) -> ArchiveError {
+    let entry = shown(path);
+    match error {
+        Errno::XDEV | Errno::LOOP => ArchiveError::Escapes { entry },
+        Errno::NOTDIR => ArchiveError::InTheWay { entry, kind: "file" },
+        error => ArchiveError::Write { entry, source: io::Error::from(error) },
+    }
+}
+
+/// A name for messages.
+pub(crate) fn shown(name: &[u8]) -> String {
+    String::from_utf8_lossy(name).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+    use crate::limits::Limits;
+
+    #[test]
+    fn names_are_taken_apart_and_dangerous_ones_are_refused() {
+        for (name, expected) in [
+            ("a", Ok(vec!["a"])),
+            ("./a//b/", Ok(vec!["a", "b"])),
+            ("a..b/..c/...", Ok(vec!["a..b", "..c", "..."])),
+            ("a\\..\\b", Ok(vec!["a\\..\\b"])),
+            ("/a", Err(BadName::Absolute)),
+            ("a/../b", Err(BadName::Parent)),
+            ("..", Err(BadName::Parent)),
+            ("a\0b", Err(BadName::Nul)),
+            ("", Err(BadName::Empty)),
+            (".//.", Err(BadName::Empty)),
+        ] {
+            let expected = expected.map(|list| list.into_iter().map(str::as_bytes).collect::<Vec<_>>());
+            assert_eq!(components(name.as_bytes()), expected, "{name:?}");
+        }
+    }
+
+    #[test]
+    fn no_link_leads_out_with_and_without_the_kernel() {
+        let outside = tempfile::tempdir().unwrap();
+        let inside = tempfile::tempdir().unwrap();
+        std::fs::create_dir(inside.path().join("real")).unwrap();
+        symlink(outside.path(), inside.path().join("absolute")).unwrap();
+        symlink("..", inside.path().join("up")).unwrap();
+        symlink("missing", inside.path().join("dangling")).unwrap();
+        symlink("real", inside.path().join("alias")).unwrap();
+        symlink("loop", inside.path().join("loop")).unwrap();
+        std::fs::write(inside.path().join("file"), "").unwrap();
+        let limits = Limits::default();
+        for by_kernel in [true, false] {
+            let mut destination = Destination::open(inside.path()).unwrap();
+            destination.by_kernel = by_kernel;
+            let mut open = |name: &'static str| {
+                let components = components(name.as_bytes()).unwrap();
+                match destination.directory(&components, &mut Account::new(&limits)) {
+                    Ok(_) => "opened".to_owned(),
+                    Err(error) => error.to_string(),
+                }
+            };
+            for name in ["absolute", "absolute/x", "up", "up/x", "loop/x"] {
+                let text = open(name);
+                assert!(text.ends_with("would be written outside of the destination"), "{name} {by_kernel} {text}");
+            }
+            assert_eq!(open("file/x"), "`file` cannot be written: a file is in the way".replace("file`", "file/x`"));
+            assert_eq!(open("real/new/deep"), "opened");
+            assert_eq!(open("alias/x") == "opened", by_kernel, "links are followed by the kernel only");
+            assert_ne!(open("dangling/x"), "opened");
+        }
+        assert_eq!(std::fs::read_dir(outside.path()).unwrap().count(), 0);
+        assert!(!inside.path().join("missing").exists());
+    }
+}

@@ -1,0 +1,27 @@
+//! Trees of files as streams: [`zip`] and [`tar`], in and out.
+//!
+//! Packing never holds a file in memory, never waits on a FIFO or device, and fails rather than ending a stream that
+//! does not have everything. Unpacking writes nothing outside of its destination, whatever names and links an archive
+//! has, because the kernel resolves every path beneath it; and it stops at [`Limits`].
+//!
+//! | module | idea |
+//! |---|---|
+//! | [`zip`] | what OpenHands clients and servers exchange: contents only, no modes, links or empty directories |
+//! | [`tar`] | the native form: modes, owners, times, links and empty directories are kept |
+//! | `limits` | bounds, and what has been done so far |
+//! | `confine` | paths beneath a directory |
+//! | `place` | one file that comes into being, or does not |
+
+mod buffer;
+mod confine;
+mod error;
+mod limits;
+mod place;
+pub mod tar;
+pub mod zip;
+
+pub use error::ArchiveError;
+pub use limits::{Limits, Summary};
+
+/// Bytes that are read or written at once.
+pub(crate) const PIECE: usize = 256 * 1024;
