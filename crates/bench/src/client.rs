@@ -59,11 +59,20 @@ impl Client {
 
     /// Runs a command and returns the observation.
     pub(crate) fn run(&mut self, command: &str) -> anyhow::Result<Value> {
-        let body = run_body(command);
-        let (status, answer) = self.request("POST", "/execute_action", &body)?;
-        anyhow::ensure!(status == 200, "{command}: status {status}: {}", String::from_utf8_lossy(&answer));
+        self.execute(&run_body(command)).with_context(|| command.to_owned())
+    }
+
+    /// Executes an action and returns the observation.
+    pub(crate) fn execute(&mut self, body: &[u8]) -> anyhow::Result<Value> {
+        let (status, answer) = self.request("POST", "/execute_action", body)?;
+        anyhow::ensure!(status == 200, "status {status}: {}", String::from_utf8_lossy(&answer));
         Ok(serde_json::from_slice(&answer)?)
     }
+}
+
+/// The request body of an action.
+pub(crate) fn action_body(action: &str, args: &Value) -> Vec<u8> {
+    json!({"action": {"action": action, "timeout": 120.0, "args": args}}).to_string().into_bytes()
 }
 
 /// The request body of a command, with the time limit and the flags that OpenHands sends.

@@ -4,10 +4,12 @@
 //! |---|---|
 //! | [`client`] | one HTTP connection with as little around it as possible |
 //! | [`server`] | a server process: its start, its memory, its end |
+//! | [`files`] | the measurements of the file actions |
 //! | [`measure`] | the measurements, the same for every server |
 //! | [`table`] | the bounds, the ratios, and how they are printed |
 
 mod client;
+mod files;
 mod measure;
 mod server;
 mod table;

@@ -10,6 +10,7 @@ use serde::Serialize;
 
 use crate::{
     client::{Client, run_body},
+    files::{self, FileAmount, FileNumbers},
     server::{Program, Server},
 };
 
@@ -22,14 +23,39 @@ pub(crate) struct Amount {
     output: usize,
     starts: usize,
     pub(crate) crowd: usize,
+    files: FileAmount,
 }
 
 impl Amount {
-    pub(crate) const FULL: Self = Self { echo: 5000, spawn: 500, sleep: 50, output: 7, starts: 9, crowd: 200 };
-    pub(crate) const SMOKE: Self = Self { echo: 200, spawn: 20, sleep: 3, output: 2, starts: 2, crowd: 5 };
+    pub(crate) const FULL: Self = Self {
+        echo: 5000,
+        spawn: 500,
+        sleep: 50,
+        output: 7,
+        starts: 9,
+        crowd: 200,
+        files: FileAmount { small: 5000, edits: 500, wrk_seconds: 5, beside_command: true },
+    };
+    pub(crate) const SMOKE: Self = Self {
+        echo: 200,
+        spawn: 20,
+        sleep: 3,
+        output: 2,
+        starts: 2,
+        crowd: 5,
+        files: FileAmount { small: 200, edits: 20, wrk_seconds: 1, beside_command: true },
+    };
 
     /// The reference needs more than half a second for each command.
-    pub(crate) const REFERENCE: Self = Self { echo: 15, spawn: 8, sleep: 8, output: 2, starts: 1, crowd: 0 };
+    pub(crate) const REFERENCE: Self = Self {
+        echo: 15,
+        spawn: 8,
+        sleep: 8,
+        output: 2,
+        starts: 1,
+        crowd: 0,
+        files: FileAmount { small: 500, edits: 100, wrk_seconds: 5, beside_command: false },
+    };
 }
 
 /// Times of one thing done many times.
@@ -70,6 +96,7 @@ pub(crate) struct Numbers {
     pub(crate) output_10mb: Sample,
     /// Growth of the server's resident memory by 10 MB of output, in bytes.
     pub(crate) output_growth: u64,
+    pub(crate) files: FileNumbers,
     pub(crate) start: Sample,
     pub(crate) idle_memory: u64,
     pub(crate) idle_whole_memory: u64,
@@ -110,6 +137,7 @@ pub(crate) fn measure(program: &Program, amount: &Amount) -> anyhow::Result<Numb
     let output_10mb = repeat(amount.output, || client.run(&command).map(drop))?;
     let output_growth = server.resident().saturating_sub(before);
     drop(client);
+    let files = files::measure(&server, amount.files)?;
 
     let (stopped, left) = server.stop()?;
     stops.push(stopped);
@@ -122,6 +150,7 @@ pub(crate) fn measure(program: &Program, amount: &Amount) -> anyhow::Result<Numb
         sleep_noticed,
         output_10mb,
         output_growth,
+        files,
         start: Sample::new(starts),
         idle_memory,
         idle_whole_memory,
@@ -130,7 +159,7 @@ pub(crate) fn measure(program: &Program, amount: &Amount) -> anyhow::Result<Numb
     })
 }
 
-fn repeat(count: usize, mut work: impl FnMut() -> anyhow::Result<()>) -> anyhow::Result<Sample> {
+pub(crate) fn repeat(count: usize, mut work: impl FnMut() -> anyhow::Result<()>) -> anyhow::Result<Sample> {
     let mut times = Vec::with_capacity(count);
     for _round in 0..count {
         let began = Instant::now();

@@ -50,6 +50,8 @@ impl Table {
         };
         let single =
             |what, unit, ours, bound| Row { what, unit, ours, reference: None, bound: Some(bound), bound_ratio: None };
+        let per_read = |n: &Numbers| n.files.reads_per_second.map_or(f64::NAN, |rate| 1000.0 / rate);
+        let beside = ours.files.read_beside_command.as_ref();
         let (crowd_memory, crowd_echo) = crowd;
         let rows = vec![
             row("echo hi, p50", "ms", &|n| n.echo.p50_ms, Some(0.5), Some(1000.0)),
@@ -61,6 +63,12 @@ impl Table {
             row("sleep 0.05 noticed after, p50", "ms", &|n| n.sleep_noticed.p50_ms, Some(1.0), None),
             row("10 MB of output, p50", "ms", &|n| n.output_10mb.p50_ms, Some(150.0), None),
             row("memory growth by 10 MB of output", "MiB", &|n| mib(n.output_growth), Some(32.0), None),
+            row("read of 1 KiB, p50", "ms", &|n| n.files.read.p50_ms, Some(0.3), None),
+            row("write of 1 KiB, p50", "ms", &|n| n.files.write.p50_ms, Some(0.3), None),
+            row("str_replace in 1 MB, p50", "ms", &|n| n.files.str_replace.p50_ms, Some(4.0), None),
+            row("str_replace in 1 MB, p99", "ms", &|n| n.files.str_replace.p99_ms, Some(8.0), None),
+            row("8 clients read 1 KiB, time a read", "ms", &per_read, None, Some(10.0)),
+            single("read beside a command, p99", "ms", beside.map_or(f64::NAN, |sample| sample.p99_ms), 5.0),
             row("start to first action, p50", "ms", &|n| n.start.p50_ms, Some(40.0), Some(200.0)),
             row("idle memory of the server", "MiB", &|n| mib(n.idle_memory), Some(10.0), Some(30.0)),
             row("idle memory with all processes", "MiB", &|n| mib(n.idle_whole_memory), None, None),

@@ -57,17 +57,27 @@ impl Account {
     }
 }
 
-/// Makes the user and the directory, and sets the identity of the shells.
-pub(crate) fn prepare(account: &Account, directory: &Path, shells: &mut ShellOptions) -> Result<(), ExecutorError> {
+/// Makes the user and the directory, and sets the identity of the shells. Answers with the user id that new files get:
+/// that of the user, but the one that was given for root and for a user that is left as it is (1.5).
+pub(crate) fn prepare(account: &Account, directory: &Path, shells: &mut ShellOptions) -> Result<u32, ExecutorError> {
+    let mut uid = account.uid;
     if !account.untouched {
-        if account.name != "root" && user(&account.name)?.is_none() {
-            make_user(account)?;
+        if account.name != "root" {
+            if user(&account.name)?.is_none() {
+                make_user(account)?;
+            }
+            uid = user(&account.name)?.map_or(uid, |user| user.uid);
         }
         prepare_directory(account, directory)?;
     }
-    if !account.switch {
-        return Ok(());
+    if account.switch {
+        switch(account, shells)?;
     }
+    Ok(uid)
+}
+
+/// Makes the shells run as the user.
+fn switch(account: &Account, shells: &mut ShellOptions) -> Result<(), ExecutorError> {
     let users = UserDatabase::load().map_err(ExecutorError::Users)?;
     let Some(user) = users.by_name(&account.name) else {
         // Only root can be missing here, in an image without a user database; its ids are known.

@@ -14,12 +14,14 @@ use gloveport_protocol::{
 };
 use gloveport_sys::Spawner;
 use gloveport_terminal::{RunEnd, RunRequest, Shell, ShellOptions};
+use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
     account::{self, Account},
     error::{ExecError, ExecutorError},
     exec::{self, Execution, Executions},
+    files::Files,
     memory,
     parts::Part,
     run,
@@ -81,6 +83,7 @@ pub struct Executor {
     parts: Mutex<Vec<Part>>,
     stop: CancellationToken,
     working_directory: PathBuf,
+    files: Files,
 }
 
 impl Executor {
@@ -95,9 +98,12 @@ impl Executor {
             memory_limit: options.memory_limit,
             ..ShellOptions::inherited(options.working_directory.clone())
         };
+        let mut user = None;
         if let Some(account) = &options.account {
-            account::prepare(account, &options.working_directory, &mut shell_options)?;
+            user = Some(account::prepare(account, &options.working_directory, &mut shell_options)?);
         }
+        let files = Files::new(&options.working_directory, user);
+        tokio::task::spawn_blocking(remove_leftovers);
         let shell = Shell::start(shell_options.clone()).await?;
         for command in &options.startup_commands {
             run_startup(&shell, command).await?;
@@ -115,6 +121,7 @@ impl Executor {
             parts: Mutex::new([vec![part.ready()], options.parts].concat()),
             stop,
             working_directory: options.working_directory,
+            files,
         }))
     }
 
@@ -188,9 +195,8 @@ impl Executor {
             Action::Edit(edit) if edit.impl_source == FileEditSource::LlmBasedEdit => {
                 Err(ExecuteError::Failed(String::new()))
             }
-            Action::Read(_) | Action::Write(_) | Action::Edit(_) | Action::Browse(_) | Action::BrowseInteractive(_) => {
-                Ok(unsupported(event.action.kind()))
-            }
+            Action::Read(_) | Action::Write(_) | Action::Edit(_) => self.file_action(event.action.clone()).await,
+            Action::Browse(_) | Action::BrowseInteractive(_) => Ok(unsupported(event.action.kind())),
             Action::Message(_)
             | Action::System(_)
             | Action::Null
@@ -206,6 +212,27 @@ impl Executor {
             | Action::TaskTracking(_)
             | Action::LoopRecovery(_) => Err(ExecuteError::NotRunnable { kind: event.action.kind() }),
         }
+    }
+
+    /// Executes an action on files where it holds up nothing else. A panic in it is an error of this action alone.
+    async fn file_action(&self, action: Action) -> Result<Observation, ExecuteError> {
+        let (files, directory, kind) = (self.files.clone(), self.shell_directory(), action.kind());
+        let (sender, receiver) = oneshot::channel();
+        tokio::task::spawn_blocking(move || {
+            files.execute_and_tell(&action, &directory, |result| {
+                // Its caller may have left.
+                let _left = sender.send(result);
+            });
+        });
+        receiver.await.unwrap_or_else(|_| {
+            tracing::error!(kind, "a file action failed by a defect of the server");
+            Err(ExecuteError::Failed("the file action failed by a defect of the server".to_owned()))
+        })
+    }
+
+    /// Where the persistent shell is, or was before the command that it runs now.
+    fn shell_directory(&self) -> PathBuf {
+        self.shell.facts().directory.into()
     }
 
     async fn run(&self, action: &RunAction, timeout: Option<f64>) -> Observation {
@@ -236,6 +263,15 @@ impl Executor {
 impl ActionExecutor for Executor {
     fn execute<'a>(&'a self, event: &'a ActionEvent) -> BoxFuture<'a, Result<Observation, ExecuteError>> {
         Box::pin(self.dispatch(event))
+    }
+}
+
+/// Removes what a killed process left of files that it was writing.
+fn remove_leftovers() {
+    match gloveport_sys::replace::remove_leftovers() {
+        Ok(0) => {}
+        Ok(count) => tracing::info!(count, "removed temporary files that a killed process left"),
+        Err(error) => tracing::warn!(%error, "cannot look for temporary files that a killed process left"),
     }
 }
 

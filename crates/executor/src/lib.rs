@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`Executor`] | the tools of one sandbox behind the `ActionExecutor` trait |
 //! | [`exec`] | native commands: streamed output, a caller-chosen id, nothing runs twice |
+//! | [`files`] | the file actions, and the native file operations |
 //! | [`account`] | the user that the tools work as, made where it is missing |
 //! | [`memory`] | the memory limit of a sandbox, and who is ended when it is reached |
 //! | [`parts`] | what is ready, what is starting, what failed |
@@ -14,6 +15,7 @@ pub mod account;
 mod error;
 pub mod exec;
 mod executor;
+pub mod files;
 pub mod memory;
 pub mod parts;
 mod run;

@@ -79,6 +79,7 @@ pub struct GlobRequest {
 /// Body of `POST /v1/files/grep`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a member of a JSON object of its own")]
 pub struct GrepRequest {
     /// File or directory to search; none is the directory that the tools start in.
     #[serde(default)]

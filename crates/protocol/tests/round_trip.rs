@@ -80,6 +80,7 @@ fn runnable() -> impl Strategy<Value = Action> {
     let read =
         (text(), any::<(i64, i64)>(), text(), risk(), select(FileReadSource::ALL), option::of(vec(any::<i64>(), 0..3)))
             .prop_map(|(path, (start, end), thought, security_risk, impl_source, view_range)| {
+                let view_range = view_range.map(|range| range.into_iter().map(Value::from).collect());
                 Action::Read(ReadAction { path, start, end, thought, security_risk, impl_source, view_range })
             });
     let write = (text(), text(), any::<(i64, i64)>(), text(), risk()).prop_map(

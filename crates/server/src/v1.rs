@@ -1,7 +1,8 @@
-//! The native API: commands that are known by an id, and output that can be read from any offset.
+//! The native API: commands that are known by an id, output that can be read from any offset, and files.
 
 mod error;
 mod events;
+mod files;
 mod follower;
 mod output;
 mod text;
@@ -25,14 +26,16 @@ use crate::{answer, app::App, body, router::Route};
 use error::ApiError;
 
 pub(crate) fn routes() -> Vec<Route> {
-    vec![
+    let mut routes = vec![
         Route::get("/v1/exec", list),
         Route::post("/v1/exec", start),
         Route::get("/v1/exec/{id}", status),
         Route::get("/v1/exec/{id}/output", output::output),
         Route::post("/v1/exec/{id}/input", input),
         Route::post("/v1/exec/{id}/interrupt", interrupt),
-    ]
+    ];
+    routes.extend(files::routes());
+    routes
 }
 
 #[derive(Debug, Deserialize)]

@@ -49,11 +49,12 @@ pub fn open(columns: u16, rows: u16) -> io::Result<Pty> {
     Ok(Pty { master, slave })
 }
 
-/// Lets a task wait until the terminal can be read or written. Must be called within a tokio runtime.
+/// Lets a task wait until a terminal, or another descriptor that can be waited for, can be read or written. Must be
+/// called within a tokio runtime.
 #[expect(unsafe_code, reason = "the caller of `register` has to guarantee that the descriptor stays open")]
-pub fn watch(master: OwnedFd) -> io::Result<AsyncFd<OwnedFd>> {
+pub fn watch(descriptor: OwnedFd) -> io::Result<AsyncFd<OwnedFd>> {
     // SAFETY: the `AsyncFd` owns the descriptor, and `OwnedFd` keeps it open and the same for its whole life.
-    Ok(unsafe { AsyncFd::register(master) }?)
+    Ok(unsafe { AsyncFd::register(descriptor) }?)
 }
 
 /// Sets the size that programs see.

@@ -13,10 +13,7 @@ mod journal;
 use std::{
     fs::{self, File, OpenOptions},
     io::{self, Read as _, Seek as _, SeekFrom, Write},
-    os::{
-        fd::AsFd as _,
-        unix::fs::{FileTypeExt as _, MetadataExt as _, OpenOptionsExt as _},
-    },
+    os::unix::fs::{FileTypeExt as _, MetadataExt as _, OpenOptionsExt as _},
     path::{Path, PathBuf},
 };
 
@@ -47,6 +44,13 @@ pub struct Replacement {
     new: NewFile,
     /// What the target was when we began; `None` if it did not exist.
     old: Option<File>,
+}
+
+/// The old content of a replaced file. Dropping it gives its room back, which can take longer than the replacement;
+/// who has an answer to give can do that before.
+#[derive(Debug)]
+pub struct Replaced {
+    _old: Option<File>,
 }
 
 #[derive(Debug)]
@@ -133,7 +137,7 @@ impl Replacement {
     /// # Errors
     ///
     /// The file is as it was, but for one case: the storage fails while the content is put into the file itself.
-    pub fn commit(mut self) -> io::Result<()> {
+    pub fn commit(mut self) -> io::Result<Replaced> {
         self.file.flush()?;
         match &mut self.place {
             Place::Beside { temporary, done, .. } => {
@@ -143,16 +147,17 @@ impl Replacement {
                 match fs::rename(&*temporary, &self.target) {
                     Ok(()) => {
                         *done = true;
-                        return Ok(());
+                        return Ok(Replaced { _old: self.old.take() });
                     }
                     // A file that something is mounted on can not be replaced, only filled.
                     Err(error) if self.old.is_some() && error.raw_os_error() == Some(Errno::BUSY.raw_os_error()) => {}
                     Err(error) => return Err(error),
                 }
-                self.fill()
+                self.fill()?;
             }
-            Place::Apart => self.fill(),
+            Place::Apart => self.fill()?,
         }
+        Ok(Replaced { _old: None })
     }
 
     /// Puts the collected content into the old file.
@@ -204,7 +209,7 @@ impl Drop for Replacement {
 pub fn write(path: &Path, content: &[u8], new: NewFile) -> io::Result<()> {
     let mut replacement = Replacement::begin(path, new)?;
     replacement.write_all(content)?;
-    replacement.commit()
+    replacement.commit().map(drop)
 }
 
 /// Reads a whole regular file of at most `limit` bytes.
@@ -296,7 +301,6 @@ fn create_beside(target: &Path, replaces: bool) -> io::Result<(File, PathBuf, jo
     let mode = if replaces { 0o600 } else { 0o666 };
     let mut options = OpenOptions::new();
     let file = options.read(true).write(true).create_new(true).mode(mode).open(&temporary)?;
-    rustix::io::fcntl_setfd(file.as_fd(), rustix::io::FdFlags::CLOEXEC)?;
     Ok((file, temporary, entry))
 }
 

@@ -20,7 +20,11 @@ pub(crate) const LIMIT: Duration = Duration::from_secs(30);
 
 /// The binary with a clean environment.
 pub(crate) fn gloveport(home: &Path) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_gloveport"));
+    with_home(Command::new(env!("CARGO_BIN_EXE_gloveport")), home)
+}
+
+/// A program that starts the binary, with a clean environment.
+pub(crate) fn with_home(mut command: Command, home: &Path) -> Command {
     for (name, _) in std::env::vars() {
         if name.starts_with("GLOVEPORT")
             || ["SESSION_API_KEY", "USER", "SU_TO_USER", "NO_CHANGE_TIMEOUT_SECONDS"].contains(&name.as_str())
@@ -55,8 +59,13 @@ impl Server {
         let home = tempfile::tempdir().unwrap();
         let mut command = gloveport(home.path());
         command.args(["serve", "--port", "0", "--workspace"]).arg(home.path()).args(arguments);
-        command.envs(environment.iter().copied()).stdout(Stdio::piped());
-        let mut child = command.spawn().unwrap();
+        command.envs(environment.iter().copied());
+        Self::started(&mut command, home)
+    }
+
+    /// A server that prints its address.
+    pub(crate) fn started(command: &mut Command, home: TempDir) -> Self {
+        let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
         let mut line = String::new();
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
         let port = line.trim().rsplit(':').next().unwrap().parse().unwrap_or_else(|_| panic!("no address in {line:?}"));

@@ -74,8 +74,9 @@ wire_struct! {
             security_risk: SecurityRisk = SecurityRisk::Unknown,
             /// Plain or through the editor.
             impl_source: FileReadSource = FileReadSource::Default,
-            /// First and last line for the editor, both counted from 1 and included.
-            view_range: Option<Vec<i64>> = None,
+            /// First and last line for the editor, both counted from 1 and included. What is no pair of integers gets
+            /// its error text from the editor.
+            view_range: Option<Vec<Value>> = None,
         }
     }
 }

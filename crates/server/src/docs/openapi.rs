@@ -1,6 +1,8 @@
 //! The OpenAPI document, one function for each group of routes.
 #![expect(clippy::needless_pass_by_value, reason = "the pieces of the document are built where they are used")]
 
+mod files;
+
 use serde_json::{Map, Value, json};
 
 /// The whole document.
@@ -163,6 +165,7 @@ fn v0() -> Paths {
 fn v1() -> Paths {
     let mut paths = v1_commands();
     paths.extend(v1_output());
+    paths.extend(files::paths());
     paths
 }
 
@@ -326,6 +329,7 @@ fn object<const N: usize>(properties: [(&str, Value); N]) -> Value {
 fn schemas() -> Value {
     let mut schemas = common_schemas();
     schemas.extend(exec_schemas());
+    schemas.extend(files::schemas());
     Value::Object(schemas)
 }
 

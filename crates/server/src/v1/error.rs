@@ -4,7 +4,7 @@ use axum::{
     extract::rejection::{PathRejection, QueryRejection},
     response::{IntoResponse, Response},
 };
-use gloveport_executor::ExecError;
+use gloveport_executor::{ExecError, files::FileError};
 use http::StatusCode;
 use serde::Serialize;
 
@@ -26,6 +26,14 @@ pub(super) enum ApiError {
     Query(#[from] QueryRejection),
     #[error("the path is not what it must be: {}", .0.body_text())]
     Path(#[from] PathRejection),
+    #[error(transparent)]
+    File(#[from] FileError),
+    #[error("{0}")]
+    FilePath(String),
+    #[error("the range {asked:?} is behind the end of the file, which has {size} bytes")]
+    Range { asked: String, size: u64 },
+    #[error("the operation failed by a defect of the server")]
+    Defect,
     #[error("Last-Event-ID belongs to a command, and the request has no id")]
     NoId,
     #[error("Last-Event-ID must be an offset, and is {0:?}")]
@@ -64,7 +72,12 @@ impl ApiError {
             },
             Self::Json(_) => (StatusCode::BAD_REQUEST, "invalid_request", FIELDS),
             Self::Query(_) => (StatusCode::BAD_REQUEST, "invalid_query", FIELDS),
-            Self::Path(_) => (StatusCode::BAD_REQUEST, "invalid_path", FIELDS),
+            Self::Path(_) | Self::FilePath(_) => (StatusCode::BAD_REQUEST, "invalid_path", FIELDS),
+            Self::File(error) => file(error),
+            Self::Range { .. } => {
+                (StatusCode::RANGE_NOT_SATISFIABLE, "range_behind_end", "GET /v1/files/stat tells the size")
+            }
+            Self::Defect => (StatusCode::INTERNAL_SERVER_ERROR, "defect", "look into the log of the server"),
             Self::LastEventId(_) | Self::NoId => (
                 StatusCode::BAD_REQUEST,
                 "invalid_last_event_id",
@@ -100,6 +113,31 @@ fn exec(error: &ExecError) -> (StatusCode, &'static str, &'static str) {
         ExecError::Terminal(_) => {
             (StatusCode::INTERNAL_SERVER_ERROR, "shell_failed", "`gloveport doctor` tells what is missing")
         }
+    }
+}
+
+fn file(error: &FileError) -> (StatusCode, &'static str, &'static str) {
+    use std::io::ErrorKind;
+    match error {
+        FileError::Invalid(_) => (StatusCode::BAD_REQUEST, "invalid_request", "see /docs for the fields"),
+        FileError::Exists(_) => (StatusCode::CONFLICT, "exists", "choose another path, or set overwrite"),
+        FileError::NotEmpty(_) => (StatusCode::CONFLICT, "not_empty", "set recursive to remove everything in it"),
+        FileError::Os { source, .. } => match source.kind() {
+            ErrorKind::NotFound => (StatusCode::NOT_FOUND, "not_found", "GET /v1/files/list tells what is there"),
+            ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => {
+                (StatusCode::FORBIDDEN, "permission_denied", "the server's user may not do this")
+            }
+            ErrorKind::IsADirectory => (StatusCode::CONFLICT, "is_a_directory", "this needs a file"),
+            ErrorKind::NotADirectory => (StatusCode::CONFLICT, "not_a_directory", "this needs a directory"),
+            ErrorKind::AlreadyExists => (StatusCode::CONFLICT, "exists", "choose another path"),
+            ErrorKind::InvalidInput => {
+                (StatusCode::CONFLICT, "not_a_regular_file", "FIFOs, sockets and devices have no content to transfer")
+            }
+            ErrorKind::StorageFull | ErrorKind::QuotaExceeded => {
+                (StatusCode::INSUFFICIENT_STORAGE, "storage_full", "make room, and send the request again")
+            }
+            _ => (StatusCode::INTERNAL_SERVER_ERROR, "file_error", "look at the path in the sandbox"),
+        },
     }
 }
 

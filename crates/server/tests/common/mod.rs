@@ -127,12 +127,17 @@ impl Server {
         self.events_of(post).await
     }
 
+    /// The events of a path that has no command.
+    pub(crate) async fn stream(&self, path: &str) -> Events {
+        self.events_of(request("GET", path, Bytes::new())).await
+    }
+
     pub(crate) async fn events_of(&self, request: Request<Full<Bytes>>) -> Events {
         let mut client = self.connect().await;
         let response = client.sender.send_request(request).await.unwrap();
         assert_eq!(response.status(), 200);
         assert_eq!(response.headers()["content-type"], "text/event-stream");
-        let id = response.headers()["x-exec-id"].to_str().unwrap().to_owned();
+        let id = response.headers().get("x-exec-id").map_or("", |id| id.to_str().unwrap()).to_owned();
         Events { id, body: response.into_body(), buffer: BytesMut::new(), client }
     }
 }
@@ -219,10 +224,11 @@ impl Events {
                 if text.starts_with(':') {
                     continue;
                 }
-                let field = |name: &str| text.lines().find_map(|line| line.strip_prefix(name)).unwrap().to_owned();
+                let optional = |name: &str| text.lines().find_map(|line| line.strip_prefix(name));
+                let field = |name: &str| optional(name).unwrap().to_owned();
                 return Some(Event {
                     name: field("event: "),
-                    id: field("id: ").parse().unwrap(),
+                    id: optional("id: ").map_or(0, |id| id.parse().unwrap()),
                     data: serde_json::from_str(&field("data: ")).unwrap(),
                 });
             }

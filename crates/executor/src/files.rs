@@ -1,0 +1,118 @@
+//! Files: what the `read`, `write` and `edit` actions do, and the native file operations.
+//!
+//! Everything here blocks; the executor calls it on threads for that. Nothing here waits for a command.
+
+mod edit;
+mod entries;
+mod paths;
+mod read;
+mod remove;
+mod search;
+mod text;
+pub mod watch;
+mod write;
+
+use std::{
+    io,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use gloveport_editor::{Editor, EditorOptions};
+use gloveport_protocol::{Action, ExecuteError, Observation};
+use gloveport_sys::{os_error::described, replace::NewFile};
+
+pub use entries::{entry, list, make_directory, move_to};
+pub use paths::shown;
+pub use remove::remove;
+pub use search::{glob, grep};
+
+/// Mode of files that `write` and the editor make.
+const NEW_FILE_MODE: u32 = 0o664;
+
+/// The file tools of one sandbox. Clones share the editor's history.
+#[derive(Clone)]
+pub struct Files {
+    editor: Arc<Editor>,
+    new_file: NewFile,
+}
+
+impl std::fmt::Debug for Files {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Files").field("new_file", &self.new_file).finish_non_exhaustive()
+    }
+}
+
+impl Files {
+    /// The tools for a workspace. New files belong to `user`, where one is given.
+    pub fn new(workspace: &Path, user: Option<u32>) -> Self {
+        let new_file = NewFile { mode: Some(NEW_FILE_MODE), owner: user.map(|user| (user, user)) };
+        let options = EditorOptions { new_file, ..EditorOptions::new(workspace.to_owned()) };
+        Self { editor: Arc::new(Editor::new(options)), new_file }
+    }
+
+    /// Executes a `read`, `write` or `edit` action; relative paths begin at `directory`. Blocks. `None` for an action
+    /// of another kind.
+    pub fn execute(&self, action: &Action, directory: &Path) -> Option<Result<Observation, ExecuteError>> {
+        let mut result = None;
+        self.execute_and_tell(action, directory, |told| result = Some(told));
+        result
+    }
+
+    /// Like [`execute`](Self::execute); tells the result as soon as it is there, before it cleans up. An action of
+    /// another kind is not told.
+    pub(crate) fn execute_and_tell(
+        &self,
+        action: &Action,
+        directory: &Path,
+        tell: impl FnOnce(Result<Observation, ExecuteError>),
+    ) {
+        match action {
+            Action::Read(action) => tell(self.read(action, directory)),
+            Action::Write(action) => {
+                let written = self.write(action, directory);
+                tell(written.result);
+                drop(written.old);
+            }
+            Action::Edit(action) => tell(Ok(self.edit(action))),
+            _ => {}
+        }
+    }
+}
+
+/// Why a native file operation failed.
+#[derive(Debug, thiserror::Error)]
+pub enum FileError {
+    /// The system refused it.
+    #[error("{}", described(.source, .path))]
+    Os {
+        /// What it was done to.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// The request does not make sense.
+    #[error("{0}")]
+    Invalid(String),
+    /// The place is taken.
+    #[error("{} exists already; set overwrite to replace it", .0.display())]
+    Exists(PathBuf),
+    /// A directory that is not empty.
+    #[error("{} is a directory that is not empty; set recursive to remove it with everything in it", .0.display())]
+    NotEmpty(PathBuf),
+}
+
+impl FileError {
+    pub(crate) fn os(path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> Self {
+        let path = path.into();
+        move |source| Self::Os { path, source }
+    }
+}
+
+/// The error of an action that the system refused, in the words of the reference.
+fn refused(error: &io::Error, path: impl AsRef<Path>) -> ExecuteError {
+    if error.kind() == io::ErrorKind::InvalidInput && error.raw_os_error().is_none() {
+        return ExecuteError::Failed("embedded null byte".to_owned());
+    }
+    ExecuteError::Failed(described(error, path.as_ref()))
+}

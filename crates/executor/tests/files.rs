@@ -1,0 +1,413 @@
+//! The `read`, `write` and `edit` actions (`file-editor` §§1–3).
+
+#![expect(clippy::unwrap_used, clippy::panic, reason = "test programs stop at the first broken assumption")]
+
+use std::{
+    ffi::OsStr,
+    fs,
+    io::{Seek as _, SeekFrom, Write as _},
+    os::unix::{
+        ffi::OsStrExt as _,
+        fs::{MetadataExt as _, PermissionsExt as _, symlink},
+    },
+    path::Path,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use gloveport_executor::{Executor, ExecutorOptions};
+use gloveport_protocol::{
+    Action, ActionEvent, ActionExecutor as _, EditAction, ErrorObservation, ExecuteError, FileReadSource, InsertLine,
+    Observation, ReadAction, ReadObservation, RunAction, WriteAction, WriteObservation,
+};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+type Answer = Result<Observation, ExecuteError>;
+
+struct Lab {
+    executor: Arc<Executor>,
+    directory: TempDir,
+}
+
+impl Lab {
+    async fn start() -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let mut options = ExecutorOptions::inherited(directory.path().to_owned());
+        options.environment.retain(|(name, _)| name != "HOME");
+        Self { executor: Executor::start(options).await.unwrap(), directory }
+    }
+
+    fn path(&self, name: &str) -> String {
+        format!("{}/{name}", self.directory.path().display())
+    }
+
+    async fn execute(&self, action: Action) -> Answer {
+        let event = ActionEvent::from(action);
+        tokio::time::timeout(Duration::from_secs(30), self.executor.execute(&event)).await.unwrap()
+    }
+
+    async fn read(&self, path: &str, start: i64, end: i64) -> Answer {
+        self.execute(Action::Read(ReadAction { start, end, ..ReadAction::new(path) })).await
+    }
+
+    async fn write(&self, path: &str, content: &str, start: i64, end: i64) -> Answer {
+        self.execute(Action::Write(WriteAction { start, end, ..WriteAction::new(path, content) })).await
+    }
+
+    async fn run(&self, command: &str) {
+        let observation = self.execute(Action::Run(RunAction::new(command))).await.unwrap();
+        let Observation::Run(run) = observation else { panic!("{observation:?}") };
+        assert_eq!(run.metadata.exit_code, 0, "{}", run.content);
+    }
+}
+
+#[expect(clippy::unnecessary_wraps, reason = "it is compared with an answer")]
+fn read(content: &str, path: &str) -> Answer {
+    Ok(Observation::Read(ReadObservation {
+        impl_source: FileReadSource::Default,
+        ..ReadObservation::new(content, path)
+    }))
+}
+
+#[expect(clippy::unnecessary_wraps, reason = "it is compared with an answer")]
+fn written(path: &str) -> Answer {
+    Ok(Observation::Write(WriteObservation::new("", path)))
+}
+
+#[expect(clippy::unnecessary_wraps, reason = "it is compared with an answer")]
+fn failed(content: impl Into<String>) -> Answer {
+    Ok(Observation::Error(ErrorObservation::new(content.into())))
+}
+
+fn refused(text: impl Into<String>) -> Answer {
+    Err(ExecuteError::Failed(text.into()))
+}
+
+fn names(directory: &Path) -> Vec<String> {
+    let entries = fs::read_dir(directory).unwrap();
+    let mut names: Vec<_> = entries.map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned()).collect();
+    names.sort();
+    names
+}
+
+#[tokio::test]
+async fn text_is_read_with_one_kind_of_line_end_and_relative_paths_begin_where_the_shell_is() {
+    let lab = Lab::start().await;
+    fs::create_dir(lab.path("sub")).unwrap();
+    fs::write(lab.path("sub/mixed.txt"), "one\r\ntwo\rthree\nfour").unwrap();
+    let text = "one\ntwo\nthree\nfour";
+    assert_eq!(lab.read("sub/mixed.txt", 0, -1).await, read(text, &lab.path("sub/mixed.txt")));
+    lab.run("cd sub").await;
+    assert_eq!(lab.read("./mixed.txt", 0, -1).await, read(text, &lab.path("sub/mixed.txt")));
+    assert_eq!(lab.read("../sub//mixed.txt", 0, -1).await, read(text, &lab.path("sub/../sub/mixed.txt")));
+    assert_eq!(lab.read(&lab.path("sub/mixed.txt"), 1, 3).await, read("two\nthree\n", &lab.path("sub/mixed.txt")));
+    lab.executor.close().await;
+}
+
+#[tokio::test]
+async fn every_error_of_read_has_the_text_of_the_table() {
+    let lab = Lab::start().await;
+    let cwd = lab.directory.path().display().to_string();
+    fs::write(lab.path("latin"), b"caf\xe9 and more text that is no UTF-8").unwrap();
+    fs::write(lab.path("zeros"), b"a\0b").unwrap();
+    symlink("loop", lab.path("loop")).unwrap();
+    assert!(std::process::Command::new("mkfifo").arg(lab.path("fifo")).status().unwrap().success());
+    let path = |name: &str| lab.path(name);
+    for (asked, expected) in [
+        (
+            "missing".to_owned(),
+            failed(format!("File not found: {}. Your current working directory is {cwd}.", path("missing"))),
+        ),
+        (
+            path("missing"),
+            failed(format!("File not found: {}. Your current working directory is {cwd}.", path("missing"))),
+        ),
+        ("latin".to_owned(), failed(format!("File could not be decoded as utf-8: {}.", path("latin")))),
+        (path("zeros"), failed("ERROR_BINARY_FILE")),
+        (".".to_owned(), failed(format!("Path is a directory: {cwd}. You can only read files"))),
+        (String::new(), failed(format!("Path is a directory: {cwd}. You can only read files"))),
+        (path("fifo"), failed(format!("Path is a FIFO: {}. You can only read files", path("fifo")))),
+        ("/dev/zero".to_owned(), failed("Path is a character device: /dev/zero. You can only read files")),
+        (path("loop"), refused(format!("[Errno 40] Too many levels of symbolic links: '{}'", path("loop")))),
+        (path("latin/x"), refused(format!("[Errno 20] Not a directory: '{}'", path("latin/x")))),
+        (path("a\0b"), refused("embedded null byte")),
+        (path(&"x".repeat(300)), refused(format!("[Errno 36] File name too long: '{}'", path(&"x".repeat(300))))),
+    ] {
+        assert_eq!(lab.read(&asked, 0, -1).await, expected, "{asked:?}");
+    }
+    lab.executor.close().await;
+}
+
+#[tokio::test]
+async fn pictures_and_films_are_data_by_relative_path_and_binary_by_absolute_path() {
+    let lab = Lab::start().await;
+    let bytes = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\xff\xff";
+    let base64 = "iVBORw0KGgoAAAANSUhEUv//";
+    for (name, media_type) in [
+        ("a.png", "image/png"),
+        ("a.JPG", "image/jpeg"),
+        ("a.jpeg", "image/jpeg"),
+        ("a.bmp", "image/bmp"),
+        ("a.gif", "image/gif"),
+        ("a.pdf", "application/pdf"),
+        ("a.mp4", "video/mp4"),
+        ("a.webm", "video/webm"),
+        ("a.ogg", "audio/ogg"),
+    ] {
+        fs::write(lab.path(name), bytes).unwrap();
+        let data = format!("data:{media_type};base64,{base64}");
+        assert_eq!(lab.read(name, 0, -1).await, read(&data, &lab.path(name)));
+        assert_eq!(lab.read(&lab.path(name), 0, -1).await, failed("ERROR_BINARY_FILE"), "{name}");
+    }
+    lab.executor.close().await;
+}
+
+#[tokio::test]
+async fn a_file_too_large_to_be_held_is_read_by_its_lines_and_refused_as_a_whole() {
+    let lab = Lab::start().await;
+    let mut file = fs::File::create(lab.path("huge")).unwrap();
+    file.write_all(b"first\nsecond\n").unwrap();
+    // A hole reads as zero bytes, which are text to UTF-8.
+    file.seek(SeekFrom::Start(40 << 20)).unwrap();
+    file.write_all(b"\nlast").unwrap();
+    assert_eq!(lab.read("huge", 0, 2).await, read("first\nsecond\n", &lab.path("huge")));
+    assert_eq!(lab.read("huge", 3, -1).await, read("last", &lab.path("huge")));
+    let expected = format!(
+        "File is too large to be read at once: {} has 41943045 bytes, and an answer carries at most 33554432. Read some \
+         of its lines with start and end, or use a command such as head, tail or grep.",
+        lab.path("huge")
+    );
+    assert_eq!(lab.read("huge", 0, -1).await, failed(expected));
+    lab.executor.close().await;
+}
+
+#[tokio::test]
+async fn every_row_of_the_write_table_holds() {
+    let lab = Lab::start().await;
+    for (start, end, expected) in [
+        (0, -1, "X"),
+        (1, -1, "1X"),
+        (1, 2, "1X3"),
+        (0, 1, "X23"),
+        (2, 2, "12X3"),
+        (0, 0, "X123"),
+        (5, 5, "123X"),
+        (-1, -1, "12X"),
+        (1, 1, "1X23"),
+        (0, -2, "X23"),
+        (-9, 1, "X23"),
+    ] {
+        fs::write(lab.path("file"), "1\n2\n3\n").unwrap();
+        assert_eq!(lab.write("file", "X", start, end).await, written(&lab.path("file")));
+        let found = fs::read_to_string(lab.path("file")).unwrap();
+        let expected: String = expected.chars().flat_map(|line| [line, '\n']).collect();
+        assert_eq!(found, expected, "({start}, {end})");
+    }
+    for (old, content, start, expected) in [
+        (None, "a\nb", 0, "a\nb\n"),
+        (None, "", 0, "\n"),
+        (None, "a\n", 0, "a\n\n"),
+        (None, "a", 5, "a\n"),
+        (Some("1\r\n2\r\n"), "X", 1, "1\nX\n"),
+        (Some("1\n2"), "X", 9, "1\n2X\n"),
+    ] {
+        let _absent = fs::remove_file(lab.path("file"));
+        if let Some(old) = old {
+            fs::write(lab.path("file"), old).unwrap();
+        }
+        assert_eq!(lab.write("file", content, start, -1).await, written(&lab.path("file")));
+        assert_eq!(fs::read_to_string(lab.path("file")).unwrap(), expected, "{old:?} {content:?}");
+    }
+    assert_eq!(names(lab.directory.path()), ["file"], "nothing else is left");
+    lab.executor.close().await;
+}
+
+#[tokio::test]
+async fn a_new_file_is_made_with_its_directories_and_an_old_one_keeps_what_it_has() {
+    let lab = Lab::start().await;
+    assert_eq!(lab.write("a/b/c.txt", "x", 0, -1).await, written(&lab.path("a/b/c.txt")));
+    assert_eq!(fs::metadata(lab.path("a/b/c.txt")).unwrap().mode() & 0o7777, 0o664);
+    fs::write(lab.path("script"), "old").unwrap();
+    fs::set_permissions(lab.path("script"), fs::Permissions::from_mode(0o751)).unwrap();
+    if rustix::process::geteuid().is_root() {
+        std::os::unix::fs::chown(lab.path("script"), Some(12_345), Some(54_321)).unwrap();
+    }
+    let before = fs::metadata(lab.path("script")).unwrap();
+    assert_eq!(lab.write("script", "new", 0, -1).await, written(&lab.path("script")));
+    let after = fs::metadata(lab.path("script")).unwrap();
+    assert_eq!((after.mode(), after.uid(), after.gid()), (before.mode(), before.uid(), before.gid()));
+    fs::hard_link(lab.path("script"), lab.path("other")).unwrap();
+    symlink("script", lab.path("link")).unwrap();
+    assert_eq!(lab.write("link", "linked", 0, -1).await, written(&lab.path("link")));
+    assert_eq!(fs::read(lab.path("other")).unwrap(), b"linked\n");
+    assert!(fs::symlink_metadata(lab.path("link")).unwrap().is_symlink());
+    lab.executor.close().await;
+}
+
+#[tokio::test]
+async fn every_error_of_write_has_the_text_of_the_table_and_changes_nothing() {
+    let lab = Lab::start().await;
+    fs::create_dir(lab.path("dir")).unwrap();
+    fs::write(lab.path("latin"), b"caf\xe9").unwrap();
+    fs::write(lab.path("file"), "x").unwrap();
+    symlink("loop", lab.path("loop")).unwrap();
+    assert!(std::process::Command::new("mkfifo").arg(lab.path("fifo")).status().unwrap().success());
+    let before = names(lab.directory.path());
+    let path = |name: &str| lab.path(name);
+    for (asked, expected) in [
+        (path("dir"), failed(format!("Path is a directory: {}. You can only write to files", path("dir")))),
+        (path("latin"), failed(format!("File could not be decoded as utf-8: {}", path("latin")))),
+        (path("fifo"), failed(format!("Path is a FIFO: {}. You can only write to files", path("fifo")))),
+        ("/dev/full".to_owned(), failed("Path is a character device: /dev/full. You can only write to files")),
+        (path("file/x"), refused(format!("[Errno 20] Not a directory: '{}'", path("file/x")))),
+        (path("file/y/x"), refused(format!("[Errno 20] Not a directory: '{}'", path("file/y")))),
+        (path("loop"), refused(format!("[Errno 40] Too many levels of symbolic links: '{}'", path("loop")))),
+        (path("a\0b"), refused("embedded null byte")),
+    ] {
+        assert_eq!(lab.write(&asked, "new", 0, -1).await, expected, "{asked:?}");
+    }
+    assert_eq!(fs::read(lab.path("latin")).unwrap(), b"caf\xe9");
+    assert_eq!(names(lab.directory.path()), before);
+    lab.executor.close().await;
+}
+
+#[tokio::test]
+async fn a_file_too_large_to_be_held_is_written_by_its_lines() {
+    let lab = Lab::start().await;
+    let mut file = fs::File::create(lab.path("huge")).unwrap();
+    file.write_all(b"first\n").unwrap();
+    file.seek(SeekFrom::Start(40 << 20)).unwrap();
+    file.write_all(b"\nlast\n").unwrap();
+    drop(file);
+    assert_eq!(lab.write("huge", "new", 0, 1).await, written(&lab.path("huge")));
+    assert_eq!(lab.write("huge", "end", -1, -1).await, written(&lab.path("huge")));
+    let bytes = fs::read(lab.path("huge")).unwrap();
+    assert!(bytes.starts_with(b"new\n\0") && bytes.ends_with(b"\0\nend\n"));
+    assert_eq!(bytes.len(), (40 << 20) + 3);
+    lab.executor.close().await;
+}
+
+#[tokio::test]
+async fn a_read_never_waits_for_a_running_command() {
+    let lab = Lab::start().await;
+    fs::write(lab.path("file"), "text").unwrap();
+    assert!(std::process::Command::new("mkfifo").arg(lab.path("gate")).status().unwrap().success());
+    let executor = Arc::clone(&lab.executor);
+    let command = tokio::spawn(async move {
+        let action = RunAction { blocking: true, ..RunAction::new("cat gate") };
+        executor.execute(&ActionEvent::from(Action::Run(action))).await
+    });
+    let began = Instant::now();
+    for _ in 0..100 {
+        assert_eq!(lab.read("file", 0, -1).await, read("text", &lab.path("file")));
+    }
+    assert!(!command.is_finished());
+    assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
+    // The command ends only now.
+    fs::write(lab.path("gate"), "through").unwrap();
+    let Observation::Run(run) = command.await.unwrap().unwrap() else { panic!("another observation") };
+    assert_eq!(run.content, "through");
+    lab.executor.close().await;
+}
+
+#[tokio::test]
+async fn names_that_are_not_utf_8_do_no_harm() {
+    let lab = Lab::start().await;
+    let sub = lab.directory.path().join(OsStr::from_bytes(b"caf\xe9"));
+    fs::create_dir(&sub).unwrap();
+    fs::write(sub.join("file"), "text").unwrap();
+    let expected = failed(format!(
+        "File not found: {}. Your current working directory is {}.",
+        lab.path("caf\u{fffd}/file"),
+        lab.directory.path().display()
+    ));
+    assert_eq!(lab.read("caf\u{fffd}/file", 0, -1).await, expected);
+    lab.executor.close().await;
+}
+
+#[tokio::test]
+async fn an_edit_is_observed_with_its_arguments_its_text_and_its_diff() {
+    let lab = Lab::start().await;
+    let path = lab.path("c.txt");
+    let edit = async |action: EditAction| {
+        let observation = lab.execute(Action::Edit(action)).await.unwrap();
+        gloveport_protocol::ObservationEvent::from(observation).to_value()
+    };
+    let new = |command: &str| EditAction { command: command.to_owned(), ..EditAction::new(path.as_str()) };
+    let observed = |content: String, old: Value, new: Value, diff: &str| {
+        let diff = if diff.is_empty() { String::new() } else { format!("--- {path}\n+++ {path}\n{diff}") };
+        json!({
+            "path": path, "prev_exist": false, "old_content": old, "new_content": new, "impl_source": "oh_aci",
+            "diff": diff, "_diff_cache": null, "content": content,
+        })
+    };
+    let parts = |value: &Value| {
+        let mut extras = value["extras"].clone();
+        extras["content"] = value["content"].clone();
+        assert_eq!(value["observation"], "edit");
+        extras
+    };
+    let created = edit(EditAction { file_text: Some("a\nb\nc".to_owned()), ..new("create") }).await;
+    let content = format!("File created successfully at: {path}");
+    assert_eq!(parts(&created), observed(content, Value::Null, Value::Null, "@@ -1 +1,3 @@\n-\n+a\n+b\n+c"));
+    let replace = EditAction { old_str: Some("b".to_owned()), new_str: Some("B".to_owned()), ..new("str_replace") };
+    let replaced = edit(replace).await;
+    let content = format!(
+        "The file {path} has been edited. Here's the result of running `cat -n` on a snippet of {path}:\n     1\ta\n     \
+         2\tB\n     3\tc\nReview the changes and make sure they are as expected. Edit the file again if necessary."
+    );
+    assert_eq!(parts(&replaced), observed(content, json!("b"), json!("B"), "@@ -2 +2 @@\n-b\n+B"));
+    let insert = |line: &str| EditAction {
+        insert_line: Some(InsertLine::Text(line.to_owned())),
+        new_str: Some("x".to_owned()),
+        ..new("insert")
+    };
+    let wrong = edit(insert("x")).await;
+    let content = "ERROR:\nInvalid insert_line value: 'x'. Expected an integer.".to_owned();
+    assert_eq!(parts(&wrong), observed(content, Value::Null, json!("x"), ""));
+    let inserted = edit(insert(" 1 ")).await;
+    assert_eq!(parts(&inserted)["diff"], format!("--- {path}\n+++ {path}\n@@ -1,0 +2 @@\n+x"));
+    assert_eq!(fs::read(&path).unwrap(), b"a\nx\nB\nc");
+    let unknown = edit(new("")).await;
+    assert!(unknown["content"].as_str().unwrap().starts_with("ERROR:\nUnrecognized command "), "{unknown}");
+    lab.executor.close().await;
+}
+
+#[tokio::test]
+async fn a_view_through_read_shows_lines_by_number_and_tells_what_is_wrong_with_a_range() {
+    let lab = Lab::start().await;
+    let path = lab.path("thirty");
+    let lines: Vec<String> = (1..=30).map(|n| n.to_string()).collect();
+    fs::write(&path, lines.join("\n") + "\n").unwrap();
+    for (range, expected) in [
+        (
+            json!([28, -1]),
+            format!("Here's the result of running `cat -n` on {path}:\n    28\t28\n    29\t29\n    30\t30\n"),
+        ),
+        (
+            json!(["a", 2]),
+            "ERROR:\nInvalid `view_range` parameter: ['a', 2]. It should be a list of two integers.".to_owned(),
+        ),
+        (
+            json!([1.5, 2]),
+            "ERROR:\nInvalid `view_range` parameter: [1.5, 2]. It should be a list of two integers.".to_owned(),
+        ),
+        (
+            json!([31, 32]),
+            "ERROR:\nInvalid `view_range` parameter: [31, 32]. Its first element `31` should be within the range of \
+             lines of the file: [1, 30]."
+                .to_owned(),
+        ),
+    ] {
+        let action = ReadAction {
+            impl_source: FileReadSource::OhAci,
+            view_range: Some(range.as_array().unwrap().clone()),
+            ..ReadAction::new(path.as_str())
+        };
+        let expected =
+            ReadObservation { impl_source: FileReadSource::OhAci, ..ReadObservation::new(expected, path.as_str()) };
+        assert_eq!(lab.execute(Action::Read(action)).await, Ok(Observation::Read(expected)), "{range}");
+    }
+    lab.executor.close().await;
+}
