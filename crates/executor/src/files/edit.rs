@@ -63,7 +63,9 @@ fn show(editor: &Editor, action: &ReadAction) -> Result<EditReport, EditorError>
         insert_line: None,
     };
     let Some(range) = &action.view_range else { return editor.run(&request(None)) };
-    let lines: Option<Vec<i64>> = range.iter().map(Value::as_i64).collect();
+    // A boolean is an integer to the reference.
+    let integer = |value: &Value| value.as_i64().or_else(|| value.as_bool().map(i64::from));
+    let lines: Option<Vec<i64>> = range.iter().map(integer).collect();
     if let Some(lines) = lines {
         return editor.run(&request(Some(ViewRange::Lines(&lines))));
     }
