@@ -193,7 +193,7 @@ pub(crate) fn shown(name: &[u8]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::symlink;
+    use std::{os::unix::fs::symlink, sync::atomic::AtomicBool};
 
     use super::*;
     use crate::limits::Limits;
@@ -228,13 +228,13 @@ mod tests {
         symlink("real", inside.path().join("alias")).unwrap();
         symlink("loop", inside.path().join("loop")).unwrap();
         std::fs::write(inside.path().join("file"), "").unwrap();
-        let limits = Limits::default();
+        let (limits, never) = (Limits::default(), AtomicBool::new(false));
         for by_kernel in [true, false] {
             let mut destination = Destination::open(inside.path()).unwrap();
             destination.by_kernel = by_kernel;
             let mut open = |name: &'static str| {
                 let components = components(name.as_bytes()).unwrap();
-                match destination.directory(&components, &mut Account::new(&limits)) {
+                match destination.directory(&components, &mut Account::new(&limits, &never)) {
                     Ok(_) => "opened".to_owned(),
                     Err(error) => error.to_string(),
                 }

@@ -109,6 +109,9 @@ pub enum ArchiveError {
         /// The bound.
         ratio: u64,
     },
+    /// Nobody wants it any more.
+    #[error("unpacking was cancelled")]
+    Cancelled,
     /// Unpacking stopped on the way. What was unpacked before stays.
     #[error("{source} (stopped after {} files with {} bytes)", done.files, done.bytes)]
     Stopped {

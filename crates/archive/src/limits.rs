@@ -1,5 +1,7 @@
 //! Bounds of unpacking, and what has been done so far.
 
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
 use crate::error::ArchiveError;
 
 /// What an archive may become. The bounds hold for what is really written, whatever the archive announces.
@@ -36,6 +38,8 @@ pub struct Summary {
 #[derive(Debug)]
 pub(crate) struct Account<'a> {
     pub(crate) limits: &'a Limits,
+    /// Whether nobody wants it any more.
+    stop: &'a AtomicBool,
     pub(crate) done: Summary,
     /// Bytes of the file that is being written.
     current: u64,
@@ -44,12 +48,13 @@ pub(crate) struct Account<'a> {
 }
 
 impl<'a> Account<'a> {
-    pub(crate) fn new(limits: &'a Limits) -> Self {
-        Self { limits, done: Summary::default(), current: 0, made: 0 }
+    pub(crate) fn new(limits: &'a Limits, stop: &'a AtomicBool) -> Self {
+        Self { limits, stop, done: Summary::default(), current: 0, made: 0 }
     }
 
     /// One more file, link or directory is about to be made.
     pub(crate) fn make(&mut self) -> Result<(), ArchiveError> {
+        self.check_stop()?;
         if self.made >= self.limits.files {
             return Err(ArchiveError::TooManyFiles { limit: self.limits.files });
         }
@@ -59,12 +64,17 @@ impl<'a> Account<'a> {
 
     /// More bytes are about to be written.
     pub(crate) fn write(&mut self, bytes: usize) -> Result<(), ArchiveError> {
+        self.check_stop()?;
         let current = self.current.saturating_add(bytes as u64);
         if self.done.bytes.saturating_add(current) > self.limits.bytes {
             return Err(ArchiveError::TooManyBytes { limit: self.limits.bytes });
         }
         self.current = current;
         Ok(())
+    }
+
+    fn check_stop(&self) -> Result<(), ArchiveError> {
+        if self.stop.load(Relaxed) { Err(ArchiveError::Cancelled) } else { Ok(()) }
     }
 
     /// Bytes that were written, those of the file at work included.

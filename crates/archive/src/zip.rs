@@ -11,4 +11,4 @@ mod records;
 mod unpack;
 
 pub use plan::Plan;
-pub use unpack::unpack;
+pub use unpack::{unpack, unpack_until};

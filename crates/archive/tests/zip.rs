@@ -9,11 +9,12 @@ use std::{
     os::unix::fs::{PermissionsExt as _, symlink},
     path::Path,
     process::Command,
+    sync::atomic::AtomicBool,
 };
 
 use gloveport_archive::{
     ArchiveError, Limits, Summary,
-    zip::{Plan, unpack},
+    zip::{Plan, unpack, unpack_until},
 };
 use support::{fifo, names, tree};
 use zip::{CompressionMethod, ZipArchive, ZipWriter, write::SimpleFileOptions};
@@ -442,6 +443,15 @@ fn damaged_archives_are_told_and_leave_nothing() {
         let expected = if result.is_ok() { vec!["name".to_owned()] } else { Vec::new() };
         assert_eq!(names(to.path()), expected, "{case}");
     }
+}
+
+#[test]
+fn nothing_is_written_after_it_was_cancelled() {
+    let to = tempfile::tempdir().unwrap();
+    let stop = AtomicBool::new(true);
+    let error = unpack_until(&file_of(&one_entry()), to.path(), &Limits::default(), &stop).unwrap_err();
+    assert_eq!(error.to_string(), "unpacking was cancelled (stopped after 0 files with 0 bytes)");
+    assert_eq!(names(to.path()), Vec::<String>::new());
 }
 
 #[test]

@@ -10,7 +10,7 @@ use std::{
 
 use gloveport_executor::Executor;
 
-use crate::{metrics::Metrics, options::ServerOptions};
+use crate::{metrics::Metrics, options::ServerOptions, transfer::Transfers};
 
 /// The executor, the options, and what is counted.
 #[derive(Debug)]
@@ -18,6 +18,7 @@ pub(crate) struct App {
     pub(crate) executor: Arc<Executor>,
     pub(crate) options: ServerOptions,
     pub(crate) metrics: Metrics,
+    pub(crate) transfers: Transfers,
     started: Instant,
     /// When the last action arrived, in microseconds after `started`.
     last_action: AtomicU64,
@@ -26,7 +27,8 @@ pub(crate) struct App {
 impl App {
     pub(crate) fn new(executor: Arc<Executor>, options: ServerOptions) -> Arc<Self> {
         let (metrics, started, last_action) = (Metrics::default(), Instant::now(), AtomicU64::new(0));
-        Arc::new(Self { executor, options, metrics, started, last_action })
+        let transfers = Transfers::new(&options.limits);
+        Arc::new(Self { executor, options, metrics, transfers, started, last_action })
     }
 
     /// Notes that an action arrived.

@@ -18,9 +18,11 @@ const RESERVE: u64 = 1024 * 1024;
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum BodyError {
     #[error("The request body is larger than {limit} bytes")]
-    TooLarge { limit: usize },
+    TooLarge { limit: u64 },
     #[error("The request body did not arrive in time ({received} bytes of it did)")]
     TooSlow { received: u64 },
+    #[error("The request body stood still for {} seconds ({received} bytes of it arrived)", limit.as_secs())]
+    Stalled { limit: Duration, received: u64 },
     #[error("The request body broke off: {0}")]
     Broken(axum::Error),
 }
@@ -29,7 +31,7 @@ impl BodyError {
     pub(crate) fn status(&self) -> StatusCode {
         match self {
             Self::TooLarge { .. } => StatusCode::PAYLOAD_TOO_LARGE,
-            Self::TooSlow { .. } => StatusCode::REQUEST_TIMEOUT,
+            Self::TooSlow { .. } | Self::Stalled { .. } => StatusCode::REQUEST_TIMEOUT,
             Self::Broken(_) => StatusCode::BAD_REQUEST,
         }
     }
@@ -48,9 +50,9 @@ pub(crate) fn closing(mut response: Response) -> Response {
 
 /// Reads a whole body. Nothing beyond the limit is kept, and nothing is read if the client announces too much.
 pub(crate) async fn read(body: Body, limits: &Limits) -> Result<Bytes, BodyError> {
-    let limit = limits.json_body;
+    let limit = limits.json_body as u64;
     let announced = body.size_hint();
-    if announced.lower() > limit as u64 {
+    if announced.lower() > limit {
         return Err(BodyError::TooLarge { limit });
     }
     let began = Instant::now();
@@ -68,7 +70,7 @@ pub(crate) async fn read(body: Body, limits: &Limits) -> Result<Bytes, BodyError
             Ok(Some(Err(error))) => return Err(BodyError::Broken(error)),
             Ok(Some(Ok(frame))) => frame.into_data().unwrap_or_default(),
         };
-        if first.len() + whole.len() + data.len() > limit {
+        if (first.len() + whole.len() + data.len()) as u64 > limit {
             return Err(BodyError::TooLarge { limit });
         }
         if first.is_empty() && whole.is_empty() {

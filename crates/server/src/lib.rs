@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `serve` | connections: accepting, time limits, the bound, the drain |
 //! | `router` | what every request passes: key, bounds, containment of panics, counting |
+//! | `transfer` | files on their way: bounded, with a turn for each, on threads that may wait |
 //! | `v0` | the OpenHands 0.62 API (`action-execution-api` §2) |
 //! | `v1` | the native API: streamed commands that survive a lost connection |
 //! | `health` | `/ready` and `/metrics` |
@@ -22,6 +23,7 @@ mod metrics;
 mod options;
 mod router;
 mod serve;
+mod transfer;
 mod usage;
 mod v0;
 mod v1;

@@ -35,6 +35,8 @@ impl Group {
             | "/alive"
             | "/server_info"
             | "/list_files"
+            | "/upload_file"
+            | "/download_files"
             | "/update_mcp_server"
             | "/vscode/connection_token" => Self::V0,
             "/ready" | "/metrics" => Self::Health,

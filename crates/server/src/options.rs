@@ -26,6 +26,16 @@ impl Default for ServerOptions {
 pub struct Limits {
     /// Largest body of a request with JSON, in bytes; larger ones are answered with status 413.
     pub json_body: usize,
+    /// Largest body of an upload, in bytes; larger ones are answered with status 413.
+    pub upload_body: u64,
+    /// Time that an upload may stand still; then status 408. It may take as long as it likes in all.
+    pub upload_pause: Duration,
+    /// Uploads and downloads at the same time; more wait for their turn.
+    pub transfers: usize,
+    /// Time that they wait; then status 503.
+    pub transfer_wait: Duration,
+    /// What an uploaded archive may become.
+    pub archive: gloveport_archive::Limits,
     /// Time for the head of a request, counted from its first byte; then status 408.
     pub header_timeout: Duration,
     /// Time for the body of a request, beside one second for each 64 KiB that arrived; then status 408.
@@ -44,6 +54,11 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             json_body: 64 * 1024 * 1024,
+            upload_body: 16 << 30,
+            upload_pause: Duration::from_mins(1),
+            transfers: 16,
+            transfer_wait: Duration::from_secs(30),
+            archive: gloveport_archive::Limits::default(),
             header_timeout: Duration::from_secs(10),
             body_timeout: Duration::from_secs(30),
             idle_timeout: Duration::from_secs(75),

@@ -48,6 +48,15 @@ impl Route {
     {
         Self { method: "post", path, handler: axum::routing::post(handler) }
     }
+
+    /// A route for `PUT`.
+    pub(crate) fn put<H, T>(path: &'static str, handler: H) -> Self
+    where
+        H: axum::handler::Handler<T, Arc<App>>,
+        T: 'static,
+    {
+        Self { method: "put", path, handler: axum::routing::put(handler) }
+    }
 }
 
 /// Every route of the server.

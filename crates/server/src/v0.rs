@@ -1,7 +1,9 @@
 //! The OpenHands 0.62 API (`action-execution-api` §2).
 
+mod download;
 mod info;
 mod listing;
+mod upload;
 
 use std::sync::Arc;
 
@@ -21,6 +23,8 @@ pub(crate) fn routes() -> Vec<Route> {
         Route::get("/server_info", info::server_info),
         Route::post("/execute_action", execute_action),
         Route::post("/list_files", listing::list_files),
+        Route::post("/upload_file", upload::upload_file),
+        Route::get("/download_files", download::download_files),
         Route::post("/update_mcp_server", update_mcp_server),
         Route::get("/vscode/connection_token", connection_token),
     ]

@@ -19,7 +19,6 @@ async fn every_path_answers_with_its_status_and_its_whole_body() {
             ("GET", "/vscode/connection_token", "", 200, json!({"token": null})),
             ("GET", "/nowhere", "", 404, json!({"detail": "Not Found"})),
             ("POST", "/v1/nowhere", "", 404, json!({"detail": "Not Found"})),
-            ("POST", "/upload_file", "", 404, json!({"detail": "Not Found"})),
             ("POST", "/alive", "", 405, json!({"detail": "Method Not Allowed"})),
             ("GET", "/execute_action", "", 405, json!({"detail": "Method Not Allowed"})),
             ("DELETE", "/v1/exec", "", 405, json!({"detail": "Method Not Allowed"})),

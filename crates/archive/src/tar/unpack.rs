@@ -4,7 +4,7 @@ use std::{
     io::{BufRead, BufReader, Read},
     os::fd::{AsFd, OwnedFd},
     path::Path,
-    sync::Arc,
+    sync::{Arc, atomic::AtomicBool},
 };
 
 use rustix::{
@@ -40,10 +40,12 @@ const REST: u64 = 16 * 1024 * 1024;
 /// destination; it is a device, FIFO or sparse file; something is in the way; a bound is reached ([`Limits`]); or the
 /// storage fails. The entry at which it stopped leaves nothing behind; a file that it would have replaced is as it was.
 pub fn unpack(input: impl Read, destination: &Path, limits: &Limits) -> Result<Summary, ArchiveError> {
+    // Who does not want it any more ends the input.
+    let never = AtomicBool::new(false);
     let mut unpacking = Unpacking {
         input: BufReader::with_capacity(PIECE, input),
         destination: Destination::open(destination)?,
-        account: Account::new(limits),
+        account: Account::new(limits, &never),
         directories: Vec::new(),
         gives_away: rustix::process::geteuid().is_root(),
     };

@@ -1,6 +1,6 @@
 //! Unpacking a zip file.
 
-use std::{fs::File, path::Path};
+use std::{fs::File, path::Path, sync::atomic::AtomicBool};
 
 use flate2::{Decompress, FlushDecompress, Status};
 
@@ -33,11 +33,25 @@ const DEFLATED: u16 = 8;
 /// ([`Limits`]), or the storage fails. The entry at which it stopped leaves nothing behind; a file that it would have
 /// replaced is as it was.
 pub fn unpack(file: &File, destination: &Path, limits: &Limits) -> Result<Summary, ArchiveError> {
+    unpack_until(file, destination, limits, &AtomicBool::new(false))
+}
+
+/// The same, until `stop` becomes true: then it ends with [`ArchiveError::Cancelled`] before the next piece.
+///
+/// # Errors
+///
+/// Those of [`unpack`].
+pub fn unpack_until(
+    file: &File,
+    destination: &Path,
+    limits: &Limits,
+    stop: &AtomicBool,
+) -> Result<Summary, ArchiveError> {
     let directory = Directory::find(file)?;
     let mut unpacking = Unpacking {
         file,
         destination: Destination::open(destination)?,
-        account: Account::new(limits),
+        account: Account::new(limits, stop),
         window: Window::new(PIECE),
         inflated: Vec::new(),
         inflater: Decompress::new(false),

@@ -2,13 +2,14 @@
 #![expect(clippy::needless_pass_by_value, reason = "the pieces of the document are built where they are used")]
 
 mod files;
+mod transfers;
 
 use serde_json::{Map, Value, json};
 
 /// The whole document.
 pub(super) fn document(version: &str) -> Value {
     let mut paths = Map::new();
-    for group in [v0(), v1(), health(), docs()] {
+    for group in [v0(), v1(), transfers::paths(), health(), docs()] {
         paths.extend(group);
     }
     json!({

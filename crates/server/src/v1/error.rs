@@ -8,9 +8,11 @@ use gloveport_executor::{ExecError, files::FileError};
 use http::StatusCode;
 use serde::Serialize;
 
+use super::files::{ArchiveRefusal, PathError};
 use crate::{
     answer,
     body::{BodyError, closing},
+    transfer::Busy,
 };
 
 /// Why a request of the native API is refused.
@@ -26,14 +28,6 @@ pub(super) enum ApiError {
     Query(#[from] QueryRejection),
     #[error("the path is not what it must be: {}", .0.body_text())]
     Path(#[from] PathRejection),
-    #[error(transparent)]
-    File(#[from] FileError),
-    #[error("{0}")]
-    FilePath(String),
-    #[error("the range {asked:?} is behind the end of the file, which has {size} bytes")]
-    Range { asked: String, size: u64 },
-    #[error("the operation failed by a defect of the server")]
-    Defect,
     #[error("Last-Event-ID belongs to a command, and the request has no id")]
     NoId,
     #[error("Last-Event-ID must be an offset, and is {0:?}")]
@@ -46,6 +40,18 @@ pub(super) enum ApiError {
     Gone { id: String, asked: u64, oldest: u64 },
     #[error("the output of exec `{id}` can not be read: {reason}")]
     Unreadable { id: String, reason: String },
+    #[error(transparent)]
+    Target(#[from] PathError),
+    #[error(transparent)]
+    File(#[from] FileError),
+    #[error("the range {asked:?} is behind the end of the file, which has {size} bytes")]
+    Range { asked: String, size: u64 },
+    #[error(transparent)]
+    Archive(#[from] ArchiveRefusal),
+    #[error(transparent)]
+    Busy(#[from] Busy),
+    #[error("the work did not end: {0}")]
+    Defect(tokio::task::JoinError),
 }
 
 #[derive(Debug, Serialize)]
@@ -67,17 +73,24 @@ impl ApiError {
             Self::Exec(error) => exec(error),
             Self::Body(error) => match error {
                 BodyError::TooLarge { .. } => (error.status(), "body_too_large", "put large data into files"),
-                BodyError::TooSlow { .. } => (error.status(), "body_too_slow", "send the body without pauses"),
+                BodyError::TooSlow { .. } | BodyError::Stalled { .. } => {
+                    (error.status(), "body_too_slow", "send the body without pauses")
+                }
                 BodyError::Broken(_) => (error.status(), "body_broken", "send the request again"),
             },
             Self::Json(_) => (StatusCode::BAD_REQUEST, "invalid_request", FIELDS),
             Self::Query(_) => (StatusCode::BAD_REQUEST, "invalid_query", FIELDS),
-            Self::Path(_) | Self::FilePath(_) => (StatusCode::BAD_REQUEST, "invalid_path", FIELDS),
+            Self::Path(_) => (StatusCode::BAD_REQUEST, "invalid_path", FIELDS),
+            Self::Target(_) => (StatusCode::BAD_REQUEST, "invalid_path", "give one path, as text or as base64"),
             Self::File(error) => file(error),
             Self::Range { .. } => {
                 (StatusCode::RANGE_NOT_SATISFIABLE, "range_behind_end", "GET /v1/files/stat tells the size")
             }
-            Self::Defect => (StatusCode::INTERNAL_SERVER_ERROR, "defect", "look into the log of the server"),
+            Self::Archive(error) => error.status_code_hint(),
+            Self::Busy(_) => {
+                (StatusCode::SERVICE_UNAVAILABLE, "too_many_transfers", "wait for one to end, and try again")
+            }
+            Self::Defect(_) => (StatusCode::INTERNAL_SERVER_ERROR, "work_failed", "look into the log of the server"),
             Self::LastEventId(_) | Self::NoId => (
                 StatusCode::BAD_REQUEST,
                 "invalid_last_event_id",
@@ -146,6 +159,7 @@ impl IntoResponse for ApiError {
         let (status, code, hint) = self.status_code_hint();
         let response =
             answer::json(status, &ErrorEnvelope { error: ErrorObject { code, message: self.to_string(), hint } });
-        if matches!(self, Self::Body(_)) { closing(response) } else { response }
+        // A part of the request may still be on its way.
+        if matches!(self, Self::Body(_) | Self::Archive(_) | Self::Busy(_)) { closing(response) } else { response }
     }
 }

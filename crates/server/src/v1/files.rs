@@ -1,5 +1,6 @@
 //! The native file API.
 
+mod archive;
 mod content;
 mod entries;
 mod path;
@@ -7,6 +8,9 @@ mod watch;
 
 use super::error::ApiError;
 use crate::router::Route;
+
+pub(super) use archive::ArchiveRefusal;
+pub(super) use path::PathError;
 
 pub(super) fn routes() -> Vec<Route> {
     vec![
@@ -19,6 +23,8 @@ pub(super) fn routes() -> Vec<Route> {
         Route::post("/v1/files/remove", entries::remove),
         Route::post("/v1/files/mkdir", entries::mkdir),
         Route::get("/v1/files/watch", watch::watch),
+        Route::get("/v1/files/archive", archive::pack),
+        Route::put("/v1/files/archive", archive::unpack),
     ]
 }
 
@@ -26,8 +32,5 @@ pub(super) fn routes() -> Vec<Route> {
 async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, ApiError> + Send + 'static,
 ) -> Result<T, ApiError> {
-    tokio::task::spawn_blocking(work).await.unwrap_or_else(|error| {
-        tracing::error!(%error, "a file operation failed by a defect of the server");
-        Err(ApiError::Defect)
-    })
+    tokio::task::spawn_blocking(work).await.map_err(ApiError::Defect)?
 }

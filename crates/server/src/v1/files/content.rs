@@ -48,7 +48,7 @@ pub(super) async fn get(
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
     let Query(query) = query?;
-    let path = path::required(&app, query.path.as_deref(), query.path_base64.as_deref())?;
+    let path = path::resolve(app.executor.working_directory(), query.path.as_deref(), query.path_base64.as_deref())?;
     let asked = Asked::from(&headers);
     let found = blocking(move || open(&path, &asked)).await?;
     let mut response = match found.part {

@@ -57,7 +57,7 @@ pub(super) async fn stat(
     query: Result<Query<StatQuery>, QueryRejection>,
 ) -> Result<Response, ApiError> {
     let Query(query) = query?;
-    let path = path::required(&app, query.path.as_deref(), query.path_base64.as_deref())?;
+    let path = path::resolve(app.executor.working_directory(), query.path.as_deref(), query.path_base64.as_deref())?;
     answer_from(move || files::entry(&path, query.follow)).await
 }
 
@@ -66,41 +66,39 @@ pub(super) async fn list(
     query: Result<Query<ListQuery>, QueryRejection>,
 ) -> Result<Response, ApiError> {
     let Query(query) = query?;
-    let path = path::optional(&app, query.path.as_deref(), query.path_base64.as_deref())?
-        .unwrap_or_else(|| app.executor.working_directory().clone());
+    let path =
+        path::resolve_or_start(app.executor.working_directory(), query.path.as_deref(), query.path_base64.as_deref())?;
     answer_from(move || files::list(&path, query.depth, query.hidden, query.limit)).await
 }
 
 pub(super) async fn glob(State(app): State<Arc<App>>, body: Body) -> Result<Response, ApiError> {
     let request: GlobRequest = parse(&app, body).await?;
-    let root = path::optional(&app, request.path.as_deref(), None)?
-        .unwrap_or_else(|| app.executor.working_directory().clone());
+    let root = path::resolve_or_start(app.executor.working_directory(), request.path.as_deref(), None)?;
     answer_from(move || files::glob(&root, &request)).await
 }
 
 pub(super) async fn grep(State(app): State<Arc<App>>, body: Body) -> Result<Response, ApiError> {
     let request: GrepRequest = parse(&app, body).await?;
-    let root = path::optional(&app, request.path.as_deref(), None)?
-        .unwrap_or_else(|| app.executor.working_directory().clone());
+    let root = path::resolve_or_start(app.executor.working_directory(), request.path.as_deref(), None)?;
     answer_from(move || files::grep(&root, &request)).await
 }
 
 pub(super) async fn move_to(State(app): State<Arc<App>>, body: Body) -> Result<Response, ApiError> {
     let request: MoveRequest = parse(&app, body).await?;
-    let from = path::required(&app, Some(&request.from), None)?;
-    let to = path::required(&app, Some(&request.to), None)?;
+    let from = path::resolve(app.executor.working_directory(), Some(&request.from), None)?;
+    let to = path::resolve(app.executor.working_directory(), Some(&request.to), None)?;
     answer_from(move || files::move_to(&from, &to, &request).map(|()| Done {})).await
 }
 
 pub(super) async fn remove(State(app): State<Arc<App>>, body: Body) -> Result<Response, ApiError> {
     let request: RemoveRequest = parse(&app, body).await?;
-    let path = path::required(&app, Some(&request.path), None)?;
+    let path = path::resolve(app.executor.working_directory(), Some(&request.path), None)?;
     answer_from(move || files::remove(&path, &request).map(|()| Done {})).await
 }
 
 pub(super) async fn mkdir(State(app): State<Arc<App>>, body: Body) -> Result<Response, ApiError> {
     let request: MkdirRequest = parse(&app, body).await?;
-    let path = path::required(&app, Some(&request.path), None)?;
+    let path = path::resolve(app.executor.working_directory(), Some(&request.path), None)?;
     answer_from(move || files::make_directory(&path, &request).map(|()| Done {})).await
 }
 

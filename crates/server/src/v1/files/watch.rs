@@ -45,8 +45,8 @@ pub(super) async fn watch(
     query: Result<Query<WatchQuery>, QueryRejection>,
 ) -> Result<Response, ApiError> {
     let Query(query) = query?;
-    let path = path::optional(&app, query.path.as_deref(), query.path_base64.as_deref())?
-        .unwrap_or_else(|| app.executor.working_directory().clone());
+    let path =
+        path::resolve_or_start(app.executor.working_directory(), query.path.as_deref(), query.path_base64.as_deref())?;
     let recursive = query.recursive;
     let ready = frame("ready", &Ready { path: &path.to_string_lossy(), recursive });
     let runtime = tokio::runtime::Handle::current();

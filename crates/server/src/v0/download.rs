@@ -1,0 +1,108 @@
+//! `GET /download_files` (`action-execution-api` 2.8): a directory as a zip file.
+
+use std::{
+    fmt::Write as _,
+    fs,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use axum::{
+    extract::{Query, State},
+    response::Response,
+};
+use gloveport_archive::{ArchiveError, zip::Plan};
+use http::{
+    HeaderValue, StatusCode, Uri,
+    header::{CONTENT_DISPOSITION, CONTENT_LENGTH},
+};
+
+use crate::{answer, app::App, transfer};
+
+pub(super) async fn download_files(State(app): State<Arc<App>>, uri: Uri) -> Response {
+    let Some(path) = path_of(&uri) else {
+        return answer::invalid("the query has no `path`");
+    };
+    let failed = |text: String| answer::detail(StatusCode::INTERNAL_SERVER_ERROR, text);
+    if !path.starts_with('/') {
+        return failed("400: Path must be an absolute path".into());
+    }
+    let turn = match app.transfers.turn().await {
+        Ok(turn) => turn,
+        Err(busy) => return answer::detail(StatusCode::SERVICE_UNAVAILABLE, busy.to_string()),
+    };
+    let root = PathBuf::from(&path);
+    let plan = match tokio::task::spawn_blocking(move || plan(&root)).await {
+        Ok(Ok(Some(plan))) => plan,
+        Ok(Ok(None)) => return failed("404: File not found".into()),
+        Ok(Err(error)) => return failed(error.to_string()),
+        Err(error) => {
+            tracing::error!(%error, "/download_files: the files can not be listed");
+            return answer::unexpected();
+        }
+    };
+    let length = plan.length();
+    let body = transfer::stream(turn, move |sink| plan.write_to(sink).map(drop)).await;
+    match body {
+        Ok(body) => {
+            let mut response = answer::with_type(StatusCode::OK, "application/zip", body);
+            let headers = response.headers_mut();
+            headers.insert(CONTENT_LENGTH, length.into());
+            headers.insert(CONTENT_DISPOSITION, disposition(&path));
+            response
+        }
+        Err(error) => failed(error.to_string()),
+    }
+}
+
+/// The last `path` of a query.
+fn path_of(uri: &Uri) -> Option<String> {
+    let Query(pairs) = Query::<Vec<(String, String)>>::try_from_uri(uri).ok()?;
+    pairs.into_iter().rev().find_map(|(name, value)| (name == "path").then_some(value))
+}
+
+/// The files of a directory; none of anything else; `None` if there is nothing.
+fn plan(root: &Path) -> Result<Option<Plan>, ArchiveError> {
+    match fs::metadata(root) {
+        Ok(metadata) if metadata.is_dir() => Plan::of_contents(root).map(Some),
+        Ok(_) => Ok(Some(Plan::empty())),
+        Err(_) => Ok(None),
+    }
+}
+
+/// The name that the file is offered under: what stands behind the last slash, and `.zip`.
+fn disposition(path: &str) -> HeaderValue {
+    let name = path.rsplit('/').next().unwrap_or_default();
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_.-~".contains(&byte);
+    let value = if name.bytes().all(plain) {
+        format!("attachment; filename=\"{name}.zip\"")
+    } else {
+        let mut value = "attachment; filename*=utf-8''".to_owned();
+        for byte in name.bytes() {
+            // Writing to a `String` cannot fail.
+            let _written =
+                if plain(byte) { write!(value, "{}", char::from(byte)) } else { write!(value, "%{byte:02X}") };
+        }
+        value + ".zip"
+    };
+    HeaderValue::from_str(&value).unwrap_or(HeaderValue::from_static("attachment"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_offered_name_is_the_last_part_of_the_path() {
+        for (path, expected) in [
+            ("/a/project", "attachment; filename=\"project.zip\""),
+            ("/a/project/", "attachment; filename=\".zip\""),
+            ("/", "attachment; filename=\".zip\""),
+            ("/a/my project", "attachment; filename*=utf-8''my%20project.zip"),
+            ("/a/pro\"j\r\n", "attachment; filename*=utf-8''pro%22j%0D%0A.zip"),
+            ("/a/ü", "attachment; filename*=utf-8''%C3%BC.zip"),
+        ] {
+            assert_eq!(disposition(path), expected, "{path:?}");
+        }
+    }
+}

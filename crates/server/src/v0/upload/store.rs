@@ -1,0 +1,88 @@
+//! Where an upload goes, and how it gets there.
+
+use std::{
+    fs,
+    io::{self, Write as _},
+    path::{Path, PathBuf},
+    sync::atomic::AtomicBool,
+};
+
+use gloveport_archive::{ArchiveError, Limits, zip};
+use gloveport_sys::{
+    os_error::described,
+    replace::{NewFile, Replacement},
+};
+
+use super::UploadError;
+use crate::transfer::Source;
+
+/// Where an upload goes.
+#[derive(Debug)]
+pub(super) struct Target {
+    destination: PathBuf,
+    filename: String,
+    limits: Limits,
+}
+
+impl Target {
+    pub(super) fn new(destination: &str, filename: &str, recursive: bool, limits: Limits) -> Result<Self, UploadError> {
+        // Only the last part of a name counts, so that it does not lead elsewhere.
+        let name = filename.rsplit('/').next().unwrap_or_default();
+        if matches!(name, "" | "." | "..") || name.contains('\0') {
+            return Err(UploadError::Invalid(format!("{filename:?} is no name for a file")));
+        }
+        if !destination.starts_with('/') {
+            return Err(UploadError::Failed("400: Destination must be an absolute path".into()));
+        }
+        if recursive && !is_zip(name) {
+            return Err(UploadError::Failed("400: Recursive uploads must be zip files".into()));
+        }
+        Ok(Self { destination: destination.into(), filename: name.to_owned(), limits })
+    }
+
+    /// The name without what stood before it.
+    pub(super) fn filename(&self) -> &str {
+        &self.filename
+    }
+
+    /// Stores everything that comes, or nothing. The error is the text for the client.
+    pub(super) fn store(&self, source: Source, stop: &AtomicBool) -> Result<(), String> {
+        let destination = &self.destination;
+        fs::create_dir_all(destination).map_err(|error| described(&error, destination))?;
+        let path = destination.join(&self.filename);
+        if is_zip(&self.filename) {
+            self.unpack(source, &path, stop)
+        } else {
+            replace(source, &path).map_err(|error| described(&error, &path))
+        }
+    }
+
+    fn unpack(&self, mut source: Source, path: &Path, stop: &AtomicBool) -> Result<(), String> {
+        // A file without a name, where there must be room for its contents as well.
+        let mut file = tempfile::tempfile_in(&self.destination).map_err(|error| described(&error, path))?;
+        let mut spool = || -> io::Result<()> {
+            while let Some(piece) = source.next()? {
+                file.write_all(&piece)?;
+            }
+            Ok(())
+        };
+        spool().map_err(|error| described(&error, path))?;
+        match zip::unpack_until(&file, &self.destination, &self.limits, stop) {
+            Ok(_) => Ok(()),
+            Err(ArchiveError::NotAZip) => Err(format!("{} is not a zip file", path.display())),
+            Err(error) => Err(error.to_string()),
+        }
+    }
+}
+
+fn is_zip(name: &str) -> bool {
+    Path::new(name).as_os_str().as_encoded_bytes().ends_with(b".zip")
+}
+
+fn replace(mut source: Source, path: &Path) -> io::Result<()> {
+    let mut replacement = Replacement::begin(path, NewFile::default())?;
+    while let Some(piece) = source.next()? {
+        replacement.write_all(&piece)?;
+    }
+    replacement.commit().map(drop)
+}

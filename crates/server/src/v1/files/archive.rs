@@ -1,0 +1,132 @@
+//! `/v1/files/archive`: files and trees as tar streams.
+
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use axum::{
+    body::Body,
+    extract::{Query, State, rejection::QueryRejection},
+    response::Response,
+};
+use futures_util::{StreamExt as _, pin_mut};
+use gloveport_archive::{ArchiveError, Limits, Summary, tar};
+use gloveport_protocol::files::Stored;
+use http::StatusCode;
+use serde::Deserialize;
+
+use super::path;
+use crate::{
+    answer,
+    app::App,
+    transfer::{self, Source},
+    v1::error::ApiError,
+};
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct PackQuery {
+    path: Option<String>,
+    path_base64: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct UnpackQuery {
+    path: Option<String>,
+    path_base64: Option<String>,
+    /// Makes the directory and its parents.
+    #[serde(default)]
+    parents: bool,
+}
+
+/// Why an archive was not made or not unpacked.
+#[derive(Debug, thiserror::Error)]
+#[error(transparent)]
+pub(in crate::v1) struct ArchiveRefusal(#[from] ArchiveError);
+
+impl ArchiveRefusal {
+    pub(in crate::v1) fn status_code_hint(&self) -> (StatusCode, &'static str, &'static str) {
+        let os = self.0.os_error().map(io::Error::kind);
+        match (self.0.reason(), os) {
+            (ArchiveError::Input(_), _) => (StatusCode::BAD_REQUEST, "broken_upload", "send the whole stream again"),
+            (_, Some(io::ErrorKind::NotFound)) => {
+                (StatusCode::NOT_FOUND, "no_such_path", "make the directory first, or give parents=true")
+            }
+            (_, Some(io::ErrorKind::PermissionDenied)) => {
+                (StatusCode::FORBIDDEN, "permission_denied", "look at the mode and the owner of the path")
+            }
+            (_, Some(io::ErrorKind::NotADirectory)) => {
+                (StatusCode::CONFLICT, "not_a_directory", "an archive is unpacked into a directory")
+            }
+            (_, Some(io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)) => {
+                (StatusCode::INSUFFICIENT_STORAGE, "storage_full", "make room and send the stream again")
+            }
+            (ArchiveError::Damaged(_) | ArchiveError::NotAZip, _) => {
+                (StatusCode::BAD_REQUEST, "damaged_archive", "the body must be a whole tar stream without compression")
+            }
+            (ArchiveError::Unsupported { .. } | ArchiveError::Escapes { .. }, _) => {
+                (StatusCode::BAD_REQUEST, "refused_entry", "leave the entry out of the archive")
+            }
+            (ArchiveError::InTheWay { .. }, _) => {
+                (StatusCode::CONFLICT, "in_the_way", "remove what is there, or unpack elsewhere")
+            }
+            (ArchiveError::TooManyBytes { .. } | ArchiveError::TooManyFiles { .. } | ArchiveError::Bomb { .. }, _) => {
+                (StatusCode::PAYLOAD_TOO_LARGE, "archive_too_large", "send it in several parts")
+            }
+            _ => (StatusCode::INTERNAL_SERVER_ERROR, "archive_failed", "look into the log of the server"),
+        }
+    }
+}
+
+/// Streams a path as tar.
+pub(super) async fn pack(
+    State(app): State<Arc<App>>,
+    query: Result<Query<PackQuery>, QueryRejection>,
+) -> Result<Response, ApiError> {
+    let Query(query) = query?;
+    let directory = app.executor.working_directory();
+    let path = path::resolve(directory, query.path.as_deref(), query.path_base64.as_deref())?;
+    let turn = app.transfers.turn().await?;
+    let body = transfer::stream(turn, move |sink| tar::pack(&path, sink).map(drop)).await;
+    Ok(answer::with_type(StatusCode::OK, "application/x-tar", body.map_err(ArchiveRefusal)?))
+}
+
+/// Unpacks a tar stream into a directory.
+pub(super) async fn unpack(
+    State(app): State<Arc<App>>,
+    query: Result<Query<UnpackQuery>, QueryRejection>,
+    body: Body,
+) -> Result<Response, ApiError> {
+    let Query(query) = query?;
+    let directory = app.executor.working_directory();
+    let path = path::resolve(directory, query.path.as_deref(), query.path_base64.as_deref())?;
+    let turn = app.transfers.turn().await?;
+    let pieces = transfer::pieces(body, &app.options.limits)?;
+    let (feeder, source) = transfer::pipe();
+    let (target, limits) = (path.clone(), app.options.limits.archive);
+    let work = tokio::task::spawn_blocking(move || {
+        let _turn = turn;
+        store(source, &target, query.parents, &limits)
+    });
+    pin_mut!(pieces);
+    while let Some(piece) = pieces.next().await {
+        // The error of the body says more than what the thread sees of it.
+        if feeder.send(piece?).await.is_err() {
+            break;
+        }
+    }
+    feeder.end().await;
+    let summary = work.await.map_err(ApiError::Defect)?.map_err(ArchiveRefusal)?;
+    let stored = Stored { path: path.to_string_lossy().into_owned(), files: summary.files, bytes: summary.bytes };
+    Ok(answer::json(StatusCode::OK, &stored))
+}
+
+fn store(source: Source, path: &Path, parents: bool, limits: &Limits) -> Result<Summary, ArchiveError> {
+    if parents {
+        fs::create_dir_all(path).map_err(|source| ArchiveError::Destination { path: PathBuf::from(path), source })?;
+    }
+    tar::unpack(source, path, limits)
+}
