@@ -6,7 +6,10 @@ mod common;
 
 use std::{
     fs,
-    os::unix::{ffi::OsStrExt as _, fs::symlink},
+    os::unix::{
+        ffi::OsStrExt as _,
+        fs::{PermissionsExt as _, symlink},
+    },
 };
 
 use common::{Answer, Server, request, within};
@@ -336,6 +339,49 @@ async fn a_watched_file_is_followed_when_it_is_replaced_and_the_end_of_a_directo
         assert_eq!(sub.next().await.unwrap().data["change"], "removed");
         assert_eq!(sub.next().await.unwrap().name, "end");
         assert_eq!(sub.next().await, None);
+        server.stop().await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_file_is_stored_whole_under_the_terms_of_the_request() {
+    within(async {
+        let server = Server::start().await;
+        let directory = server.directory.path();
+        let put = async |query: &str, tag: Option<&str>, content: &str| {
+            let mut message = request("PUT", &format!("/v1/files/content?{query}"), content.to_owned());
+            if let Some(tag) = tag {
+                message.headers_mut().insert("if-match", HeaderValue::from_str(tag).unwrap());
+            }
+            server.connect().await.request(message).await
+        };
+        let stored = put("path=a/b/file&parents=true&mode=0640", None, "one").await;
+        assert_eq!(stored.json(), json!({"path": directory.join("a/b/file"), "files": 1, "bytes": 3}));
+        assert_eq!(fs::metadata(directory.join("a/b/file")).unwrap().permissions().mode() & 0o7777, 0o640);
+        let tag = stored.header("etag").unwrap().to_owned();
+        assert_eq!(put("path=a/b/file", Some(&tag), "two").await.status, 200);
+        assert_eq!(fs::metadata(directory.join("a/b/file")).unwrap().permissions().mode() & 0o7777, 0o640);
+        for (query, tag, expected) in [
+            ("path=a/b/file", Some(tag.as_str()), (412, "changed")),
+            ("path=none", Some(tag.as_str()), (412, "changed")),
+            ("path=a/b/file&exclusive=true", None, (409, "exists")),
+            ("path=c/d", None, (404, "not_found")),
+            ("path=a", None, (409, "is_a_directory")),
+            ("path=/dev/null", None, (409, "not_a_regular_file")),
+            ("path=e&mode=999", None, (400, "invalid_request")),
+            ("path=e&mode=17777", None, (400, "invalid_request")),
+            ("path=a/b/file/x", None, (409, "not_a_directory")),
+        ] {
+            let answer = put(query, tag, "three").await;
+            assert_eq!(error(&answer), (expected.0, expected.1.to_owned()), "{query}");
+        }
+        assert_eq!(fs::read(directory.join("a/b/file")).unwrap(), b"two");
+        assert_eq!(put("path=new&exclusive=true", None, "").await.status, 200);
+        assert_eq!(fs::read(directory.join("new")).unwrap(), b"");
+        let mut all: Vec<_> = fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        all.sort();
+        assert_eq!(all, ["a", "new"], "nothing else is left");
         server.stop().await;
     })
     .await;

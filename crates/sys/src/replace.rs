@@ -18,7 +18,7 @@ use std::{
 };
 
 use rustix::{
-    fs::{Access, AtFlags, CWD, FallocateFlags},
+    fs::{Access, AtFlags, CWD, FallocateFlags, RenameFlags},
     io::Errno,
 };
 
@@ -137,14 +137,30 @@ impl Replacement {
     /// # Errors
     ///
     /// The file is as it was, but for one case: the storage fails while the content is put into the file itself.
-    pub fn commit(mut self) -> io::Result<Replaced> {
+    pub fn commit(self) -> io::Result<Replaced> {
+        self.finish(RenameFlags::empty())
+    }
+
+    /// Like [`commit`](Self::commit), but never replaces anything.
+    ///
+    /// # Errors
+    ///
+    /// Something is there (`EEXIST`), or was when this began.
+    pub fn commit_new(self) -> io::Result<Replaced> {
+        if self.old.is_some() {
+            return Err(Errno::EXIST.into());
+        }
+        self.finish(RenameFlags::NOREPLACE)
+    }
+
+    fn finish(mut self, flags: RenameFlags) -> io::Result<Replaced> {
         self.file.flush()?;
         match &mut self.place {
             Place::Beside { temporary, done, .. } => {
                 if self.old.is_none() {
                     attributes::set(&self.file, self.new)?;
                 }
-                match fs::rename(&*temporary, &self.target) {
+                match rename(temporary, &self.target, flags) {
                     Ok(()) => {
                         *done = true;
                         return Ok(Replaced { _old: self.old.take() });
@@ -248,6 +264,17 @@ pub fn special_kind(path: &Path) -> Option<&'static str> {
     ]
     .into_iter()
     .find_map(|(is, name)| is.then_some(name))
+}
+
+fn rename(from: &Path, to: &Path, flags: RenameFlags) -> io::Result<()> {
+    if flags.is_empty() {
+        return fs::rename(from, to);
+    }
+    match rustix::fs::renameat_with(CWD, from, CWD, to, flags) {
+        // The file system does not know the flag; a second name fails in the same way if something is there.
+        Err(Errno::INVAL | Errno::NOSYS) => fs::hard_link(from, to).and_then(|()| fs::remove_file(from)),
+        other => Ok(other?),
+    }
 }
 
 /// A path that has none of the links at its end.

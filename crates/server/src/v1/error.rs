@@ -46,6 +46,8 @@ pub(super) enum ApiError {
     File(#[from] FileError),
     #[error("the range {asked:?} is behind the end of the file, which has {size} bytes")]
     Range { asked: String, size: u64 },
+    #[error("the file has the tag {found}, and not {expected}")]
+    Changed { expected: String, found: String },
     #[error(transparent)]
     Archive(#[from] ArchiveRefusal),
     #[error(transparent)]
@@ -86,6 +88,11 @@ impl ApiError {
             Self::Range { .. } => {
                 (StatusCode::RANGE_NOT_SATISFIABLE, "range_behind_end", "GET /v1/files/stat tells the size")
             }
+            Self::Changed { .. } => (
+                StatusCode::PRECONDITION_FAILED,
+                "changed",
+                "read the file again, and send the change of what it is now",
+            ),
             Self::Archive(error) => error.status_code_hint(),
             Self::Busy(_) => {
                 (StatusCode::SERVICE_UNAVAILABLE, "too_many_transfers", "wait for one to end, and try again")
@@ -160,6 +167,10 @@ impl IntoResponse for ApiError {
         let response =
             answer::json(status, &ErrorEnvelope { error: ErrorObject { code, message: self.to_string(), hint } });
         // A part of the request may still be on its way.
-        if matches!(self, Self::Body(_) | Self::Archive(_) | Self::Busy(_)) { closing(response) } else { response }
+        if matches!(self, Self::Body(_) | Self::Archive(_) | Self::File(_) | Self::Changed { .. } | Self::Busy(_)) {
+            closing(response)
+        } else {
+            response
+        }
     }
 }

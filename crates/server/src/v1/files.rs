@@ -17,6 +17,7 @@ pub(super) fn routes() -> Vec<Route> {
         Route::get("/v1/files/stat", entries::stat),
         Route::get("/v1/files/list", entries::list),
         Route::get("/v1/files/content", content::get),
+        Route::put("/v1/files/content", content::put),
         Route::post("/v1/files/glob", entries::glob),
         Route::post("/v1/files/grep", entries::grep),
         Route::post("/v1/files/move", entries::move_to),

@@ -122,6 +122,25 @@ fn a_replacement_that_is_dropped_changes_nothing() {
 }
 
 #[test]
+fn a_file_that_must_be_new_replaces_nothing_not_even_what_came_meanwhile() {
+    let directory = directory();
+    let path = directory.path().join("file");
+    let begin = || {
+        let mut replacement = Replacement::begin(&path, NewFile::default()).unwrap();
+        replacement.write_all(b"new").unwrap();
+        replacement
+    };
+    let early = begin();
+    begin().commit_new().unwrap();
+    fs::write(&path, "mine").unwrap();
+    for replacement in [early, begin()] {
+        assert_eq!(replacement.commit_new().unwrap_err().kind(), io::ErrorKind::AlreadyExists);
+        assert_eq!(fs::read(&path).unwrap(), b"mine");
+    }
+    assert_eq!(names(directory.path()), ["file"]);
+}
+
+#[test]
 fn a_file_larger_than_the_limit_is_not_read() {
     let directory = directory();
     let path = directory.path().join("file");

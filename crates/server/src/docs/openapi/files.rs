@@ -79,12 +79,41 @@ fn reading() -> Paths {
     super::paths([
         ("/v1/files/stat", json!({"get": with_path(stat, true, vec![flag("follow", false, "Follow a link.")])})),
         ("/v1/files/list", json!({"get": with_path(list, false, vec![depth, hidden, limit])})),
-        ("/v1/files/content", json!({"get": with_path(content, true, ranges)})),
+        ("/v1/files/content", json!({"get": with_path(content, true, ranges), "put": store()})),
         (
             "/v1/files/watch",
             json!({"get": with_path(watch, false, vec![flag("recursive", false, "All below it, too.")])}),
         ),
     ])
+}
+
+fn store() -> Value {
+    let mut store = operation(
+        "Store a file",
+        "Whole or not at all: readers see the old content or the new one. The answer has the new ETag.",
+        None,
+        json!({
+            "200": answer("It is stored.", reference("Stored")),
+            "408": refusal("The body stood still."),
+            "409": refusal("What is there does not allow it."),
+            "412": refusal("The file has another ETag than If-Match says."),
+            "413": refusal("The body is too large."),
+            "503": refusal("Too many files are transferred."),
+            "507": refusal("The disk is full."),
+        }),
+    );
+    store["requestBody"] = json!({
+        "required": true,
+        "content": {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}},
+    });
+    let octal = json!({"type": "string", "pattern": "^[0-7]{1,4}$"});
+    let more = vec![
+        parameter("query", "mode", octal, "Permission bits in octal; an existing file keeps its own without them."),
+        flag("parents", false, "Make missing parent directories."),
+        flag("exclusive", false, "Fail if something is there."),
+        parameter("header", "If-Match", json!({"type": "string"}), "The ETag that the file must still have."),
+    ];
+    with_path(store, true, more)
 }
 
 fn changing() -> Paths {
@@ -200,6 +229,14 @@ pub(super) fn schemas() -> Map<String, Value> {
                 ("parents?", flag.clone()),
                 ("mode?", json!({"type": ["integer", "null"]})),
             ])),
+        ),
+        (
+            "Stored",
+            object([
+                ("path", string.clone()),
+                ("files", json!({"type": "integer"})),
+                ("bytes", json!({"type": "integer"})),
+            ]),
         ),
         ("FileEvent", object([("change", change), ("path", string), ("is_directory", flag)])),
     ])

@@ -34,11 +34,7 @@ fn upload() -> Value {
          there. A file that exists is replaced when everything has arrived, and keeps mode and owner.",
         None,
         json!({
-            "200": answer("It is stored.", json!({
-                "type": "object",
-                "required": ["filename", "destination", "recursive"],
-                "properties": {"filename": text(), "destination": text(), "recursive": {"type": "boolean"}},
-            })),
+            "200": answer("It is stored.", reference("Stored")),
             "400": failure("The body is no whole form."),
             "408": failure("The body stood still."),
             "413": failure("The body is too large."),
@@ -106,11 +102,7 @@ fn unpack() -> Value {
          FIFOs and sparse files are refused. What was unpacked before a failure stays, but no half of a file.",
         None,
         json!({
-            "200": answer("It is stored.", json!({
-                "type": "object",
-                "required": ["path", "files", "bytes"],
-                "properties": {"path": text(), "files": {"type": "integer"}, "bytes": {"type": "integer"}},
-            })),
+            "200": answer("It is stored.", reference("Stored")),
             "400": refusal("A wrong path or query, a damaged stream, or an entry that is refused."),
             "404": refusal("The directory is missing."),
             "408": refusal("The body stood still."),

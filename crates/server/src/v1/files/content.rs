@@ -1,5 +1,7 @@
 //! The content of a file, whole or in part.
 
+mod put;
+
 use std::{
     fs::{File, Metadata},
     io::{Read as _, Seek as _, SeekFrom},
@@ -27,6 +29,8 @@ use serde::Deserialize;
 
 use super::{blocking, path};
 use crate::{answer::with_type, app::App, v1::error::ApiError};
+
+pub(super) use put::put;
 
 /// Bytes that are read at once.
 const PIECE: usize = 256 * 1024;
@@ -110,7 +114,7 @@ enum Part {
 }
 
 /// A tag that changes with the content.
-pub(super) fn tag(metadata: &Metadata) -> String {
+fn tag(metadata: &Metadata) -> String {
     format!("\"{:x}-{:x}-{:x}.{:x}\"", metadata.ino(), metadata.len(), metadata.mtime(), metadata.mtime_nsec())
 }
 
