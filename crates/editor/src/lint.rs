@@ -65,13 +65,13 @@ fn new_issues(linter: &dyn Linter, path: &Path, old: &str, new: &str) -> Vec<Iss
 }
 
 /// The number that a line of the new text had in the old; none if it is a changed one. Numbers count from 1.
-fn line_before(changes: &[diff::Change], line: usize) -> Option<usize> {
+fn line_before(changes: &[diff::Change<'_>], line: usize) -> Option<usize> {
     let line = line.checked_sub(1)?;
     let before = &changes[..changes.partition_point(|change| change.new.start <= line)];
     match before.last() {
         None => Some(line + 1),
-        Some(change) if change.new.contains(&line) => None,
-        Some(change) => Some(line - change.new.end + change.old.end + 1),
+        Some(change) if line < change.new.end() => None,
+        Some(change) => Some(line - change.new.end() + change.old.end() + 1),
     }
 }
 

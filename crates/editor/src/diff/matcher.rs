@@ -5,12 +5,17 @@
 //! very often are no reason to look; they only extend a block.
 
 use super::{
-    Change,
+    Change, Side,
     lines::{Numbered, number},
 };
 
 /// A new text with as many lines has lines that are too common.
-const LONG: usize = 200;
+pub(super) const LONG: usize = 200;
+
+/// How often a line may be in a long text that has so many lines, to be a reason to look.
+pub(super) fn common(lines: usize) -> usize {
+    lines / 100 + 1
+}
 
 /// Places looked at until the search is given up. What is not matched until then counts as changed.
 const BUDGET: usize = 50_000_000;
@@ -31,13 +36,16 @@ struct Window {
 }
 
 /// The parts that are not the same, in order.
-pub(super) fn changes(old: &[&str], new: &[&str]) -> Vec<Change> {
+pub(super) fn changes<'a>(old: &[&'a str], new: &[&'a str]) -> Vec<Change<'a>> {
     let mut changes = Vec::new();
     let (mut old_at, mut new_at) = (0, 0);
     let end = Block { old: old.len(), new: new.len(), length: 0 };
     for block in Search::new(number(old, new)).blocks().into_iter().chain([end]) {
         if block.old > old_at || block.new > new_at {
-            changes.push(Change { old: old_at..block.old, new: new_at..block.new });
+            changes.push(Change {
+                old: Side { start: old_at, lines: old[old_at..block.old].to_vec() },
+                new: Side { start: new_at, lines: new[new_at..block.new].to_vec() },
+            });
         }
         (old_at, new_at) = (block.old + block.length, block.new + block.length);
     }
@@ -63,7 +71,7 @@ impl Search {
         for line in &lines.new {
             counts[*line as usize] += 1;
         }
-        let limit = lines.new.len() / 100 + 1;
+        let limit = common(lines.new.len());
         let is_common = |count: u32| lines.new.len() >= LONG && count as usize > limit;
         let mut starts = Vec::with_capacity(lines.count + 1);
         let mut total = 0;
