@@ -9,7 +9,7 @@ use std::sync::{
 };
 
 use bytes::Bytes;
-use futures_util::{Stream, StreamExt as _};
+use futures_util::{Stream, StreamExt as _, stream};
 use http::header::CONTENT_DISPOSITION;
 
 use crate::body::BodyError;
@@ -58,9 +58,10 @@ impl Form {
     pub(super) fn new(pieces: impl Stream<Item = Result<Bytes, BodyError>> + Send + 'static, boundary: String) -> Self {
         let head = Arc::new(AtomicUsize::new(HEAD));
         let left = Arc::clone(&head);
-        let paced = pieces.then(async |piece| {
+        // Before the end, too: the parser overlooks what is there when it learns of the end in the same moment.
+        let paced = stream::unfold(Box::pin(pieces), async |mut pieces| {
             tokio::task::yield_now().await;
-            piece
+            pieces.next().await.map(|piece| (piece, pieces))
         });
         let bounded = paced.map(move |piece| {
             let piece: Bytes = piece.map_err(Problem::from)?;
@@ -142,8 +143,6 @@ fn percent_decoded(mut text: &[u8]) -> Vec<u8> {
 
 #[cfg(test)]
 mod tests {
-    use futures_util::stream;
-
     use super::*;
 
     #[test]
