@@ -28,6 +28,9 @@ pub(crate) enum Command {
     /// Serve as the OpenHands 0.62 action execution server does, with its flags.
     #[command(name = crate::argv::SERVER)]
     ActionExecutionServer(CompatArgs),
+    /// Check a live server against the OpenHands 0.62 protocol, or compare two servers.
+    #[command(after_help = crate::conformance::EXIT_CODES)]
+    Conformance(crate::conformance::ConformanceArgs),
     /// Tell what this machine can do, what is missing, and what to do about it.
     Doctor(DoctorArgs),
     /// Print the completions for a shell.

@@ -3,8 +3,8 @@
 mod argv;
 mod cli;
 mod compat;
+mod conformance;
 mod doctor;
-mod http;
 mod local;
 mod logging;
 mod run;
@@ -59,6 +59,10 @@ fn start(cli: Cli) -> anyhow::Result<ExitCode> {
             let owner = Owner::start()?;
             logging::for_server();
             runtime()?.block_on(compat::serve(arguments, &owner))
+        }
+        Command::Conformance(arguments) => {
+            logging::for_people();
+            runtime()?.block_on(conformance::conformance(&arguments))
         }
         Command::Doctor(arguments) => {
             let owner = Owner::start();

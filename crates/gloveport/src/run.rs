@@ -8,13 +8,14 @@ use std::{
 };
 
 use anyhow::Context as _;
+use gloveport_client::{ActionExecutionClient, ClientError, ClientOptions};
 use gloveport_executor::{Execution, Executor};
 use gloveport_protocol::exec::{ExecEnd, ExecInput, ExecRequest, ExecState, Session};
 use gloveport_protocol::{Action, ActionEvent, ActionExecutor as _, Observation, ObservationEvent, RunAction};
 use serde_json::Value;
 use tokio::signal::unix::{SignalKind, signal};
 
-use crate::{OWN_FAILURE, Owner, cli::RunArgs, http::Remote, local};
+use crate::{OWN_FAILURE, Owner, cli::RunArgs, local};
 
 /// Exit code when the time limit passed.
 const TIMED_OUT: u8 = 124;
@@ -46,14 +47,14 @@ pub(crate) async fn here(arguments: RunArgs, owner: &Owner) -> anyhow::Result<Ex
 pub(crate) async fn on_server(arguments: RunArgs) -> anyhow::Result<ExitCode> {
     let (text, _) = command_text(&arguments)?;
     let url = arguments.url.as_deref().unwrap_or_default();
-    let remote = Remote::new(url, arguments.key.as_deref())?;
+    let client = ActionExecutionClient::new(&ClientOptions::new(url).with_key(arguments.key.as_deref()))?;
     if arguments.json {
         anyhow::ensure!(
             arguments.env.is_empty() && arguments.cwd.is_none(),
             "--cwd and --env cannot be combined with --json and --url: the observation is that of the server's own shell"
         );
-        let observation = remote.execute(&run_event(text, arguments.timeout)).await?;
-        return print_observation(&observation);
+        let observation = client.post_action(&run_event(text, arguments.timeout), None).await;
+        return print_observation(&observation.map_err(|error| told(error, client.url()))?);
     }
     let mut request = request(text, arguments.timeout);
     if arguments.cwd.is_some() || !arguments.env.is_empty() {
@@ -61,8 +62,43 @@ pub(crate) async fn on_server(arguments: RunArgs) -> anyhow::Result<ExitCode> {
         request.cwd = arguments.cwd;
         request.env = arguments.env.into_iter().collect();
     }
-    let end = remote.exec(request, &mut print_bytes).await?;
-    exit_code(&end)
+    let command = client.exec(request).await.map_err(|error| told(error, client.url()))?;
+    let end = command.finish(|bytes| print_bytes(bytes).map_err(Failure::Print)).await;
+    exit_code(&end.map_err(|failure| match failure {
+        Failure::Client(error) => told(error, client.url()),
+        Failure::Print(error) => error,
+    })?)
+}
+
+/// Why the output of a command on a server could not be followed.
+enum Failure {
+    Client(ClientError),
+    Print(anyhow::Error),
+}
+
+impl From<ClientError> for Failure {
+    fn from(error: ClientError) -> Self {
+        Self::Client(error)
+    }
+}
+
+/// What went wrong with a server, and what to do about it.
+fn told(error: ClientError, url: &str) -> anyhow::Error {
+    match error {
+        ClientError::Unreachable { source, .. } => {
+            anyhow::Error::from(source).context(format!("no server answers at {url}; is it running?"))
+        }
+        ClientError::Status(error) => {
+            let hint = match error.status.as_u16() {
+                403 => " (give the server's key with --key or GLOVEPORT_KEY)",
+                _ => "",
+            };
+            let reason = error.reason();
+            let said = reason.as_deref().unwrap_or("without a reason");
+            anyhow::anyhow!("{url} answered {}: {said}{hint}", error.status)
+        }
+        other => other.into(),
+    }
 }
 
 /// The text to run, and whether standard input was used up for it.

@@ -1,0 +1,37 @@
+//! The action-execution client: a sandbox's server seen from the other side of HTTP (`action-execution-client`).
+//!
+//! [`ActionExecutionClient`] implements [`ActionExecutor`](gloveport_protocol::ActionExecutor), so what stands above
+//! does not know whether the tools are in this process or behind a server. It also speaks the native interface of a
+//! gloveport server: streamed commands and files.
+//!
+//! | module | idea |
+//! |---|---|
+//! | `client`, `execute`, `transfer` | the OpenHands 0.62 interface: endpoints, actions, copies |
+//! | `exec`, `files`, `tree` | the native interface: commands, files, whole trees |
+//! | `session`, `retry` | one request and the layers around it |
+//! | `pool`, `options`, `error` | connections, what a client can be told, what can go wrong |
+
+mod client;
+mod error;
+mod exec;
+mod execute;
+mod files;
+mod options;
+mod pipe;
+mod pool;
+mod retry;
+mod session;
+mod sse;
+mod transfer;
+mod tree;
+
+pub use client::ActionExecutionClient;
+pub use error::{ClientError, NativeError, StatusError};
+pub use exec::{ExecEvent, ExecStream};
+pub use files::{
+    ByteStream, Content, ContentInfo, Files, ListOptions, PutOptions, Range, RemotePath, Upload, Watch, WatchEvent,
+};
+pub use options::{ClientOptions, Clock, Limits, Pause};
+pub use pool::{Certificates, Pool};
+pub use retry::{Failure, Recovery, Verdict};
+pub use tree::{TreeCopy, TreeForm};

@@ -1,0 +1,168 @@
+//! Runs checks one after the other.
+
+use std::time::{Duration, Instant};
+
+use globset::{Glob, GlobSet, GlobSetBuilder};
+use serde::Serialize;
+
+use crate::{
+    Check, ConformanceError, Server,
+    bench::{Bench, Scratch},
+    check::Problem,
+};
+
+/// How checks are run.
+#[derive(Debug, Clone)]
+pub struct RunOptions {
+    /// Time limit of one check.
+    pub limit: Duration,
+    /// How often a check that failed is tried again.
+    pub retries: u32,
+    /// Wait after each command.
+    pub pause: Duration,
+}
+
+impl Default for RunOptions {
+    fn default() -> Self {
+        Self { limit: Duration::from_mins(1), retries: 0, pause: Duration::ZERO }
+    }
+}
+
+/// What came of one check.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct CheckResult {
+    /// Group and name.
+    pub id: String,
+    /// The statement.
+    pub title: String,
+    /// Where it is written.
+    pub spec: String,
+    /// What came of it.
+    #[serde(flatten)]
+    pub verdict: Verdict,
+    /// How long it took, in seconds.
+    pub seconds: f64,
+    /// How often it was tried.
+    pub attempts: u32,
+}
+
+/// What can come of a check.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(tag = "verdict", rename_all = "snake_case")]
+pub enum Verdict {
+    /// It holds.
+    Pass {
+        /// Why the behaviour is allowed, where it is not the usual one.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        deliberate: Option<String>,
+    },
+    /// It does not hold.
+    Fail {
+        /// The request.
+        step: String,
+        /// What had to come.
+        expected: String,
+        /// What came.
+        got: String,
+    },
+    /// It could not be found out.
+    Skip {
+        /// Why not.
+        reason: String,
+    },
+}
+
+/// Selects checks by patterns such as `editor/*`; no pattern selects all.
+pub fn select(checks: Vec<Check>, patterns: &[String]) -> Result<Vec<Check>, ConformanceError> {
+    if patterns.is_empty() {
+        return Ok(checks);
+    }
+    let mut set = GlobSetBuilder::new();
+    for pattern in patterns {
+        let invalid =
+            |error: globset::Error| ConformanceError::Pattern { pattern: pattern.clone(), reason: error.to_string() };
+        set.add(Glob::new(pattern).map_err(invalid)?);
+    }
+    let set: GlobSet = set
+        .build()
+        .map_err(|error| ConformanceError::Pattern { pattern: patterns.join(" "), reason: error.to_string() })?;
+    Ok(checks.into_iter().filter(|check| set.is_match(check.id)).collect())
+}
+
+/// Runs checks on a server, tells each result as it comes, and cleans up.
+pub async fn run(
+    server: &Server,
+    checks: &[Check],
+    options: &RunOptions,
+    mut told: impl FnMut(&CheckResult),
+) -> Result<Vec<CheckResult>, ConformanceError> {
+    let made = tokio::time::timeout(options.limit, Scratch::make(server, options.pause)).await;
+    let late = |_| ConformanceError::Scratch {
+        url: server.url().to_owned(),
+        reason: format!("no answer within {} s", options.limit.as_secs()),
+    };
+    let scratch = made.map_err(late)??;
+    let mut results = Vec::with_capacity(checks.len());
+    for check in checks {
+        let result = run_one(&scratch, check, options).await;
+        told(&result);
+        results.push(result);
+    }
+    // Whether it could be cleaned up says nothing about the checks.
+    let _removed = tokio::time::timeout(options.limit, scratch.remove()).await;
+    Ok(results)
+}
+
+async fn run_one(scratch: &Scratch, check: &Check, options: &RunOptions) -> CheckResult {
+    let began = Instant::now();
+    let mut attempts = 0;
+    let verdict = loop {
+        attempts += 1;
+        let verdict = attempt(scratch, check, attempts, options.limit).await;
+        if !matches!(verdict, Verdict::Fail { .. }) || attempts > options.retries {
+            break verdict;
+        }
+        recover(scratch, options).await;
+    };
+    if matches!(verdict, Verdict::Fail { .. }) {
+        recover(scratch, options).await;
+    }
+    CheckResult {
+        id: check.id.to_owned(),
+        title: check.title.to_owned(),
+        spec: check.spec.to_owned(),
+        verdict,
+        seconds: (began.elapsed().as_secs_f64() * 1e3).round() / 1e3,
+        attempts,
+    }
+}
+
+/// Interrupts what a failed check may have left running in the shell.
+async fn recover(scratch: &Scratch, options: &RunOptions) {
+    let interrupt = crate::server::run_action("C-c", &serde_json::json!({ "is_input": true }));
+    // Nothing may run at all; the next check tells whether the shell works.
+    let _interrupted = tokio::time::timeout(options.limit, scratch.server.execute(&interrupt)).await;
+    Server::rest(options.pause.max(Duration::from_millis(100))).await;
+    let _quiet = tokio::time::timeout(options.limit, scratch.server.shell("true")).await;
+    Server::rest(options.pause).await;
+}
+
+async fn attempt(scratch: &Scratch, check: &Check, attempt: u32, limit: Duration) -> Verdict {
+    if check.needs_key && !scratch.server.has_key() {
+        return Verdict::Skip { reason: "no key is given".to_owned() };
+    }
+    let performed = async {
+        let bench: Bench = scratch.bench(check, attempt).await?;
+        bench.perform(check).await
+    };
+    match tokio::time::timeout(limit, performed).await {
+        Ok(Ok(deliberate)) => Verdict::Pass { deliberate: deliberate.map(str::to_owned) },
+        Ok(Err(Problem::Skip(reason))) => Verdict::Skip { reason },
+        Ok(Err(Problem::Different { step, expected, got })) => Verdict::Fail { step, expected, got },
+        Err(_) => Verdict::Fail {
+            step: "the whole check".to_owned(),
+            expected: format!("an end within {} s", limit.as_secs()),
+            got: "no end".to_owned(),
+        },
+    }
+}
