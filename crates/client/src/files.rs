@@ -41,6 +41,14 @@ impl<T: AsRef<OsStr> + ?Sized> From<&T> for RemotePath {
 }
 
 impl RemotePath {
+    /// The path as text, which the routes of OpenHands need.
+    pub(crate) fn as_text(&self) -> Result<&str, ClientError> {
+        std::str::from_utf8(&self.0).map_err(|_| ClientError::Request {
+            url: String::from_utf8_lossy(&self.0).into_owned(),
+            reason: "a path that is not UTF-8 can be asked for over the native routes only".to_owned(),
+        })
+    }
+
     fn query(&self) -> (&'static str, String) {
         match std::str::from_utf8(&self.0) {
             Ok(text) => ("path", text.to_owned()),

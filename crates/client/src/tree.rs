@@ -5,10 +5,12 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use bytes::Bytes;
+use futures_util::StreamExt as _;
 use gloveport_archive::{ArchiveError, Limits, Summary, tar, zip};
 
 use crate::{
-    ActionExecutionClient, ClientError, Upload,
+    ActionExecutionClient, ClientError, RemotePath, Upload,
     pipe::{channel, written_by},
     session::Call,
 };
@@ -46,8 +48,15 @@ impl TreeForm {
 impl ActionExecutionClient {
     /// Copies what is in a directory of this machine into a directory of the sandbox, which is made if it is missing.
     ///
-    /// A server without the native routes gets a zip file, with which something is lost ([`TreeForm::lost`]).
-    pub async fn upload_tree(&self, source: &Path, destination: &str) -> Result<TreeCopy, ClientError> {
+    /// A server without the native routes gets a zip file, with which something is lost ([`TreeForm::lost`]). Of a tar
+    /// stream `progress` is told each number of bytes that is sent.
+    pub async fn upload_tree(
+        &self,
+        source: &Path,
+        destination: impl Into<RemotePath>,
+        progress: impl Fn(usize) + Send + Sync + 'static,
+    ) -> Result<TreeCopy, ClientError> {
+        let destination = destination.into();
         if !source.exists() {
             return Err(ClientError::SourceMissing(source.to_owned()));
         }
@@ -58,23 +67,27 @@ impl ActionExecutionClient {
             );
             let plan = plan(source, zip::Plan::of_contents).await?;
             let copy = TreeCopy { files: plan.files(), bytes: plan.bytes(), form: TreeForm::Zip };
-            self.upload_zip(plan, destination).await?;
+            self.upload_zip(plan, destination.as_text()?).await?;
             return Ok(copy);
         }
         let root = source.to_owned();
         let tar = written_by(move |out| tar::pack(&root, out).map(drop));
+        let tar = tar.inspect(move |piece| progress(piece.as_ref().map_or(0, Bytes::len)));
         let stored = self.files().write_tar(destination, Upload::stream(tar, None), true).await?;
         Ok(TreeCopy { files: stored.files, bytes: stored.bytes, form: TreeForm::Tar })
     }
 
     /// Copies what is in a directory of the sandbox into a directory of this machine, which is made if it is missing.
-    /// What is written never leaves that directory, whatever the server sends, and stays within the bounds.
+    /// What is written never leaves that directory, whatever the server sends, and stays within the bounds. Of a tar
+    /// stream `progress` is told each number of bytes that arrived.
     pub async fn download_tree(
         &self,
-        source: &str,
+        source: impl Into<RemotePath>,
         destination: &Path,
         limits: &Limits,
+        progress: impl Fn(usize) + Send + Sync,
     ) -> Result<TreeCopy, ClientError> {
+        let source = source.into();
         let failed = |error| ClientError::File { action: "make", path: destination.to_owned(), source: error };
         tokio::fs::create_dir_all(destination).await.map_err(failed)?;
         let (path, limits) = (destination.to_owned(), *limits);
@@ -83,7 +96,7 @@ impl ActionExecutionClient {
                 lost = TreeForm::Zip.lost(),
                 "the server has no native routes for trees; a zip file is fetched"
             );
-            let file = self.copy_from(source).await?;
+            let file = self.copy_from(source.as_text()?).await?;
             let unpacked = blocking(destination, move || {
                 let file = std::fs::File::open(&file).map_err(ArchiveError::Input)?;
                 zip::unpack(&file, &path, &limits)
@@ -98,6 +111,7 @@ impl ActionExecutionClient {
         let received = async {
             // A receiver that is gone has failed, and says why itself.
             while let Some(piece) = stream.next().await? {
+                progress(piece.len());
                 if sender.send(Some(piece)).await.is_err() {
                     return Ok(());
                 }

@@ -4,6 +4,8 @@ use std::{net::IpAddr, path::PathBuf};
 
 use clap::{Args, Parser, Subcommand};
 
+use crate::files::{CopyArgs, EditArgs, ListArgs, ViewArgs, WriteArgs};
+
 /// Exit codes, as `--help` shows them.
 const EXIT_CODES: &str = "Exit codes of `run`: the command's own; 124 if the time limit passed; 125 if gloveport itself \
     failed; 130 if it was interrupted twice; 2 for a wrong command line.\nExit codes of the others: 0 done, 1 failed, \
@@ -23,6 +25,16 @@ pub(crate) enum Command {
     /// Run a command in a persistent shell and print its output as it comes.
     #[command(after_help = EXIT_CODES)]
     Run(RunArgs),
+    /// Show a file with numbered lines, or what is in a directory.
+    View(ViewArgs),
+    /// Write a file, whole or some of its lines.
+    Write(WriteArgs),
+    /// Change a file: replace a text, insert lines, create it, take an edit back.
+    Edit(EditArgs),
+    /// List a directory.
+    Ls(ListArgs),
+    /// Copy files and trees into and out of a sandbox.
+    Cp(CopyArgs),
     /// Serve a sandbox on this machine over HTTP.
     Serve(ServeArgs),
     /// Serve as the OpenHands 0.62 action execution server does, with its flags.

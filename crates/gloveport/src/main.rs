@@ -5,6 +5,7 @@ mod cli;
 mod compat;
 mod conformance;
 mod doctor;
+mod files;
 mod local;
 mod logging;
 mod run;
@@ -13,6 +14,7 @@ mod serve;
 use std::{process::ExitCode, sync::Arc};
 
 use clap::{CommandFactory as _, Parser as _};
+use gloveport_client::ClientError;
 use gloveport_sys::{Guard, Spawner};
 
 use crate::cli::{Cli, Command};
@@ -35,7 +37,27 @@ fn main() -> ExitCode {
 /// Tells a person what failed.
 #[expect(clippy::print_stderr, reason = "this is where errors reach the user")]
 fn report(error: &anyhow::Error) {
-    eprintln!("gloveport: {error:#}");
+    let mut text = String::new();
+    for cause in error.chain().map(for_people) {
+        // Some errors tell their causes themselves.
+        if text.is_empty() {
+            text = cause;
+        } else if !text.contains(&cause) {
+            text = format!("{text}: {cause}");
+        }
+    }
+    eprintln!("gloveport: {text}");
+}
+
+/// The text of one error. What a server says itself is enough; the rest of a status error is for programs.
+fn for_people(error: &(dyn std::error::Error + 'static)) -> String {
+    match error.downcast_ref::<ClientError>() {
+        Some(ClientError::Status(status)) => match &status.native {
+            Some(native) => format!("{}; {}", native.message, native.hint),
+            None => error.to_string(),
+        },
+        _ => error.to_string(),
+    }
 }
 
 fn start(cli: Cli) -> anyhow::Result<ExitCode> {
@@ -64,6 +86,11 @@ fn start(cli: Cli) -> anyhow::Result<ExitCode> {
             logging::for_people();
             runtime()?.block_on(conformance::conformance(&arguments))
         }
+        Command::View(arguments) => people(files::view(arguments)),
+        Command::Write(arguments) => people(files::write(arguments)),
+        Command::Edit(arguments) => people(files::edit(arguments)),
+        Command::Ls(arguments) => people(files::list(arguments)),
+        Command::Cp(arguments) => people(files::copy(arguments)),
         Command::Doctor(arguments) => {
             let owner = Owner::start();
             runtime()?.block_on(doctor::doctor(&arguments, owner))
@@ -73,6 +100,12 @@ fn start(cli: Cli) -> anyhow::Result<ExitCode> {
             Ok(ExitCode::SUCCESS)
         }
     }
+}
+
+/// A command for people that starts no processes.
+fn people(command: impl Future<Output = anyhow::Result<ExitCode>>) -> anyhow::Result<ExitCode> {
+    logging::for_people();
+    runtime()?.block_on(command)
 }
 
 /// The owner of every process that is started.

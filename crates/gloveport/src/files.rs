@@ -1,0 +1,16 @@
+//! `gloveport view`, `write`, `edit`, `ls` and `cp`: files of a sandbox, or of this machine.
+
+mod arguments;
+mod copy;
+mod edit;
+mod list;
+mod place;
+mod view;
+mod write;
+
+pub(crate) use arguments::{CopyArgs, EditArgs, ListArgs, ViewArgs, WriteArgs};
+pub(crate) use copy::copy;
+pub(crate) use edit::edit;
+pub(crate) use list::list;
+pub(crate) use view::view;
+pub(crate) use write::write;

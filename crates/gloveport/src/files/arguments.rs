@@ -1,0 +1,166 @@
+//! The flags of the file commands.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+
+/// Where the files are.
+#[derive(Debug, Args)]
+pub(crate) struct ServerArgs {
+    /// Server whose files are meant instead of this machine's, for example http://127.0.0.1:8000
+    #[arg(long, value_name = "URL", env = "GLOVEPORT_URL")]
+    pub(crate) url: Option<String>,
+    /// Key of that server.
+    #[arg(long, env = "GLOVEPORT_KEY", hide_env_values = true)]
+    pub(crate) key: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ViewArgs {
+    /// File or directory.
+    pub(crate) path: String,
+    /// Lines to show, counted from 1: `5:10`, `5:` to the end, or `5`.
+    #[arg(long, short = 'n', value_name = "FIRST:LAST", value_parser = lines)]
+    pub(crate) lines: Option<(i64, i64)>,
+    /// The text as it is, without numbers.
+    #[arg(long)]
+    pub(crate) raw: bool,
+    /// Print the observation as JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) server: ServerArgs,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct WriteArgs {
+    /// File; its directory is made if it is missing.
+    pub(crate) path: String,
+    /// The new content, as it is; without it, what comes from standard input.
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) text: Option<String>,
+    /// Replace only these lines, counted from 1: `5:10`, `5:` to the end, or `5`.
+    #[arg(long, short = 'n', value_name = "FIRST:LAST", value_parser = lines)]
+    pub(crate) lines: Option<(i64, i64)>,
+    #[command(flatten)]
+    pub(crate) server: ServerArgs,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct EditArgs {
+    #[command(subcommand)]
+    pub(crate) command: EditCommand,
+    /// Print the observation as JSON instead of the change.
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+    /// Server whose files are meant instead of this machine's, for example http://127.0.0.1:8000
+    #[arg(long, value_name = "URL", env = "GLOVEPORT_URL", global = true)]
+    pub(crate) url: Option<String>,
+    /// Key of that server.
+    #[arg(long, env = "GLOVEPORT_KEY", hide_env_values = true, global = true)]
+    pub(crate) key: Option<String>,
+}
+
+/// Texts are given as they are, as `@FILE` for the content of a file, or as `-` for standard input.
+#[derive(Debug, Subcommand)]
+pub(crate) enum EditCommand {
+    /// Replace a text that occurs once.
+    Replace {
+        /// File.
+        path: String,
+        /// What is replaced; `@FILE` or `-` read it from there.
+        #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
+        old: String,
+        /// What replaces it; `@FILE` or `-` read it from there.
+        #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
+        new: String,
+    },
+    /// Insert lines behind a line.
+    Insert {
+        /// File.
+        path: String,
+        /// The line, counted from 1; 0 is before the first.
+        #[arg(long, value_name = "NUMBER")]
+        line: i64,
+        /// The lines; `@FILE` or `-` read them from there.
+        #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
+        text: String,
+    },
+    /// Make a file that does not exist.
+    Create {
+        /// File.
+        path: String,
+        /// Its content; `@FILE` or `-` read it from there.
+        #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
+        text: String,
+    },
+    /// Take the last edit of a file back. Only a server remembers edits.
+    Undo {
+        /// File.
+        path: String,
+    },
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ListArgs {
+    /// Directory; the server's working directory, or the current one, if absent.
+    pub(crate) path: Option<String>,
+    /// Show kind, mode, size and time, too.
+    #[arg(long, short)]
+    pub(crate) long: bool,
+    /// Show names that begin with a dot, too.
+    #[arg(long, short)]
+    pub(crate) all: bool,
+    /// Print JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) server: ServerArgs,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CopyArgs {
+    /// File or directory. A path in the sandbox begins with a colon, `:/workspace`; `-` is standard input.
+    pub(crate) source: PathBuf,
+    /// Where it goes: into an existing directory, or to this name. `-` is standard output.
+    pub(crate) destination: PathBuf,
+    /// No progress.
+    #[arg(long, short)]
+    pub(crate) quiet: bool,
+    #[command(flatten)]
+    pub(crate) server: ServerArgs,
+}
+
+/// `FIRST:LAST`, `FIRST:` or `LINE`, counted from 1; the last is -1 for the end.
+fn lines(text: &str) -> Result<(i64, i64), String> {
+    let number = |text: &str| match text.parse::<i64>() {
+        Ok(number) if number > 0 => Ok(number),
+        _ => Err("lines are counted from 1: FIRST:LAST, FIRST: or LINE".to_owned()),
+    };
+    match text.split_once(':') {
+        None => number(text).map(|line| (line, line)),
+        Some((first, "")) => Ok((number(first)?, -1)),
+        Some((first, last)) => {
+            let (first, last) = (number(first)?, number(last)?);
+            if first > last {
+                return Err(format!("the first line, {first}, is behind the last, {last}"));
+            }
+            Ok((first, last))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_counted_from_one() {
+        for (text, expected) in [("5", Some((5, 5))), ("5:10", Some((5, 10))), ("5:", Some((5, -1)))] {
+            assert_eq!(lines(text).ok(), expected, "{text}");
+        }
+        for text in ["", "0", ":5", "5:3", "-1", "a", "1:b", "1:0"] {
+            assert!(lines(text).is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,98 @@
+//! Copies on this machine, with what a copy to a sandbox keeps.
+
+use std::{
+    fs,
+    io::{self, Read, Write},
+    os::unix::{ffi::OsStrExt as _, fs::PermissionsExt as _},
+    path::Path,
+};
+
+use anyhow::Context as _;
+use gloveport_archive::tar;
+use gloveport_sys::replace::{self, NewFile, Replacement};
+
+use super::{End, PIECE, Progress, limits, target};
+
+pub(super) async fn copy(source: End, destination: End, progress: &Progress) -> anyhow::Result<()> {
+    let progress = progress.clone();
+    tokio::task::spawn_blocking(move || match (source, destination) {
+        (End::Here(from), End::Here(to)) => from_path_to_path(&from, &to, &progress),
+        (End::Here(from), End::Stream) if from.is_dir() => {
+            tar::pack(&from, io::stdout().lock())?;
+            Ok(())
+        }
+        (End::Here(from), End::Stream) => {
+            let file = replace::open_to_read(&from).with_context(|| format!("cannot read {}", from.display()))?;
+            pump(file, io::stdout().lock(), &progress).context("cannot write to standard output")
+        }
+        (End::Stream, End::Here(to)) if to.is_dir() || to.as_os_str().as_bytes().ends_with(b"/") => {
+            fs::create_dir_all(&to).with_context(|| format!("cannot make the directory {}", to.display()))?;
+            tar::unpack(io::stdin().lock(), &to, &limits())?;
+            Ok(())
+        }
+        (End::Stream, End::Here(to)) => store(io::stdin().lock(), &to, NewFile::default(), &progress),
+        _ => anyhow::bail!("one of the two must be a path"),
+    })
+    .await?
+}
+
+fn from_path_to_path(from: &Path, to: &Path, progress: &Progress) -> anyhow::Result<()> {
+    let metadata = fs::metadata(from).with_context(|| format!("cannot read {}", from.display()))?;
+    let to = target(from, to, to.is_dir())?;
+    if !metadata.is_dir() {
+        let file = replace::open_to_read(from).with_context(|| format!("cannot read {}", from.display()))?;
+        progress.expect(metadata.len());
+        return store(file, &to, NewFile { mode: Some(metadata.permissions().mode()), owner: None }, progress);
+    }
+    let resolved = fs::canonicalize(from).with_context(|| format!("cannot read {}", from.display()))?;
+    let inside = to.ancestors().find_map(|parent| fs::canonicalize(parent).ok());
+    anyhow::ensure!(
+        !inside.is_some_and(|parent| parent.starts_with(&resolved)),
+        "{} is inside of {}, so the copy would never end",
+        to.display(),
+        from.display()
+    );
+    fs::create_dir_all(&to).with_context(|| format!("cannot make the directory {}", to.display()))?;
+    let (reader, writer) = io::pipe().context("cannot make a pipe")?;
+    std::thread::scope(|scope| {
+        let packing = scope.spawn(|| tar::pack(from, io::BufWriter::with_capacity(PIECE, writer)));
+        let unpacked = tar::unpack(Counted { reader, progress }, &to, &limits());
+        let packed = packing.join().map_err(|_| anyhow::anyhow!("packing failed by a defect"))?;
+        unpacked?;
+        packed?;
+        Ok(())
+    })
+}
+
+fn store(source: impl Read, to: &Path, new: NewFile, progress: &Progress) -> anyhow::Result<()> {
+    let cannot_write = || format!("cannot write {}", to.display());
+    let mut replacement = Replacement::begin(to, new).with_context(cannot_write)?;
+    pump(source, replacement.file(), progress).with_context(cannot_write)?;
+    replacement.commit().map(drop).with_context(cannot_write)
+}
+
+fn pump(mut source: impl Read, mut out: impl Write, progress: &Progress) -> io::Result<()> {
+    let mut buffer = vec![0; PIECE];
+    loop {
+        match source.read(&mut buffer)? {
+            0 => return out.flush(),
+            count => {
+                out.write_all(&buffer[..count])?;
+                progress.add(count);
+            }
+        }
+    }
+}
+
+struct Counted<'a, R> {
+    reader: R,
+    progress: &'a Progress,
+}
+
+impl<R: Read> Read for Counted<'_, R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let count = self.reader.read(buffer)?;
+        self.progress.add(count);
+        Ok(count)
+    }
+}

@@ -1,0 +1,118 @@
+//! Copies over the native file API: modes, links and times are kept, and everything is streamed.
+
+use std::{
+    fs,
+    io::{BufWriter, Write as _},
+    os::unix::fs::PermissionsExt as _,
+    path::Path,
+};
+
+use anyhow::Context as _;
+use bytes::Bytes;
+use futures_util::{Stream, StreamExt as _};
+use gloveport_client::{ActionExecutionClient, PutOptions, RemotePath, Upload};
+use gloveport_protocol::files::FileKind;
+use gloveport_sys::replace::{NewFile, Replacement};
+use tokio::io::AsyncRead;
+use tokio_util::io::ReaderStream;
+
+use super::{PIECE, Progress, kind_there, limits, target, to_output};
+
+/// Copies a file or a tree from the sandbox.
+pub(super) async fn download(
+    client: &ActionExecutionClient,
+    from: &Path,
+    to: &Path,
+    progress: &Progress,
+) -> anyhow::Result<()> {
+    let entry = client.files().stat(RemotePath::from(from), true).await?;
+    let to = target(from, to, to.is_dir())?;
+    if entry.kind == FileKind::Directory {
+        let progress = progress.clone();
+        client.download_tree(from, &to, &limits(), move |bytes| progress.add(bytes)).await?;
+        return Ok(());
+    }
+    let mut content = client.files().read(RemotePath::from(from), None).await?;
+    if let Some(length) = content.info.length {
+        progress.expect(length);
+    }
+    let new = NewFile { mode: content.info.mode, owner: None };
+    let cannot_write = || format!("cannot write {}", to.display());
+    let mut replacement = Replacement::begin(&to, new).with_context(cannot_write)?;
+    {
+        let mut out = BufWriter::with_capacity(PIECE, replacement.file());
+        while let Some(bytes) = content.bytes.next().await? {
+            out.write_all(&bytes).with_context(cannot_write)?;
+            progress.add(bytes.len());
+        }
+        out.flush().with_context(cannot_write)?;
+    }
+    replacement.commit().map(drop).with_context(cannot_write)
+}
+
+/// Writes a file, or a tree as a tar archive, to standard output.
+pub(super) async fn print(client: &ActionExecutionClient, from: &Path, progress: &Progress) -> anyhow::Result<()> {
+    let entry = client.files().stat(RemotePath::from(from), true).await?;
+    let mut bytes = if entry.kind == FileKind::Directory {
+        client.files().read_tar(RemotePath::from(from)).await?
+    } else {
+        client.files().read(RemotePath::from(from), None).await?.bytes
+    };
+    while let Some(piece) = bytes.next().await? {
+        to_output(&piece)?;
+        progress.add(piece.len());
+    }
+    Ok(())
+}
+
+/// Stores standard input: as a file, or unpacked if the path is a directory.
+pub(super) async fn store(client: &ActionExecutionClient, to: &Path, progress: &Progress) -> anyhow::Result<()> {
+    use std::os::unix::ffi::OsStrExt as _;
+    let input = counted(tokio::io::stdin(), progress);
+    let is_directory =
+        to.as_os_str().as_bytes().ends_with(b"/") || kind_there(client, to).await? == Some(FileKind::Directory);
+    if is_directory {
+        client.files().write_tar(RemotePath::from(to), Upload::stream(input, None), true).await?;
+    } else {
+        let options = PutOptions { parents: true, ..PutOptions::default() };
+        client.files().write(RemotePath::from(to), Upload::stream(input, None), &options).await?;
+    }
+    Ok(())
+}
+
+/// Copies a file or a tree into the sandbox.
+pub(super) async fn upload(
+    client: &ActionExecutionClient,
+    from: &Path,
+    to: &Path,
+    progress: &Progress,
+) -> anyhow::Result<()> {
+    let metadata = fs::metadata(from).with_context(|| format!("cannot read {}", from.display()))?;
+    let is_directory = kind_there(client, to).await? == Some(FileKind::Directory);
+    let to = target(from, to, is_directory)?;
+    if metadata.is_dir() {
+        let progress = progress.clone();
+        client.upload_tree(from, &to, move |bytes| progress.add(bytes)).await?;
+        return Ok(());
+    }
+    let file = gloveport_sys::replace::open_to_read(from).with_context(|| format!("cannot read {}", from.display()))?;
+    progress.expect(metadata.len());
+    let content = Upload::stream(counted(tokio::fs::File::from_std(file), progress), Some(metadata.len()));
+    let mode = Some(metadata.permissions().mode() & 0o7777);
+    let options = PutOptions { mode, parents: true, ..PutOptions::default() };
+    client.files().write(RemotePath::from(to.as_path()), content, &options).await?;
+    Ok(())
+}
+
+/// A stream whose bytes are counted.
+fn counted(
+    source: impl AsyncRead + Send + 'static,
+    progress: &Progress,
+) -> impl Stream<Item = std::io::Result<Bytes>> + Send + 'static {
+    let progress = progress.clone();
+    ReaderStream::with_capacity(source, PIECE).inspect(move |piece| {
+        if let Ok(bytes) = piece {
+            progress.add(bytes.len());
+        }
+    })
+}

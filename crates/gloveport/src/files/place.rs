@@ -1,0 +1,196 @@
+//! Where the files are: on this machine, or in the sandbox of a server.
+
+use std::{
+    io::Write as _,
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
+
+use anyhow::Context as _;
+use gloveport_client::{ActionExecutionClient, ClientError, ClientOptions, PutOptions};
+use gloveport_executor::files::Files;
+use gloveport_protocol::{Action, ActionEvent, ActionExecutor as _, FileReadSource, Observation, ObservationEvent};
+use gloveport_sys::replace::{self, NewFile};
+
+use super::{arguments::ServerArgs, copy::zipped};
+
+/// What an editor's message begins with when it failed.
+const EDITOR_ERROR: &str = "ERROR:\n";
+
+/// The owner of the files.
+pub(crate) enum Place {
+    /// This machine, from this directory on.
+    Here { files: Files, directory: PathBuf },
+    /// The sandbox behind a server.
+    There(Box<ActionExecutionClient>),
+}
+
+impl Place {
+    pub(crate) fn new(server: &ServerArgs) -> anyhow::Result<Self> {
+        let Some(url) = &server.url else {
+            let directory = std::env::current_dir().context("the current directory cannot be used")?;
+            return Ok(Self::Here { files: Files::new(&directory, None), directory });
+        };
+        let options = ClientOptions::new(url).with_key(server.key.as_deref());
+        Ok(Self::There(Box::new(ActionExecutionClient::new(&options)?)))
+    }
+
+    pub(crate) const fn is_here(&self) -> bool {
+        matches!(self, Self::Here { .. })
+    }
+
+    /// The path as an action carries it. A colon in front, which `cp` needs, is not a part of it. A relative path begins
+    /// in the directory that the tools of the server start in.
+    pub(crate) async fn absolute(&self, path: &str) -> anyhow::Result<String> {
+        let path = path.strip_prefix(':').unwrap_or(path);
+        match self {
+            Self::Here { .. } => {
+                let absolute =
+                    std::path::absolute(path).with_context(|| format!("`{path}` cannot be used as a path"))?;
+                absolute.into_os_string().into_string().map_err(|path| {
+                    anyhow::anyhow!("{} is not UTF-8, which actions cannot carry", path.to_string_lossy())
+                })
+            }
+            Self::There(client) if !path.starts_with('/') => match client.files().stat(".", false).await {
+                Ok(start) => Ok(format!("{}/{path}", start.path.trim_end_matches(['/', '.']))),
+                Err(error) if lacks_native_files(&error) => Ok(path.to_owned()),
+                Err(error) => Err(error.into()),
+            },
+            Self::There(_) => Ok(path.to_owned()),
+        }
+    }
+
+    /// Executes an action on files.
+    pub(crate) async fn execute(&self, action: Action) -> anyhow::Result<Shown> {
+        let observation = match self {
+            Self::Here { files, directory } => {
+                let (files, directory) = (files.clone(), directory.clone());
+                let result = tokio::task::spawn_blocking(move || files.execute(&action, &directory)).await?;
+                result.context("no action on files")??
+            }
+            Self::There(client) => client.execute(&ActionEvent::from(action)).await?,
+        };
+        Ok(Shown(observation))
+    }
+
+    /// Writes a file whole; its directory is made if it is missing.
+    pub(crate) async fn store(&self, path: &str, content: Vec<u8>) -> anyhow::Result<()> {
+        match self {
+            Self::Here { .. } => {
+                let path = PathBuf::from(path);
+                if let Some(parent) = path.parent() {
+                    std::fs::create_dir_all(parent)
+                        .with_context(|| format!("cannot make the directory {}", parent.display()))?;
+                }
+                replace::write(&path, &content, NewFile::default())
+                    .with_context(|| format!("cannot write {}", path.display()))
+            }
+            Self::There(client) => {
+                let options = PutOptions { parents: true, ..PutOptions::default() };
+                match client.files().write(path, content.clone(), &options).await {
+                    Err(error) if lacks_native_files(&error) => {
+                        let mut file = tempfile::NamedTempFile::new().context("cannot make a temporary file")?;
+                        file.write_all(&content).context("cannot write a temporary file")?;
+                        zipped::upload_file(client, file.path(), Path::new(path)).await
+                    }
+                    other => other.map(drop).map_err(Into::into),
+                }
+            }
+        }
+    }
+}
+
+/// Whether the server does not know the native file API, as that of OpenHands.
+pub(super) fn lacks_native_files(error: &ClientError) -> bool {
+    match error {
+        ClientError::Status(error) => matches!(error.status.as_u16(), 404 | 405) && error.native.is_none(),
+        _ => false,
+    }
+}
+
+/// What came of an action, for people and for programs.
+pub(crate) struct Shown(Observation);
+
+impl Shown {
+    /// The whole observation; the exit code tells whether it succeeded.
+    pub(crate) fn print_json(self) -> anyhow::Result<ExitCode> {
+        let code = if self.failure().is_some() { ExitCode::FAILURE } else { ExitCode::SUCCESS };
+        let text = serde_json::to_string_pretty(&ObservationEvent::from(self.0).to_value())?;
+        print(&(text + "\n"))?;
+        Ok(code)
+    }
+
+    /// The text that an agent gets to read.
+    pub(crate) fn print_content(self) -> anyhow::Result<ExitCode> {
+        if let Some(failure) = self.failure() {
+            anyhow::bail!(failure);
+        }
+        let (content, is_view) = match self.0 {
+            Observation::Read(read) => (read.content, read.impl_source == FileReadSource::OhAci),
+            Observation::Edit(edit) => (edit.content, true),
+            _ => (String::new(), false),
+        };
+        print(&content)?;
+        // The list of a directory has no end of line.
+        if is_view && !content.is_empty() && !content.ends_with('\n') {
+            print("\n")?;
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+
+    /// The change as a diff.
+    pub(crate) fn print_change(self, with_colours: bool) -> anyhow::Result<ExitCode> {
+        if let Some(failure) = self.failure() {
+            anyhow::bail!(failure);
+        }
+        let Observation::Edit(edit) = self.0 else { anyhow::bail!("the server did not answer with an edit") };
+        match edit.diff.filter(|diff| !diff.is_empty()) {
+            Some(diff) => print(&(coloured(&diff, with_colours) + "\n"))?,
+            None => print(&edit.content)?,
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+
+    /// Nothing to show but a failure.
+    pub(crate) fn succeeded(self) -> anyhow::Result<ExitCode> {
+        match self.failure() {
+            Some(failure) => anyhow::bail!(failure),
+            None => Ok(ExitCode::SUCCESS),
+        }
+    }
+
+    fn failure(&self) -> Option<String> {
+        match &self.0 {
+            Observation::Error(error) if error.content == "ERROR_BINARY_FILE" => {
+                Some("it is a binary file; `gloveport cp` copies it".to_owned())
+            }
+            Observation::Error(error) => Some(error.content.clone()),
+            Observation::Read(read) => read.content.strip_prefix(EDITOR_ERROR).map(str::to_owned),
+            Observation::Edit(edit) => edit.content.strip_prefix(EDITOR_ERROR).map(str::to_owned),
+            _ => None,
+        }
+    }
+}
+
+fn coloured(diff: &str, with_colours: bool) -> String {
+    if !with_colours {
+        return diff.to_owned();
+    }
+    let line = |line: &str| {
+        let colour = match line.as_bytes().first() {
+            _ if line.starts_with("--- ") || line.starts_with("+++ ") => "1",
+            Some(b'@') => "36",
+            Some(b'-') => "31",
+            Some(b'+') => "32",
+            _ => return line.to_owned(),
+        };
+        format!("\x1b[{colour}m{line}\x1b[0m")
+    };
+    diff.split('\n').map(line).collect::<Vec<_>>().join("\n")
+}
+
+/// Writes to standard output.
+pub(super) fn print(text: &str) -> anyhow::Result<()> {
+    let mut output = std::io::stdout().lock();
+    output.write_all(text.as_bytes()).and_then(|()| output.flush()).context("cannot write to standard output")
+}
