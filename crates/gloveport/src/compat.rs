@@ -3,12 +3,16 @@
 
 use std::{
     net::{Ipv4Addr, SocketAddr},
+    path::Path,
     process::ExitCode,
 };
 
 use anyhow::Context as _;
 use gloveport_executor::{Executor, Part, account::Account, memory};
-use gloveport_server::{DrainEnd, ServerOptions, SessionKey};
+use gloveport_server::{
+    DrainEnd, ServerOptions, SessionKey,
+    viewer::{URL_FILE, Viewer},
+};
 use tokio_util::sync::CancellationToken;
 
 use crate::{Owner, cli::CompatArgs, local, serve::bind};
@@ -41,6 +45,8 @@ pub(crate) async fn serve(arguments: CompatArgs, owner: &Owner) -> anyhow::Resul
         options.startup_commands.push(format!("cd {}", directory.display()));
     }
     options.parts = missing_parts(&arguments);
+    // Before the tools, so that they find its address.
+    let viewer = Viewer::start(arguments.port, Path::new(URL_FILE)).await;
     let executor = Executor::start(options).await?;
     let monitor = CancellationToken::new();
     if variable("RUNTIME_MEMORY_MONITOR")
@@ -56,6 +62,9 @@ pub(crate) async fn serve(arguments: CompatArgs, owner: &Owner) -> anyhow::Resul
     let server_options = ServerOptions { session_key, ..ServerOptions::default() };
     let end = gloveport_server::serve(listener, executor.clone(), server_options, stop, local::DRAIN).await;
     monitor.cancel();
+    if let Some(viewer) = viewer {
+        viewer.stop().await;
+    }
     executor.close().await;
     if let DrainEnd::CutOff { open } = end? {
         tracing::warn!(open, "requests were cut off");

@@ -63,7 +63,8 @@ fn html(document: &Value) -> String {
     )
 }
 
-fn escape(text: &str) -> String {
+/// Text as HTML shows it, within an attribute in double quotes, too.
+pub(crate) fn escape(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 

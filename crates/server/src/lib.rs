@@ -7,6 +7,7 @@
 //! | `transfer` | files on their way: bounded, with a turn for each, on threads that may wait |
 //! | `v0` | the OpenHands 0.62 API (`action-execution-api` §2) |
 //! | `v1` | the native API: streamed commands that survive a lost connection |
+//! | [`viewer`] | pages that show images and PDF files to a browser on the same machine |
 //! | `health` | `/ready` and `/metrics` |
 //! | `docs` | `/openapi.json` and `/docs` |
 //!
@@ -27,6 +28,7 @@ mod transfer;
 mod usage;
 mod v0;
 mod v1;
+pub mod viewer;
 
 pub use error::ServerError;
 pub use options::{Limits, ServerOptions, SessionKey};

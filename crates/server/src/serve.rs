@@ -158,7 +158,7 @@ impl Server {
 }
 
 /// Small answers leave at once, and a peer that vanished without a word is noticed.
-fn prepare(stream: &TcpStream) {
+pub(crate) fn prepare(stream: &TcpStream) {
     let set = stream.set_nodelay(true).and_then(|()| {
         sockopt::set_socket_keepalive(stream, true)?;
         sockopt::set_tcp_keepidle(stream, Duration::from_mins(1))?;
@@ -172,7 +172,7 @@ fn prepare(stream: &TcpStream) {
 }
 
 /// Serves the requests of one connection.
-async fn converse(stream: TcpStream, router: Router, limits: Arc<Limits>, stop: CancellationToken) {
+pub(crate) async fn converse(stream: TcpStream, router: Router, limits: Arc<Limits>, stop: CancellationToken) {
     let activity = Arc::new(Activity::new(limits.idle_timeout));
     let stream = TokioIo::new(WatchedStream::new(stream, Arc::clone(&activity), limits));
     let service = ConnectionService::new(router, Arc::clone(&activity));

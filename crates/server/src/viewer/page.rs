@@ -1,0 +1,234 @@
+//! The page that shows a file. It is written while it is sent, so a large file is never in memory as a whole page.
+
+use std::{
+    fs::File,
+    io::{self, BufWriter, Read, Write},
+    time::Duration,
+};
+
+use axum::{body::Body, response::Response};
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use futures_util::{StreamExt as _, stream};
+use http::{
+    HeaderName, HeaderValue, StatusCode,
+    header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, X_CONTENT_TYPE_OPTIONS},
+};
+use rustix::rand::{GetRandomFlags, getrandom};
+use tokio::time::timeout;
+
+use super::{Kind, find, pdf};
+use crate::{
+    answer,
+    docs::escape,
+    transfer::{self, Transfers},
+};
+
+/// Largest file that is shown.
+const LARGEST: u64 = 64 * 1024 * 1024;
+/// Bytes that are encoded at once; base64 takes three at a time.
+const PIECE: usize = 192 * 1024;
+/// Longest time that a page stands still, which is when one page of a PDF takes too long.
+const PAUSE: Duration = Duration::from_mins(1);
+
+/// Why a file is not shown.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum ViewError {
+    #[error("the path is relative")]
+    Relative,
+    #[error("there is no such file")]
+    Missing,
+    #[error("the path is a directory")]
+    Directory,
+    #[error("Unsupported file extension: {0}. Supported extensions are: .pdf, .png, .jpg, .jpeg, .gif.")]
+    Unsupported(String),
+    #[error("The file has {size} bytes, and at most {LARGEST} are shown.")]
+    TooLarge { size: u64 },
+    #[error(transparent)]
+    Busy(#[from] transfer::Busy),
+    #[error("{0}")]
+    Io(#[from] io::Error),
+    #[error("the work did not end: {0}")]
+    Defect(#[from] tokio::task::JoinError),
+}
+
+impl ViewError {
+    pub(super) fn status_and_title(&self) -> (StatusCode, &'static str) {
+        match self {
+            Self::Relative => (StatusCode::BAD_REQUEST, "Error: Path must be absolute"),
+            Self::Missing => (StatusCode::NOT_FOUND, "Error: File not found"),
+            Self::Directory => (StatusCode::BAD_REQUEST, "Error: Path is a directory"),
+            Self::Unsupported(_) | Self::TooLarge { .. } | Self::Busy(_) | Self::Io(_) | Self::Defect(_) => {
+                (StatusCode::INTERNAL_SERVER_ERROR, "Error viewing file")
+            }
+        }
+    }
+
+    /// What is said beside the title.
+    pub(super) fn message(&self) -> Option<String> {
+        match self {
+            Self::Relative | Self::Missing | Self::Directory => None,
+            other => Some(other.to_string()),
+        }
+    }
+}
+
+/// The page of a file.
+pub(super) async fn answer(turns: &Transfers, path: &str) -> Result<Response, ViewError> {
+    let turn = turns.turn().await?;
+    let name = path.rsplit('/').next().unwrap_or_default().to_owned();
+    let path = path.to_owned();
+    let opening = tokio::task::spawn_blocking(move || {
+        let (path, kind) = find(&path)?;
+        let file = gloveport_sys::replace::open_to_read(&path)?;
+        let size = file.metadata()?.len();
+        if size > LARGEST { Err(ViewError::TooLarge { size }) } else { Ok((file, kind)) }
+    });
+    let (file, kind) = opening.await??;
+    let nonce = nonce()?;
+    let page = Page { name: escape(&name), nonce: nonce.clone() };
+    let body = transfer::stream::<ViewError, _>(turn, move |out| {
+        let mut out = BufWriter::with_capacity(PIECE, out);
+        match kind {
+            Kind::Image { mime } => page.image(&mut out, file, mime)?,
+            Kind::Pdf => page.pdf(&mut out, file)?,
+        }
+        Ok(out.flush()?)
+    });
+    let mut response = answer::with_type(StatusCode::OK, "text/html; charset=utf-8", watched(body.await?));
+    let headers = response.headers_mut();
+    let policy = format!(
+        "default-src 'none'; img-src data:; script-src 'nonce-{nonce}'; style-src 'nonce-{nonce}'; base-uri 'none'; \
+         form-action 'none'; frame-ancestors 'none'"
+    );
+    if let Ok(policy) = HeaderValue::from_str(&policy) {
+        headers.insert(CONTENT_SECURITY_POLICY, policy);
+    }
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    headers.insert(HeaderName::from_static("referrer-policy"), HeaderValue::from_static("no-referrer"));
+    Ok(response)
+}
+
+/// The body, broken off if it stands still.
+fn watched(body: Body) -> Body {
+    Body::from_stream(stream::unfold(Some(body.into_data_stream()), async |body| {
+        let mut body = body?;
+        match timeout(PAUSE, body.next()).await {
+            Ok(Some(Ok(piece))) => Some((Ok(piece), Some(body))),
+            Ok(None) => None,
+            Ok(Some(Err(error))) => Some((Err(io::Error::other(error)), None)),
+            Err(_) => Some((Err(io::Error::new(io::ErrorKind::TimedOut, "a page takes too long")), None)),
+        }
+    }))
+}
+
+/// What marks the scripts of a page as its own.
+fn nonce() -> io::Result<String> {
+    let mut bytes = [0; 16];
+    getrandom(&mut bytes, GetRandomFlags::empty())?;
+    Ok(STANDARD.encode(bytes))
+}
+
+struct Page {
+    /// The name of the file, escaped.
+    name: String,
+    nonce: String,
+}
+
+impl Page {
+    fn image(&self, out: &mut impl Write, file: File, mime: &str) -> Result<(), ViewError> {
+        self.head(out)?;
+        write!(out, "<img alt=\"{}\" src=\"data:{mime};base64,", self.name)?;
+        encode(file, out)?;
+        out.write_all(b"\">\n</div></body></html>\n")?;
+        Ok(())
+    }
+
+    fn pdf(&self, out: &mut impl Write, file: File) -> Result<(), ViewError> {
+        let mut bytes = Vec::new();
+        file.take(LARGEST).read_to_end(&mut bytes)?;
+        self.head(out)?;
+        // The file itself, for whoever wants more of it than the pictures of its pages.
+        write!(out, "<script type=\"application/pdf;base64\" id=\"file\" nonce=\"{}\">", self.nonce)?;
+        encode(bytes.as_slice(), out)?;
+        write!(out, "</script>\n<script nonce=\"{}\">{DRAW}</script>\n", self.nonce)?;
+        let shown = pdf::pages(bytes, |page| match page {
+            pdf::Page::Picture { number, width, height, png } => {
+                writeln!(
+                    out,
+                    "<canvas class=\"page\" id=\"page{number}\" width=\"{width}\" height=\"{height}\"></canvas>"
+                )?;
+                write!(out, "<script nonce=\"{}\">draw(\"page{number}\", \"", self.nonce)?;
+                encode(png, out)?;
+                out.write_all(b"\");</script>\n")?;
+                out.flush()
+            }
+            pdf::Page::Note(text) => writeln!(out, "<p>{}</p>", escape(&text)),
+        });
+        match shown {
+            Ok(()) => {}
+            Err(pdf::PdfError::Output(error)) => return Err(error.into()),
+            Err(error) => {
+                // As text of a script: JSON, with nothing that could end it.
+                let message = serde_json::to_string(&error.to_string()).unwrap_or_default().replace('<', "\\u003c");
+                writeln!(out, "<script nonce=\"{}\">fail({message});</script>", self.nonce)?;
+            }
+        }
+        out.write_all(b"</div></body></html>\n")?;
+        Ok(())
+    }
+
+    fn head(&self, out: &mut impl Write) -> io::Result<()> {
+        let (name, nonce) = (&self.name, &self.nonce);
+        writeln!(
+            out,
+            "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n<title>File Viewer - {name}</title>\n\
+             <style nonce=\"{nonce}\">{STYLE}</style></head>\n<body><div id=\"viewer\">"
+        )
+    }
+}
+
+/// How it looks.
+const STYLE: &str = "body{margin:0;background:#e8e8e8;font-family:sans-serif}\
+#viewer{display:flex;flex-direction:column;align-items:center;gap:12px;padding:12px}\
+img,canvas{max-width:100%;height:auto;background:#fff;box-shadow:0 1px 4px #888}";
+
+/// Draws the picture of a page, and tells what fails.
+const DRAW: &str = "\"use strict\";\
+function fail(message){document.getElementById(\"viewer\").textContent=\"Error loading file: \"+message;}\
+window.addEventListener(\"error\",event=>fail(event.message));\
+function draw(id,data){const canvas=document.getElementById(id),image=new Image();\
+image.onload=()=>{if(canvas.isConnected)canvas.getContext(\"2d\").drawImage(image,0,0);};\
+image.onerror=()=>fail(\"the picture of \"+id+\" can not be shown\");\
+image.src=\"data:image/png;base64,\"+data;}";
+
+/// Writes base64 of everything that is read.
+fn encode(mut from: impl Read, out: &mut impl Write) -> io::Result<()> {
+    let mut bytes = Vec::with_capacity(PIECE);
+    let mut text = String::new();
+    loop {
+        bytes.clear();
+        let length = from.by_ref().take(PIECE as u64).read_to_end(&mut bytes)?;
+        text.clear();
+        STANDARD.encode_string(&bytes, &mut text);
+        out.write_all(text.as_bytes())?;
+        if length < PIECE {
+            return Ok(());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pieces_are_encoded_as_the_whole() {
+        for length in [0, 1, 2, 3, PIECE - 1, PIECE, PIECE + 1, 2 * PIECE] {
+            let bytes: Vec<u8> = (0..length).map(|at| at.to_le_bytes()[0]).collect();
+            let mut out = Vec::new();
+            encode(bytes.as_slice(), &mut out).unwrap();
+            assert_eq!(out, STANDARD.encode(&bytes).into_bytes(), "{length}");
+        }
+    }
+}

@@ -1,0 +1,245 @@
+//! The file viewer over real connections.
+#![expect(clippy::unwrap_used, reason = "test programs stop at the first broken assumption")]
+
+mod common;
+
+use std::{fmt::Write as _, fs, path::Path};
+
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use bytes::Bytes;
+use common::{Answer, Client, request, within};
+use gloveport_server::viewer::Viewer;
+use hyper_util::rt::TokioIo;
+use serde_json::json;
+use tempfile::TempDir;
+use tokio::net::TcpStream;
+
+struct Running {
+    viewer: Viewer,
+    directory: TempDir,
+}
+
+impl Running {
+    async fn start() -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let url_file = directory.path().join("url");
+        let viewer = Viewer::start(20_000, &url_file).await.unwrap();
+        assert_eq!(fs::read_to_string(url_file).unwrap(), format!("http://localhost:{}", viewer.port()));
+        Self { viewer, directory }
+    }
+
+    async fn get_as(&self, host: &str, path: &str) -> Answer {
+        let stream = TcpStream::connect(("127.0.0.1", self.viewer.port())).await.unwrap();
+        let (sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.unwrap();
+        let driver = tokio::spawn(async move {
+            let _end = connection.await;
+        });
+        let mut get = request("GET", path, Bytes::new());
+        get.headers_mut().insert("host", host.parse().unwrap());
+        Client { sender, driver }.request(get).await
+    }
+
+    async fn get(&self, path: &str) -> Answer {
+        self.get_as("localhost", path).await
+    }
+
+    fn write(&self, name: &str, content: &[u8]) -> String {
+        let path = self.directory.path().join(name);
+        fs::write(&path, content).unwrap();
+        path.to_str().unwrap().to_owned()
+    }
+}
+
+/// A path as a part of a query.
+fn encoded(path: &str) -> String {
+    path.bytes().fold(String::new(), |mut text, byte| {
+        write!(text, "%{byte:02X}").unwrap();
+        text
+    })
+}
+
+/// A PDF with a page for each text.
+fn pdf(texts: &[String]) -> Vec<u8> {
+    let kids: Vec<String> = (0..texts.len()).map(|page| format!("{} 0 R", 4 + 2 * page)).collect();
+    let kids = kids.join(" ");
+    let mut objects = vec![
+        "<< /Type /Catalog /Pages 2 0 R >>".to_owned(),
+        format!("<< /Type /Pages /Kids [{kids}] /Count {} >>", texts.len()),
+        "<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>".to_owned(),
+    ];
+    for (page, text) in texts.iter().enumerate() {
+        let content = format!("BT /F1 24 Tf 20 150 Td ({text}) Tj ET 1 0 0 rg 20 20 60 60 re f");
+        objects.push(format!(
+            "<< /Type /Page /Parent 2 0 R /MediaBox [0 0 300 200] /Resources << /Font << /F1 3 0 R >> >> /Contents {} 0 R >>",
+            5 + 2 * page
+        ));
+        objects.push(format!("<< /Length {} >>\nstream\n{content}\nendstream", content.len()));
+    }
+    let mut file = "%PDF-1.4\n".to_owned();
+    let mut table = String::new();
+    for (number, object) in (1..).zip(&objects) {
+        writeln!(table, "{:010} 00000 n ", file.len()).unwrap();
+        write!(file, "{number} 0 obj\n{object}\nendobj\n").unwrap();
+    }
+    let start = file.len();
+    write!(
+        file,
+        "xref\n0 {count}\n0000000000 65535 f \n{table}trailer << /Size {count} /Root 1 0 R >>\nstartxref\n{start}\n%%EOF\n",
+        count = objects.len() + 1
+    )
+    .unwrap();
+    file.into_bytes()
+}
+
+#[tokio::test]
+async fn every_request_is_answered_with_its_status_and_its_whole_body() {
+    within(async {
+        let running = Running::start().await;
+        let directory = running.directory.path().to_str().unwrap().to_owned();
+        let text = running.write("notes.txt", b"text");
+        let strange = running.write("<b>&\"'.txt", b"text");
+        let fifo = running.directory.path().join("fifo.png");
+        let status = std::process::Command::new("mkfifo").arg(&fifo).status().unwrap();
+        assert!(status.success());
+        let unsupported = "Unsupported file extension: .txt. Supported extensions are: .pdf, .png, .jpg, .jpeg, .gif.";
+        let escaped = strange.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;");
+        for (path, status, body) in [
+            ("a.png".to_owned(), 400, "<h1>Error: Path must be absolute</h1><p>a.png</p>".to_owned()),
+            ("<i>".to_owned(), 400, "<h1>Error: Path must be absolute</h1><p>&lt;i&gt;</p>".to_owned()),
+            ("/no/a.png".to_owned(), 404, "<h1>Error: File not found</h1><p>/no/a.png</p>".to_owned()),
+            (directory.clone(), 400, format!("<h1>Error: Path is a directory</h1><p>{directory}</p>")),
+            (text.clone(), 500, format!("<h1>Error viewing file</h1><p>{text}</p><p>{unsupported}</p>")),
+            (strange.clone(), 500, format!("<h1>Error viewing file</h1><p>{escaped}</p><p>{unsupported}</p>")),
+            (
+                fifo.to_str().unwrap().to_owned(),
+                500,
+                format!("<h1>Error viewing file</h1><p>{}</p><p>Invalid argument (os error 22)</p>", fifo.display()),
+            ),
+        ] {
+            let found = running.get(&format!("/view?path={}", encoded(&path))).await;
+            assert_eq!((found.status.as_u16(), found.text()), (status, body), "{path}");
+            assert_eq!(found.header("content-type"), Some("text/html; charset=utf-8"));
+        }
+        let found = running.get("/").await;
+        assert_eq!((found.status.as_u16(), found.json()), (200, json!({"status": "File viewer server is running"})));
+        let found = running.get("/view").await;
+        let missing = json!({"detail": "Invalid request parameters", "errors": "the query has no `path`"});
+        assert_eq!((found.status.as_u16(), found.json()), (422, missing));
+        for path in ["/docs", "/openapi.json", "/redoc", "/execute_action"] {
+            let found = running.get(path).await;
+            assert_eq!((found.status.as_u16(), found.json()), (404, json!({"detail": "Not Found"})), "{path}");
+        }
+        let found = running.get_as("example.com", "/view?path=/etc/passwd").await;
+        let denied = "<h1>Access Denied</h1><p>This endpoint is only accessible from localhost</p>";
+        assert_eq!((found.status.as_u16(), found.text()), (403, denied.to_owned()));
+        running.viewer.stop().await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn an_image_is_embedded_with_its_name() {
+    within(async {
+        let running = Running::start().await;
+        let content: Vec<u8> = (0..500_000_u32).map(|number| number.to_le_bytes()[1]).collect();
+        let path = running.write("a <b>.JPG", &content);
+        let found = running.get(&format!("/view?path={}", encoded(&path))).await;
+        assert_eq!(found.status, 200);
+        let text = found.text();
+        assert!(text.contains("<title>File Viewer - a &lt;b&gt;.JPG</title>"), "{}", &text[..500]);
+        let image =
+            format!("<img alt=\"a &lt;b&gt;.JPG\" src=\"data:image/jpeg;base64,{}\">", STANDARD.encode(&content));
+        assert_eq!(text.matches(&image).count(), 1);
+        assert_eq!(text.matches("<img").count(), 1);
+        assert!(!text.contains("http:") && !text.contains("https:"), "nothing comes from elsewhere");
+        let policy = found.header("content-security-policy").unwrap();
+        assert!(policy.starts_with("default-src 'none'; img-src data:; script-src 'nonce-"), "{policy}");
+        running.viewer.stop().await;
+    })
+    .await;
+}
+
+/// The pictures that a page draws, with the size of their canvases.
+fn pictures(text: &str) -> Vec<(String, Vec<u8>)> {
+    text.split("<canvas class=\"page\" ")
+        .skip(1)
+        .map(|rest| {
+            let size = rest.split("></canvas>").next().unwrap().to_owned();
+            let data = rest.split("draw(\"").nth(1).unwrap().split('"').nth(2).unwrap();
+            (size, STANDARD.decode(data).unwrap())
+        })
+        .collect()
+}
+
+#[tokio::test]
+async fn a_pdf_is_drawn_page_by_page() {
+    within(async {
+        let running = Running::start().await;
+        let file = pdf(&["Hello".to_owned(), "World".to_owned()]);
+        let path = running.write("two.pdf", &file);
+        let text = running.get(&format!("/view?path={path}")).await.text();
+        assert!(text.contains("<title>File Viewer - two.pdf</title>"));
+        assert!(text.contains(&STANDARD.encode(&file)), "the file itself is in the page");
+        let pictures = pictures(&text);
+        let sizes: Vec<&str> = pictures.iter().map(|(size, _)| size.as_str()).collect();
+        // 300 by 200 points at scale 1.5.
+        assert_eq!(sizes, ["id=\"page1\" width=\"450\" height=\"300\"", "id=\"page2\" width=\"450\" height=\"300\"",]);
+        for (_, png) in &pictures {
+            // Size in the head of a PNG.
+            assert_eq!(&png[..8], b"\x89PNG\r\n\x1a\n");
+            assert_eq!((&png[16..20], &png[20..24]), ([0, 0, 1, 194].as_slice(), [0, 0, 1, 44].as_slice()));
+        }
+        assert_ne!(pictures[0].1, pictures[1].1, "the pages have different texts");
+        assert!(!text.contains("http:") && !text.contains("https:"), "nothing comes from elsewhere");
+        running.viewer.stop().await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_pdf_that_can_not_be_read_says_so_in_the_page() {
+    within(async {
+        let running = Running::start().await;
+        for (name, content, reason) in [
+            ("text.pdf", b"no pdf".to_vec(), "the file is no PDF, or is damaged"),
+            ("empty.pdf", Vec::new(), "the file is no PDF, or is damaged"),
+            ("pageless.pdf", pdf(&[]), "the file has no pages"),
+        ] {
+            let path = running.write(name, &content);
+            let found = running.get(&format!("/view?path={path}")).await;
+            let text = found.text();
+            assert_eq!(found.status, 200, "{name}");
+            assert!(text.contains(&format!("fail(\"{reason}\");")), "{name} {text}");
+            assert!(text.contains("\"Error loading file: \"+message"), "{name}");
+        }
+        running.viewer.stop().await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn pages_beyond_the_bound_are_told() {
+    within(async {
+        let running = Running::start().await;
+        let texts: Vec<String> = (0..203).map(|number| number.to_string()).collect();
+        let path = running.write("long.pdf", &pdf(&texts));
+        let text = running.get(&format!("/view?path={path}")).await.text();
+        let drawn = pictures(&text).len();
+        assert!(drawn <= 200);
+        assert!(text.contains(&format!("<p>Only the first {drawn} of 203 pages are shown")), "{drawn}");
+        running.viewer.stop().await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_stopped_viewer_frees_its_port() {
+    within(async {
+        let running = Running::start().await;
+        let port = running.viewer.port();
+        running.viewer.stop().await;
+        assert!(TcpStream::connect(("127.0.0.1", port)).await.is_err());
+        assert!(Viewer::start(u16::MAX, Path::new("/nowhere/url")).await.is_none(), "there are no ports behind");
+    })
+    .await;
+}
