@@ -20,7 +20,7 @@ use tokio::{
 };
 
 use crate::options::Limits;
-pub(crate) use incoming::{Source, pieces, pipe};
+pub(crate) use incoming::{Feeder, Source, pieces, pipe};
 pub(crate) use outgoing::stream;
 
 /// Turns of transfers: each occupies a thread.

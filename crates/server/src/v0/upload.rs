@@ -17,9 +17,9 @@ use crate::{
     answer,
     app::App,
     body::{BodyError, closing},
-    transfer::{self, Busy, Stopper},
+    transfer::{self, Busy, Feeder, Stopper},
 };
-use form::{Form, FormError};
+use form::{Form, FormError, Part};
 use store::Target;
 
 /// What was stored.
@@ -86,7 +86,7 @@ async fn receive(app: &App, uri: &Uri, headers: &HeaderMap, body: Body) -> Resul
         .ok_or_else(|| UploadError::Invalid("the body must be multipart/form-data with a part `file`".into()))?;
     let turn = app.transfers.turn().await?;
     let mut form = Form::new(transfer::pieces(body, &app.options.limits)?, boundary);
-    let (filename, mut content) = loop {
+    let (filename, content) = loop {
         let Some(mut part) = form.next().await? else {
             return Err(UploadError::Invalid("the form has no part `file`".into()));
         };
@@ -108,20 +108,32 @@ async fn receive(app: &App, uri: &Uri, headers: &HeaderMap, body: Body) -> Resul
         let _turn = turn;
         target.store(source, &stop)
     });
-    let mut failed = false;
-    while !failed && let Some(piece) = content.piece().await? {
-        failed = feeder.send(piece).await.is_err();
+    let fed = feed(&mut form, content, &feeder).await;
+    if fed.is_ok() {
+        feeder.end().await;
+    } else {
+        drop(feeder);
     }
-    drop(content);
-    // Who failed says why, and needs nothing more.
-    if !failed {
-        while let Some(mut part) = form.next().await? {
-            while part.piece().await?.is_some() {}
+    // Also after a failure, so that nothing is left of it when it is answered.
+    let stored = work.await?;
+    fed?;
+    stored.map_err(UploadError::Failed)?;
+    Ok(Uploaded { filename, destination, recursive })
+}
+
+/// Hands on the contents of the file, and reads the rest of the form.
+async fn feed(form: &mut Form, mut content: Part, feeder: &Feeder) -> Result<(), FormError> {
+    while let Some(piece) = content.piece().await? {
+        if feeder.send(piece).await.is_err() {
+            // Who failed says why, and needs nothing more.
+            return Ok(());
         }
     }
-    feeder.end().await;
-    work.await?.map_err(UploadError::Failed)?;
-    Ok(Uploaded { filename, destination, recursive })
+    drop(content);
+    while let Some(mut part) = form.next().await? {
+        while part.piece().await?.is_some() {}
+    }
+    Ok(())
 }
 
 /// `destination` and `recursive` of a query.

@@ -11,7 +11,8 @@ use axum::{
     extract::{Query, State, rejection::QueryRejection},
     response::Response,
 };
-use futures_util::{StreamExt as _, pin_mut};
+use bytes::Bytes;
+use futures_util::{Stream, StreamExt as _, pin_mut};
 use gloveport_archive::{ArchiveError, Limits, Summary, tar};
 use gloveport_protocol::files::Stored;
 use http::StatusCode;
@@ -21,7 +22,8 @@ use super::path;
 use crate::{
     answer,
     app::App,
-    transfer::{self, Source},
+    body::BodyError,
+    transfer::{self, Feeder, Source},
     v1::error::ApiError,
 };
 
@@ -111,17 +113,30 @@ pub(super) async fn unpack(
         let _turn = turn;
         store(source, &target, query.parents, &limits)
     });
+    let fed = feed(pieces, &feeder).await;
+    if fed.is_ok() {
+        feeder.end().await;
+    } else {
+        drop(feeder);
+    }
+    // Also after a failure, so that nothing is left of it when it is answered.
+    let unpacked = work.await.map_err(ApiError::Defect)?;
+    // The error of the body says more than what the thread sees of it.
+    fed?;
+    let summary = unpacked.map_err(ArchiveRefusal)?;
+    let stored = Stored { path: path.to_string_lossy().into_owned(), files: summary.files, bytes: summary.bytes };
+    Ok(answer::json(StatusCode::OK, &stored))
+}
+
+/// Hands on the body, as long as it is taken.
+async fn feed(pieces: impl Stream<Item = Result<Bytes, BodyError>>, feeder: &Feeder) -> Result<(), BodyError> {
     pin_mut!(pieces);
     while let Some(piece) = pieces.next().await {
-        // The error of the body says more than what the thread sees of it.
         if feeder.send(piece?).await.is_err() {
             break;
         }
     }
-    feeder.end().await;
-    let summary = work.await.map_err(ApiError::Defect)?.map_err(ArchiveRefusal)?;
-    let stored = Stored { path: path.to_string_lossy().into_owned(), files: summary.files, bytes: summary.bytes };
-    Ok(answer::json(StatusCode::OK, &stored))
+    Ok(())
 }
 
 fn store(source: Source, path: &Path, parents: bool, limits: &Limits) -> Result<Summary, ArchiveError> {
