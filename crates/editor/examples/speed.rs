@@ -8,6 +8,7 @@ use std::{
 };
 
 use gloveport_editor::{EditRequest, Editor, EditorOptions, diff};
+use gloveport_sys::replace::{self, NewFile};
 
 const ROUNDS: usize = 300;
 
@@ -46,10 +47,17 @@ fn measure_edits(path: &str, text: &str) -> Result<(), Box<dyn Error>> {
         let request = EditRequest { old_str: Some(&old), new_str: Some(&new), ..EditRequest::new("str_replace", path) };
         drop(editor.run(&request));
     });
+    let mut inserted = 0;
     report("insert", || {
-        let request = EditRequest { insert_line: Some(10_000), new_str: Some("x"), ..EditRequest::new("insert", path) };
+        inserted += 1;
+        let new = format!("inserted text {inserted}");
+        let request =
+            EditRequest { insert_line: Some(10_000), new_str: Some(&new), ..EditRequest::new("insert", path) };
         drop(editor.run(&request));
     });
+    let bytes = fs::read(path)?;
+    report("reading the file alone", || drop(replace::read(path.as_ref(), u64::MAX)));
+    report("writing the file alone", || drop(replace::write(path.as_ref(), &bytes, NewFile::default())));
     report("view of 10 lines", || {
         let range = Some(gloveport_editor::ViewRange::Lines(&[10_000, 10_010]));
         drop(editor.run(&EditRequest { view_range: range, ..EditRequest::new("view", path) }));

@@ -118,8 +118,28 @@ fn is_loaded_at_once(before: &[u8]) -> bool {
         Some(at) => &before[from + at..],
         None => &before[from..],
     };
-    let has = |name: &[u8]| memmem::find(dictionary, name).is_some();
-    (has(b"ObjStm") || has(b"XRef") || has(b"#")) && has(b"Filter")
+    let dictionary = unescaped(dictionary);
+    let has = |name: &[u8]| memmem::find(&dictionary, name).is_some();
+    (has(b"ObjStm") || has(b"XRef")) && has(b"Filter")
+}
+
+/// The bytes with those that are written as `#41`.
+fn unescaped(bytes: &[u8]) -> Vec<u8> {
+    let digit = |byte: u8| char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
+    let mut plain = Vec::with_capacity(bytes.len());
+    let mut rest = bytes;
+    while let Some((first, tail)) = rest.split_first() {
+        rest = tail;
+        let escaped = match (first, tail) {
+            (b'#', [high, low, ..]) => digit(*high).zip(digit(*low)).map(|(high, low)| high << 4 | low),
+            _ => None,
+        };
+        if escaped.is_some() {
+            rest = &tail[2..];
+        }
+        plain.push(escaped.unwrap_or(*first));
+    }
+    plain
 }
 
 #[cfg(test)]
@@ -189,8 +209,11 @@ mod tests {
         }
         let file = document(&[("/Filter /LZWDecode", vec![0x80; UNMEASURED + 1])]);
         assert!(matches!(convert(&file), Err(ConversionError::Complex(_))));
-        let file = document(&[("/Type /ObjStm /N 1 /First 4 /Filter /ASCII85Decode", vec![b'z'; 100])]);
-        assert!(matches!(convert(&file), Err(ConversionError::Complex(_))));
+        for kind in ["ObjStm", "XRef", "Obj#53tm"] {
+            let entries = format!("/Type /{kind} /N 1 /First 4 /Filter /ASCII85Decode");
+            let file = document(&[(&entries, vec![b'z'; 100])]);
+            assert!(matches!(convert(&file), Err(ConversionError::Complex(_))), "{kind}");
+        }
     }
 
     #[test]
