@@ -42,6 +42,6 @@ mod request;
 mod source;
 
 pub use editor::{Editor, EditorOptions};
-pub use error::{EditorError, Hint, Reason};
+pub use error::{EditorError, Hint, LineNumbers, Reason};
 pub use lint::{Issue, Linter};
 pub use request::{EditReport, EditRequest, ViewRange};
