@@ -147,6 +147,8 @@ pub(crate) enum Want {
     Text(&'static str, Text),
     /// A header.
     Header(&'static str, Text),
+    /// An integer is at a JSON pointer.
+    Integer(&'static str),
     /// Nothing is there.
     Absent(&'static str),
 }
@@ -316,6 +318,10 @@ impl Want {
                 let got = answer.header(name);
                 (!got.as_deref().is_some_and(|got| text.fits(got, bench)))
                     .then(|| (format!("the header {name}: {}", text.described(bench)), format!("{got:?}")))
+            }
+            Self::Integer(pointer) => {
+                let got = body.pointer(pointer);
+                (!got.is_some_and(Value::is_i64)).then(|| (format!("an integer at {pointer}"), format!("{got:?}")))
             }
             Self::Absent(pointer) => {
                 let got = body.pointer(pointer)?;

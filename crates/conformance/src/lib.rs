@@ -8,10 +8,12 @@
 //! | `suites` | the checks, by group |
 //! | `check`, `bench`, `runner` | what a check is, where it works, and how it is run |
 //! | `report` | results for people and for programs |
+//! | [`differ`] | the same operations on two servers, and where they differ |
 //! | `server` | requests and their whole answers |
 
 mod bench;
 mod check;
+pub mod differ;
 pub mod report;
 mod runner;
 mod server;

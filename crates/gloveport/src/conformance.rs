@@ -9,7 +9,11 @@ use std::{
 
 use anyhow::Context as _;
 use clap::Args;
-use gloveport_conformance::{CheckResult, RunOptions, Server, Verdict, checks, report, run, select};
+use gloveport_conformance::{
+    RunOptions, Server, Verdict, checks,
+    differ::{DifferOptions, compare, generate, read_operations, write_operations},
+    report, run, select,
+};
 
 /// Exit codes, as `--help` shows them.
 pub(crate) const EXIT_CODES: &str = "Exit codes: 0 all passed; 1 some failed, or the server does not answer; 2 wrong \
@@ -44,23 +48,53 @@ pub(crate) struct ConformanceArgs {
     /// Milliseconds to wait after each command; the reference confuses commands that follow each other at once.
     #[arg(long, value_name = "MS", default_value_t = 0)]
     pause: u64,
+    #[command(flatten)]
+    differ: DifferArgs,
+}
+
+/// The same operations on two servers.
+#[derive(Debug, Args)]
+#[group(id = "comparison", multiple = true)]
+pub(crate) struct DifferArgs {
+    /// Compare with this server instead: the same operations on both, and where they differ.
+    #[arg(long, value_name = "URL", conflicts_with_all = ["only", "list", "junit", "retries"])]
+    against: Option<String>,
+    /// Key of that server.
+    #[arg(long, value_name = "KEY", env = "GLOVEPORT_AGAINST_KEY", hide_env_values = true)]
+    against_key: Option<String>,
+    /// Operations to run: one action a line, or list_files, upload_file or download_files; {dir} is a directory of
+    /// its own on each server.
+    #[arg(long, value_name = "FILE", requires = "against", conflicts_with = "random")]
+    actions: Option<PathBuf>,
+    /// Run so many operations at random.
+    #[arg(long, value_name = "N", default_value_t = 200)]
+    random: usize,
+    /// The same seed gives the same operations.
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+    /// Write the operations to a file, for --actions.
+    #[arg(long, value_name = "FILE", requires = "against")]
+    save: Option<PathBuf>,
 }
 
 pub(crate) async fn conformance(arguments: &ConformanceArgs) -> anyhow::Result<ExitCode> {
+    if let Some(against) = &arguments.differ.against {
+        return differ(arguments, against).await;
+    }
     let checks = select(checks(), &arguments.only)?;
     anyhow::ensure!(!checks.is_empty(), "no check matches --only; `gloveport conformance --list` shows them");
     if arguments.list {
         print(&report::list(&checks))?;
         return Ok(ExitCode::SUCCESS);
     }
-    let server = Server::new(arguments.url.as_deref().unwrap_or_default(), arguments.key.as_deref())?;
+    let server = arguments.server()?;
     let options = RunOptions {
         limit: Duration::from_secs(arguments.limit),
         retries: arguments.retries,
         pause: Duration::from_millis(arguments.pause),
     };
     let mut progress = Progress::new(checks.len());
-    let results = run(&server, &checks, &options, |result| progress.tell(result)).await;
+    let results = run(&server, &checks, &options, |result| progress.tell(&result.id)).await;
     progress.end();
     let results = results?;
     if let Some(file) = &arguments.junit {
@@ -76,6 +110,45 @@ pub(crate) async fn conformance(arguments: &ConformanceArgs) -> anyhow::Result<E
     Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
+impl ConformanceArgs {
+    fn server(&self) -> anyhow::Result<Server> {
+        Ok(Server::new(self.url.as_deref().unwrap_or_default(), self.key.as_deref())?)
+    }
+}
+
+/// Compares two servers.
+async fn differ(arguments: &ConformanceArgs, against: &str) -> anyhow::Result<ExitCode> {
+    let DifferArgs { against_key, actions, random, seed, save, .. } = &arguments.differ;
+    let operations = match actions {
+        Some(file) => {
+            let text = std::fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
+            read_operations(&text).with_context(|| file.display().to_string())?
+        }
+        None => generate(*random, *seed),
+    };
+    anyhow::ensure!(!operations.is_empty(), "there are no operations to compare");
+    if let Some(file) = save {
+        std::fs::write(file, write_operations(&operations))
+            .with_context(|| format!("cannot write {}", file.display()))?;
+    }
+    let (mine, theirs) = (arguments.server()?, Server::new(against, against_key.as_deref())?);
+    let options = DifferOptions {
+        limit: Duration::from_secs(arguments.limit),
+        pause: Duration::from_millis(arguments.pause),
+        ..DifferOptions::default()
+    };
+    let mut progress = Progress::new(operations.len());
+    let comparison = compare(&mine, &theirs, &operations, &options, |_| progress.tell("operations")).await;
+    progress.end();
+    let comparison = comparison?;
+    if arguments.json {
+        print(&format!("{:#}\n", serde_json::to_value(&comparison)?))?;
+    } else {
+        print(&comparison.text())?;
+    }
+    Ok(if comparison.different > 0 { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
 /// One line that is written over, for a person who waits.
 struct Progress {
     on: bool,
@@ -88,9 +161,9 @@ impl Progress {
         Self { on: std::io::stderr().is_terminal(), done: 0, all }
     }
 
-    fn tell(&mut self, result: &CheckResult) {
+    fn tell(&mut self, what: &str) {
         self.done += 1;
-        self.write(&format!("\r\x1b[K{}/{} {}", self.done, self.all, result.id));
+        self.write(&format!("\r\x1b[K{}/{} {what}", self.done, self.all));
     }
 
     fn end(&self) {

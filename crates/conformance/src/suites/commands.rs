@@ -164,7 +164,7 @@ fn state() -> Vec<Check> {
                 .is("/extras/command", "false")
                 .at("/extras/hidden", false)
                 .at("/extras/metadata/exit_code", 1)
-                .at("/extras/metadata/pid", -1)
+                .want(Want::Integer("/extras/metadata/pid"))
                 .is("/extras/metadata/working_dir", "{dir}")
                 .want(Want::Text("/extras/metadata/username", Text::Has(String::new())))
                 .want(Want::Text("/extras/metadata/hostname", Text::Has(String::new())))

@@ -280,9 +280,12 @@ fn inserts() -> Vec<Check> {
             "file-editor 3.6",
         )
         .file("c.txt", "a\nb\nc")
-        .act(
-            super::editor::edit("insert", C, &insert(&json!(3), "end")),
-            Expect::status(200).at("/observation", "edit").starts("/content", "The file {dir}/c.txt has been edited. "),
+        .edit(
+            "insert",
+            C,
+            &insert(&json!(3), "end"),
+            &inserted(C, 1, &["a", "b", "cend", ""]),
+            &diff(C, "@@ -3 +3,2 @@\n-c\n+cend\n+"),
         )
         .bytes(C, b"a\nb\ncend\n"),
         Check::new("editor/insert-window", "four lines around are shown", "file-editor 3.6")
