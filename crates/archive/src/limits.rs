@@ -62,6 +62,11 @@ impl<'a> Account<'a> {
         Ok(())
     }
 
+    /// What was made so far.
+    pub(crate) fn made(&self) -> u64 {
+        self.made
+    }
+
     /// More bytes are about to be written.
     pub(crate) fn write(&mut self, bytes: usize) -> Result<(), ArchiveError> {
         self.check_stop()?;

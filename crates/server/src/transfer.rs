@@ -11,6 +11,7 @@ use std::{
         Arc,
         atomic::{AtomicBool, Ordering::Relaxed},
     },
+    thread,
     time::Duration,
 };
 
@@ -50,6 +51,15 @@ impl Transfers {
             // The semaphore is never closed.
             Ok(Err(_)) | Err(_) => Err(Busy),
         }
+    }
+}
+
+/// Reads files on a thread of its own. The end of the process does not wait for it, since it leaves nothing behind; it
+/// waits for the threads of the runtime.
+pub(crate) fn detached(work: impl FnOnce() + Send + 'static) {
+    if let Err(error) = thread::Builder::new().name("transfer".into()).spawn(work) {
+        // Whoever waits for the work sees that it is gone.
+        tracing::error!(%error, "a thread for a transfer can not be started");
     }
 }
 

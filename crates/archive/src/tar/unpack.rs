@@ -119,8 +119,12 @@ impl<R: Read> Unpacking<'_, R> {
             Err(BadName::Nul | BadName::Empty) => return Err(damaged("an entry has a name that can not be used")),
         };
         if entry.kind == EntryType::Directory {
+            let before = self.account.made();
             self.destination.directory(&components, &mut self.account)?;
-            self.account.make()?;
+            // One that is there already counts as well: its attributes are kept until the end.
+            if self.account.made() == before {
+                self.account.make()?;
+            }
             let (path, mode) = (components.join(&b'/'), entry.mode);
             self.directories.push(Attributes { path, mode, owner: entry.owner, modified: entry.modified });
             return self.skip(entry.size);

@@ -10,7 +10,7 @@ use bytes::Bytes;
 use futures_util::stream as streams;
 use tokio::sync::mpsc;
 
-use super::Turn;
+use super::{Turn, detached};
 
 /// Pieces between the thread and the network.
 const DEPTH: usize = 2;
@@ -49,7 +49,7 @@ where
 {
     let (sender, mut receiver) = mpsc::channel(DEPTH);
     // It ends by itself as soon as the body is dropped.
-    let _thread = tokio::task::spawn_blocking(move || {
+    detached(move || {
         let _turn = turn;
         let mut sink = Sink(sender);
         let last = match work(&mut sink) {

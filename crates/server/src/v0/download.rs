@@ -17,6 +17,8 @@ use http::{
     header::{CONTENT_DISPOSITION, CONTENT_LENGTH},
 };
 
+use tokio::sync::oneshot;
+
 use crate::{answer, app::App, transfer};
 
 pub(super) async fn download_files(State(app): State<Arc<App>>, uri: Uri) -> Response {
@@ -32,7 +34,12 @@ pub(super) async fn download_files(State(app): State<Arc<App>>, uri: Uri) -> Res
         Err(busy) => return answer::detail(StatusCode::SERVICE_UNAVAILABLE, busy.to_string()),
     };
     let root = PathBuf::from(&path);
-    let plan = match tokio::task::spawn_blocking(move || plan(&root)).await {
+    let (sender, planned) = oneshot::channel();
+    transfer::detached(move || {
+        // Whether somebody still waits for it is his concern.
+        let _taken = sender.send(plan(&root));
+    });
+    let plan = match planned.await {
         Ok(Ok(Some(plan))) => plan,
         Ok(Ok(None)) => return failed("404: File not found".into()),
         Ok(Err(error)) => return failed(error.to_string()),
