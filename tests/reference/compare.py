@@ -10,14 +10,13 @@ Prints one line for each difference that is not listed and, last, `N passed, N f
 import json
 import os
 import re
-import signal
-import socket
-import subprocess
 import sys
 import tempfile
 import time
 import urllib.request
 from concurrent.futures import ThreadPoolExecutor
+
+import servers as both_servers
 
 # (command, arguments, listed difference or None)
 CASES = [
@@ -116,35 +115,6 @@ CASES = [
 RACE = "Showing the last 1 lines of the output below."
 
 
-def start(command, home, servers):
-    port = free_port()
-    work = os.path.join(home, "work")
-    os.makedirs(work)
-    environment = {**os.environ, "HOME": home, "NO_CHANGE_TIMEOUT_SECONDS": "2", "LOG_LEVEL": "ERROR"}
-    for name in ("SESSION_API_KEY", "RUST_BACKTRACE"):
-        environment.pop(name, None)
-    words = [str(port), "--working-dir", work, "--username", "root", "--user-id", "0", "--no-enable-browser"]
-    server = subprocess.Popen(
-        command + words, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL, start_new_session=True,
-    )
-    servers.append(server)
-    deadline = time.monotonic() + 120
-    while time.monotonic() < deadline and server.poll() is None:
-        try:
-            urllib.request.urlopen(f"http://127.0.0.1:{port}/alive", timeout=5).read()
-            return port, work
-        except OSError:
-            time.sleep(0.05)
-    raise SystemExit(f"{command[0]} did not start")
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
-
-
 def ask(port, command, arguments):
     arguments = dict(arguments)
     action = {"action": "run", "timeout": arguments.pop("timeout", 20), "args": {"command": command, **arguments}}
@@ -172,10 +142,8 @@ def main():
     with tempfile.TemporaryDirectory() as one, tempfile.TemporaryDirectory() as two, ThreadPoolExecutor() as both:
         servers = []
         try:
-            reference_port, reference_work = start(
-                [sys.executable, "-u", "-m", "openhands.runtime.action_execution_server"], one, servers
-            )
-            our_port, our_work = start([binary, "action-execution-server"], two, servers)
+            reference_port, reference_work = both_servers.start_reference(one, servers)
+            our_port, our_work = both_servers.start_ours(binary, two, servers)
             for command in ("echo warm", "echo up"):
                 ask(reference_port, command, {})
                 time.sleep(1)
@@ -200,9 +168,7 @@ def main():
                     different += 1
                     print(f"FAILED  {command!r} {arguments}\n        reference {theirs}\n        ours      {mine}")
         finally:
-            for server in servers:
-                os.killpg(server.pid, signal.SIGTERM)
-                server.wait()
+            both_servers.stop(servers)
     print(f"{same + listed} passed, {different} failed, 0 skipped")
     return 1 if different else 0
 

@@ -158,7 +158,7 @@ pub fn generate(count: usize, seed: u64) -> Vec<Operation> {
 
 /// The files that are there from the beginning, and a shell beside them.
 fn beginning(random: &mut Random) -> Vec<Operation> {
-    let mut operations = vec![run_of("cd {dir}")];
+    let mut operations = vec![run_of("cd {dir} && unset V")];
     for file in FILES.iter().filter(|file| !file.starts_with("new")) {
         let content = content(random, file);
         operations.push(put(file, &content));

@@ -60,6 +60,16 @@ pub const RULES: &[Rule] = &[
         },
     },
     Rule {
+        name: "zero-width",
+        why: "characters without a width disappear in the reference's terminal; here they stay",
+        fits: |case| {
+            const ZERO_WIDTH: [char; 3] = ['\u{200b}', '\u{200d}', '\u{feff}'];
+            case.operation.is_command()
+                && case.same_but(&["/body/content"])
+                && case.mine("/body/content").replace(ZERO_WIDTH, "") == case.theirs("/body/content")
+        },
+    },
+    Rule {
         name: "escaped-operators",
         why: "the reference doubles backslashes in front of `;`, `&`, `|`, `<` and `>` (bash-session 5.1)",
         fits: |case| ["\\;", "\\&", "\\|", "\\<", "\\>"].iter().any(|text| case.command().contains(text)),

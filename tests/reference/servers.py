@@ -1,0 +1,61 @@
+"""Starts the reference's server and ours, each in an empty home."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+
+# A test that runs out of time must not leave its servers behind.
+signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+
+
+def start_reference(home, servers, key=None):
+    """Port and working directory of the reference's server."""
+    return start([sys.executable, "-u", "-m", "openhands.runtime.action_execution_server"], home, servers, key)
+
+
+def start_ours(binary, home, servers, key=None):
+    """Port and working directory of our server."""
+    return start([binary, "action-execution-server"], home, servers, key)
+
+
+def start(command, home, servers, key):
+    port = free_port()
+    work = os.path.join(home, "work")
+    os.makedirs(work)
+    environment = {**os.environ, "HOME": home, "NO_CHANGE_TIMEOUT_SECONDS": "2", "LOG_LEVEL": "ERROR"}
+    for name in ("SESSION_API_KEY", "RUST_BACKTRACE"):
+        environment.pop(name, None)
+    if key:
+        environment["SESSION_API_KEY"] = key
+    words = [str(port), "--working-dir", work, "--username", "root", "--user-id", "0", "--no-enable-browser"]
+    server = subprocess.Popen(
+        command + words, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL, start_new_session=True,
+    )
+    servers.append(server)
+    deadline = time.monotonic() + 120
+    while time.monotonic() < deadline and server.poll() is None:
+        try:
+            urllib.request.urlopen(f"http://127.0.0.1:{port}/alive", timeout=5).read()
+            return port, work
+        except OSError:
+            time.sleep(0.05)
+    raise SystemExit(f"{command[0]} did not start")
+
+
+def stop(servers):
+    """Ends the servers and what they started in their own groups."""
+    for server in servers:
+        if server.poll() is None:
+            os.killpg(server.pid, signal.SIGTERM)
+        server.wait()
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
