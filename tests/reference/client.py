@@ -12,6 +12,7 @@ import os
 import sys
 import tempfile
 import time
+import zipfile
 
 BINARY = os.path.abspath(sys.argv[1])
 HOME = tempfile.mkdtemp(prefix="reference-client-")
@@ -20,8 +21,20 @@ os.environ.pop("SESSION_API_KEY", None)
 
 from openhands.core.config import OpenHandsConfig  # noqa: E402
 from openhands.events import EventStream  # noqa: E402
-from openhands.events.action import CmdRunAction, FileReadAction, IPythonRunCellAction  # noqa: E402
-from openhands.events.observation import CmdOutputObservation, ErrorObservation  # noqa: E402
+from openhands.events.action import (  # noqa: E402
+    CmdRunAction,
+    FileEditAction,
+    FileReadAction,
+    FileWriteAction,
+    IPythonRunCellAction,
+)
+from openhands.events.observation import (  # noqa: E402
+    CmdOutputObservation,
+    ErrorObservation,
+    FileEditObservation,
+    FileReadObservation,
+    FileWriteObservation,
+)
 from openhands.llm.llm_registry import LLMRegistry  # noqa: E402
 from openhands.runtime.impl.local.local_runtime import LocalRuntime  # noqa: E402
 from openhands.storage import get_file_store  # noqa: E402
@@ -117,13 +130,38 @@ def drive(runtime, workspace):
     check("exit is reported", seen.exit_code, 3)
     seen = run(runtime, "echo back")
     check("and the shell is back", (seen.content, seen.exit_code), ("back", 0))
-    seen = runtime.read(FileReadAction(path="/etc/hostname"))
-    check("a file action is answered as unsupported", type(seen), ErrorObservation)
+    files(runtime, workspace)
     try:
         runtime.run_ipython(IPythonRunCellAction(code="1+1"))
         check("a cell without the plugin is an error", "no error", "an error")
     except Exception as error:  # the client's own error type
         check("a cell without the plugin is an error", "JupyterRequirement not found" in str(error), True)
+
+
+def files(runtime, workspace):
+    path = os.path.join(workspace, "notes", "a.txt")
+    seen = runtime.write(FileWriteAction(path=path, content="one\ntwo"))
+    check("a file is written", (type(seen), seen.path), (FileWriteObservation, path))
+    seen = runtime.read(FileReadAction(path=path))
+    check("and read", (type(seen), seen.content), (FileReadObservation, "one\ntwo\n"))
+    seen = runtime.edit(FileEditAction(path=path, command="str_replace", old_str="two", new_str="2"))
+    check("and edited", (type(seen), seen.diff.splitlines()[2:]), (FileEditObservation, ["@@ -2 +2 @@", "-two", "+2"]))
+    seen = runtime.edit(FileEditAction(path=path, command="undo_edit"))
+    check("the edit is taken back", "undone successfully" in seen.content, True)
+    seen = runtime.read(FileReadAction(path="/nonexistent"))
+    check("a missing file is an error", (type(seen), seen.content.startswith("File not found: /nonexistent.")), (ErrorObservation, True))
+    source = os.path.join(HOME, "tree")
+    os.makedirs(os.path.join(source, "sub"))
+    for name, content in (("top.txt", "top"), ("sub/deep.txt", "deep")):
+        with open(os.path.join(source, name), "w", encoding="utf-8") as file:
+            file.write(content)
+    runtime.copy_to(source, workspace, recursive=True)
+    check("a tree is copied in", runtime.list_files(os.path.join(workspace, "tree")), ["sub/", "top.txt"])
+    runtime.copy_to(os.path.join(source, "top.txt"), os.path.join(workspace, "single"))
+    check("a file is copied in", runtime.list_files(os.path.join(workspace, "single")), ["top.txt"])
+    with zipfile.ZipFile(runtime.copy_from(os.path.join(workspace, "tree"))) as archive:
+        check("a tree is copied out", sorted(archive.namelist()), ["sub/deep.txt", "top.txt"])
+        check("with its contents", archive.read("sub/deep.txt"), b"deep")
 
 
 main()

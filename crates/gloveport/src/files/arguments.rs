@@ -8,10 +8,10 @@ use clap::{Args, Subcommand};
 #[derive(Debug, Args)]
 pub(crate) struct ServerArgs {
     /// Server whose files are meant instead of this machine's, for example http://127.0.0.1:8000
-    #[arg(long, value_name = "URL", env = "GLOVEPORT_URL")]
+    #[arg(long, value_name = "URL", env = "GLOVEPORT_URL", global = true)]
     pub(crate) url: Option<String>,
     /// Key of that server.
-    #[arg(long, env = "GLOVEPORT_KEY", hide_env_values = true)]
+    #[arg(long, env = "GLOVEPORT_KEY", hide_env_values = true, global = true)]
     pub(crate) key: Option<String>,
 }
 
@@ -53,12 +53,8 @@ pub(crate) struct EditArgs {
     /// Print the observation as JSON instead of the change.
     #[arg(long, global = true)]
     pub(crate) json: bool,
-    /// Server whose files are meant instead of this machine's, for example http://127.0.0.1:8000
-    #[arg(long, value_name = "URL", env = "GLOVEPORT_URL", global = true)]
-    pub(crate) url: Option<String>,
-    /// Key of that server.
-    #[arg(long, env = "GLOVEPORT_KEY", hide_env_values = true, global = true)]
-    pub(crate) key: Option<String>,
+    #[command(flatten)]
+    pub(crate) server: ServerArgs,
 }
 
 /// Texts are given as they are, as `@FILE` for the content of a file, or as `-` for standard input.

@@ -8,14 +8,10 @@ use std::{
 use anyhow::Context as _;
 use gloveport_protocol::{Action, EditAction, InsertLine};
 
-use super::{
-    EditArgs,
-    arguments::{EditCommand, ServerArgs},
-    place::Place,
-};
+use super::{EditArgs, arguments::EditCommand, place::Place};
 
 pub(crate) async fn edit(arguments: EditArgs) -> anyhow::Result<ExitCode> {
-    let place = Place::new(&ServerArgs { url: arguments.url, key: arguments.key })?;
+    let place = Place::new(&arguments.server)?;
     let action = action(arguments.command, &place).await?;
     let observation = place.execute(Action::Edit(action)).await?;
     if arguments.json {
