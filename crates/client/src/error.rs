@@ -105,7 +105,7 @@ pub enum ClientError {
         /// Where the request went.
         url: String,
         /// Most bytes.
-        limit: usize,
+        limit: u64,
     },
     /// A command that nothing would end (`action-execution-client` 4).
     #[error("Blocking command with no timeout set")]

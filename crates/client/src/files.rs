@@ -277,7 +277,7 @@ impl Files {
         while let Some(piece) = content.bytes.next().await? {
             if whole.len() + piece.len() > most {
                 let url = format!("{}v1/files/content", self.session.base());
-                return Err(ClientError::TooLarge { url, limit: most });
+                return Err(ClientError::TooLarge { url, limit: most as u64 });
             }
             whole.extend_from_slice(&piece);
         }

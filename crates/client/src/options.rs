@@ -23,6 +23,8 @@ pub struct ClientOptions {
     pub limits: Limits,
     /// Most bytes of an answer that is held in memory.
     pub max_answer: usize,
+    /// Most bytes of a copy that is stored in a file on this machine.
+    pub max_copy: u64,
     /// The connections to use; none are those that the process shares.
     pub pool: Option<Pool>,
     /// What is done about failures that repeating does not cure (`action-execution-client` 2.3).
@@ -43,6 +45,7 @@ impl ClientOptions {
             sandbox_timeout: Duration::from_mins(2),
             limits: Limits::default(),
             max_answer: 256 * 1024 * 1024,
+            max_copy: 16 * 1024 * 1024 * 1024,
             pool: None,
             recovery: None,
             pause: Arc::new(Clock),

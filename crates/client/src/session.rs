@@ -35,6 +35,7 @@ pub(crate) struct Session {
     closed: AtomicBool,
     pub(crate) limits: Limits,
     max_answer: usize,
+    pub(crate) max_copy: u64,
     recovery: Option<Arc<dyn Recovery>>,
     pub(crate) pause: Arc<dyn Pause>,
     pub(crate) shutdown: CancellationToken,
@@ -114,6 +115,7 @@ impl Session {
             closed: AtomicBool::new(false),
             limits: options.limits,
             max_answer: options.max_answer,
+            max_copy: options.max_copy,
             recovery: options.recovery.clone(),
             pause: Arc::clone(&options.pause),
             shutdown: options.shutdown.clone(),
@@ -275,7 +277,7 @@ async fn read(response: &mut Response, limit: Option<Duration>, most: usize) -> 
     let mut whole = BytesMut::new();
     while let Some(chunk) = next_chunk(response, limit).await? {
         if whole.len() + chunk.len() > most {
-            return Err(ClientError::TooLarge { url: response.url().to_string(), limit: most });
+            return Err(ClientError::TooLarge { url: response.url().to_string(), limit: most as u64 });
         }
         whole.extend_from_slice(&chunk);
     }

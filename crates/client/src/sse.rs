@@ -98,7 +98,7 @@ impl Events {
                 return Ok(Some(event));
             }
             if self.cutter.buffer.len() > LONGEST {
-                return Err(ClientError::TooLarge { url: self.response.url().to_string(), limit: LONGEST });
+                return Err(ClientError::TooLarge { url: self.response.url().to_string(), limit: LONGEST as u64 });
             }
             match next_chunk(&mut self.response, Some(self.limit)).await? {
                 Some(chunk) => self.cutter.push(&chunk),

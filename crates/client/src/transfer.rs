@@ -95,7 +95,12 @@ impl ActionExecutionClient {
         let (file, zip) = temporary.into_parts();
         let failed = |error| ClientError::File { action: "write", path: zip.to_path_buf(), source: error };
         let mut file = File::from_std(file);
+        let (most, mut stored) = (self.session().max_copy, 0);
         while let Some(piece) = next_chunk(&mut response, Some(limits.download)).await.map_err(copy_timeout)? {
+            stored += piece.len() as u64;
+            if stored > most {
+                return Err(ClientError::TooLarge { url: response.url().to_string(), limit: most });
+            }
             file.write_all(&piece).await.map_err(failed)?;
         }
         file.flush().await.map_err(failed)?;

@@ -233,7 +233,12 @@ async fn mcp_servers_are_sent_sorted_by_name() {
 async fn a_copy_is_a_temporary_zip_file_and_an_error_is_none() {
     within(async {
         let refused = Reply::json("500 Internal Server Error", r#"{"detail": "404: File not found"}"#);
-        let peer = Peer::start([Reply::with("application/zip", "200 OK", b"PK zip"), refused]).await;
+        let zip = || Reply::with("application/zip", "200 OK", b"PK zip");
+        let peer = Peer::start([zip()]).await;
+        let small = ActionExecutionClient::new(&ClientOptions { max_copy: 5, ..peer.options() }).unwrap();
+        let error = small.copy_from("/d").await.unwrap_err().to_string();
+        assert!(error.ends_with("/download_files?path=%2Fd has more than 5 bytes"), "{error}");
+        let peer = Peer::start([zip(), refused]).await;
         let client = peer.client();
         let zip = client.copy_from("/d e").await.unwrap();
         assert!(zip.to_string_lossy().ends_with(".zip"));

@@ -10,8 +10,8 @@ use std::{
 use anyhow::Context as _;
 use clap::Args;
 use gloveport_conformance::{
-    RunOptions, Server, Verdict, checks,
-    differ::{DifferOptions, compare, generate, read_operations, write_operations},
+    Check, RunOptions, Server, Verdict, checks,
+    differ::{DifferOptions, Operation, compare, generate, read_operations, write_operations},
     report, run, select,
 };
 
@@ -77,24 +77,40 @@ pub(crate) struct DifferArgs {
     save: Option<PathBuf>,
 }
 
+/// Exit code of a wrong command line, as that of the parser.
+const USAGE: u8 = 2;
+
+/// What the command line asks for.
+enum Task {
+    List(Vec<Check>),
+    Checks(Server, Vec<Check>),
+    Comparison { mine: Server, theirs: Server, operations: Vec<Operation> },
+}
+
 pub(crate) async fn conformance(arguments: &ConformanceArgs) -> anyhow::Result<ExitCode> {
-    if let Some(against) = &arguments.differ.against {
-        return differ(arguments, against).await;
+    match arguments.task() {
+        Ok(Task::List(checks)) => {
+            print(&report::list(&checks))?;
+            Ok(ExitCode::SUCCESS)
+        }
+        Ok(Task::Checks(server, checks)) => check(arguments, &server, &checks).await,
+        Ok(Task::Comparison { mine, theirs, operations }) => differ(arguments, &mine, &theirs, &operations).await,
+        Err(error) => {
+            crate::report(&error);
+            Ok(ExitCode::from(USAGE))
+        }
     }
-    let checks = select(checks(), &arguments.only)?;
-    anyhow::ensure!(!checks.is_empty(), "no check matches --only; `gloveport conformance --list` shows them");
-    if arguments.list {
-        print(&report::list(&checks))?;
-        return Ok(ExitCode::SUCCESS);
-    }
-    let server = arguments.server()?;
+}
+
+/// Runs the checks.
+async fn check(arguments: &ConformanceArgs, server: &Server, checks: &[Check]) -> anyhow::Result<ExitCode> {
     let options = RunOptions {
         limit: Duration::from_secs(arguments.limit),
         retries: arguments.retries,
         pause: Duration::from_millis(arguments.pause),
     };
     let mut progress = Progress::new(checks.len());
-    let results = run(&server, &checks, &options, |result| progress.tell(&result.id)).await;
+    let results = run(server, checks, &options, |result| progress.tell(&result.id)).await;
     progress.end();
     let results = results?;
     if let Some(file) = &arguments.junit {
@@ -111,34 +127,46 @@ pub(crate) async fn conformance(arguments: &ConformanceArgs) -> anyhow::Result<E
 }
 
 impl ConformanceArgs {
-    fn server(&self) -> anyhow::Result<Server> {
-        Ok(Server::new(self.url.as_deref().unwrap_or_default(), self.key.as_deref())?)
+    fn task(&self) -> anyhow::Result<Task> {
+        let checks = select(checks(), &self.only)?;
+        anyhow::ensure!(!checks.is_empty(), "no check matches --only; `gloveport conformance --list` shows them");
+        if self.list {
+            return Ok(Task::List(checks));
+        }
+        let mine = Server::new(self.url.as_deref().unwrap_or_default(), self.key.as_deref())?;
+        let DifferArgs { against, against_key, actions, random, seed, .. } = &self.differ;
+        let Some(against) = against else { return Ok(Task::Checks(mine, checks)) };
+        let theirs = Server::new(against, against_key.as_deref())?;
+        let operations = match actions {
+            Some(file) => {
+                let text = std::fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
+                read_operations(&text).with_context(|| file.display().to_string())?
+            }
+            None => generate(*random, *seed),
+        };
+        anyhow::ensure!(!operations.is_empty(), "there are no operations to compare");
+        Ok(Task::Comparison { mine, theirs, operations })
     }
 }
 
 /// Compares two servers.
-async fn differ(arguments: &ConformanceArgs, against: &str) -> anyhow::Result<ExitCode> {
-    let DifferArgs { against_key, actions, random, seed, save, .. } = &arguments.differ;
-    let operations = match actions {
-        Some(file) => {
-            let text = std::fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
-            read_operations(&text).with_context(|| file.display().to_string())?
-        }
-        None => generate(*random, *seed),
-    };
-    anyhow::ensure!(!operations.is_empty(), "there are no operations to compare");
-    if let Some(file) = save {
-        std::fs::write(file, write_operations(&operations))
+async fn differ(
+    arguments: &ConformanceArgs,
+    mine: &Server,
+    theirs: &Server,
+    operations: &[Operation],
+) -> anyhow::Result<ExitCode> {
+    if let Some(file) = &arguments.differ.save {
+        std::fs::write(file, write_operations(operations))
             .with_context(|| format!("cannot write {}", file.display()))?;
     }
-    let (mine, theirs) = (arguments.server()?, Server::new(against, against_key.as_deref())?);
     let options = DifferOptions {
         limit: Duration::from_secs(arguments.limit),
         pause: Duration::from_millis(arguments.pause),
         ..DifferOptions::default()
     };
     let mut progress = Progress::new(operations.len());
-    let comparison = compare(&mine, &theirs, &operations, &options, |_| progress.tell("operations")).await;
+    let comparison = compare(mine, theirs, operations, &options, |_| progress.tell("operations")).await;
     progress.end();
     let comparison = comparison?;
     if arguments.json {

@@ -1,0 +1,152 @@
+//! The suite and the comparison with a real server.
+#![expect(clippy::expect_used, clippy::unwrap_used, reason = "a test stops at the first broken assumption")]
+
+use std::{sync::Arc, time::Duration};
+
+use gloveport_conformance::{
+    CheckResult, RunOptions, Server, Verdict, checks,
+    differ::{DifferOptions, Operation, compare, generate},
+    run, select,
+};
+use gloveport_executor::{Executor, ExecutorOptions};
+use gloveport_server::{ServerOptions, SessionKey};
+use serde_json::json;
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+
+/// Gives a hanging test a name.
+async fn within<T>(test: impl Future<Output = T>) -> T {
+    tokio::time::timeout(Duration::from_mins(2), test).await.expect("the test did not end in time")
+}
+
+struct Live {
+    url: String,
+    executor: Arc<Executor>,
+    _directory: tempfile::TempDir,
+    stop: CancellationToken,
+    serving: tokio::task::JoinHandle<()>,
+}
+
+impl Live {
+    async fn start(key: Option<&str>) -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let mut options = ExecutorOptions::inherited(directory.path().to_owned());
+        options.startup_commands.push("alias git=\"git --no-pager\"".into());
+        let executor = Executor::start(options).await.unwrap();
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        let stop = CancellationToken::new();
+        let options = ServerOptions { session_key: key.map(SessionKey::new), ..ServerOptions::default() };
+        let serving =
+            gloveport_server::serve(listener, Arc::clone(&executor), options, stop.clone(), Duration::from_secs(1));
+        let serving = tokio::spawn(async { serving.await.map(drop).unwrap() });
+        Self { url, executor, _directory: directory, stop, serving }
+    }
+
+    async fn stop(self) {
+        self.stop.cancel();
+        self.serving.await.unwrap();
+        self.executor.close().await;
+    }
+}
+
+async fn results(server: &Server, patterns: &[&str], options: &RunOptions) -> Vec<CheckResult> {
+    let patterns: Vec<String> = patterns.iter().map(|pattern| (*pattern).to_owned()).collect();
+    let chosen = select(checks(), &patterns).unwrap();
+    assert!(!chosen.is_empty());
+    let mut told = 0;
+    let results = run(server, &chosen, options, |_| told += 1).await.unwrap();
+    assert_eq!((results.len(), told), (chosen.len(), chosen.len()));
+    results
+}
+
+#[tokio::test]
+async fn a_conforming_server_passes_and_keeps_nothing_of_the_checks() {
+    within(async {
+        let live = Live::start(Some("s3cret")).await;
+        let server = Server::new(&live.url, Some("s3cret")).unwrap();
+        let groups = ["info/*", "auth/*", "errors/*", "list/*", "commands/{echo,several,directory,long,git}"];
+        for result in results(&server, &groups, &RunOptions::default()).await {
+            assert!(!matches!(result.verdict, Verdict::Fail { .. }), "{result:#?}");
+            assert_eq!(result.attempts, 1);
+        }
+        let list = results(&server, &["list/relative"], &RunOptions::default()).await;
+        assert_eq!(list[0].verdict, Verdict::Pass { deliberate: None });
+        live.stop().await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn what_does_not_hold_fails_with_what_was_expected_and_is_tried_again() {
+    within(async {
+        // A server without a key answers everybody.
+        let live = Live::start(None).await;
+        let server = Server::new(&live.url, Some("s3cret")).unwrap();
+        let options = RunOptions { retries: 1, ..RunOptions::default() };
+        let results = results(&server, &["auth/no-key"], &options).await;
+        let Verdict::Fail { step, expected, got } = &results[0].verdict else { panic!("{results:#?}") };
+        assert_eq!((step.as_str(), expected.as_str()), ("POST /execute_action", "status 403"));
+        assert!(got.starts_with("status 200: {"), "{got}");
+        assert_eq!(results[0].attempts, 2);
+        live.stop().await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_check_without_an_end_is_ended() {
+    within(async {
+        let live = Live::start(None).await;
+        let server = Server::new(&live.url, None).unwrap();
+        let options = RunOptions { limit: Duration::from_secs(1), ..RunOptions::default() };
+        let results = results(&server, &["commands/blocking", "auth/no-key"], &options).await;
+        let Verdict::Fail { expected, got, .. } = &results[1].verdict else { panic!("{results:#?}") };
+        assert_eq!((expected.as_str(), got.as_str()), ("an end within 1 s", "no end"));
+        assert_eq!(results[0].verdict, Verdict::Skip { reason: "no key is given".into() });
+        live.stop().await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_server_that_is_not_there_is_told() {
+    let server = Server::new("127.0.0.1:1", None).unwrap();
+    let error = run(&server, &checks(), &RunOptions::default(), |_| {}).await.unwrap_err();
+    assert!(error.to_string().starts_with("POST http://127.0.0.1:1/execute_action: "), "{error}");
+}
+
+#[tokio::test]
+async fn two_servers_alike_answer_alike_and_a_difference_is_shown_with_its_place() {
+    within(async {
+        let (one, other) = (Live::start(None).await, Live::start(None).await);
+        let (mine, theirs) = (Server::new(&one.url, None).unwrap(), Server::new(&other.url, None).unwrap());
+        let commands: Vec<Operation> = generate(600, 5)
+            .into_iter()
+            .filter(|operation| matches!(operation, Operation::Action(action) if action["action"] == "run"))
+            .collect();
+        assert!(commands.len() > 20);
+        let options = DifferOptions::default();
+        let same = compare(&mine, &theirs, &commands, &options, |_| {}).await.unwrap();
+        assert_eq!((same.same, same.different), (commands.len(), 0), "{}", same.text());
+        assert!(same.known.is_empty());
+
+        let state = |command: &str| Operation::Action(json!({"action": "run", "args": {"command": command}}));
+        mine_only(&mine, "cd / && X=1").await;
+        let found = compare(&mine, &theirs, &[state("echo ${X:-0}"), state("true")], &options, |_| {}).await.unwrap();
+        let difference = &found.differences[0];
+        assert_eq!((difference.number, difference.at.as_str()), (1, "/body/content"));
+        assert_eq!((&difference.mine, &difference.theirs), (&json!("1"), &json!("0")));
+        one.stop().await;
+        other.stop().await;
+    })
+    .await;
+}
+
+/// Runs a command on one of two servers.
+async fn mine_only(server: &Server, command: &str) {
+    use gloveport_client::{ActionExecutionClient, ClientOptions};
+    use gloveport_protocol::{Action, ActionEvent, ActionExecutor as _, RunAction};
+    let client = ActionExecutionClient::new(&ClientOptions::new(server.url())).unwrap();
+    client.execute(&ActionEvent::from(Action::Run(RunAction::new(command)))).await.unwrap();
+}
