@@ -9,18 +9,20 @@ use std::{ffi::OsString, path::Path};
 /// Name of the subcommand that such an argument list means.
 pub(crate) const SERVER: &str = "action-execution-server";
 
+/// What the names of programs begin with that callers start the server by.
+const LAUNCHERS: [&str; 4] = ["python", "micromamba", "poetry", "conda"];
+
 /// The arguments as this program's own command line takes them.
 pub(crate) fn normalize(arguments: Vec<OsString>) -> Vec<OsString> {
-    let own_name = arguments
-        .first()
-        .and_then(|program| Path::new(program).file_name())
-        .is_some_and(|name| name.to_string_lossy().starts_with("gloveport"));
+    let name = arguments.first().and_then(|program| Path::new(program).file_name()).unwrap_or_default();
+    let is_launcher = LAUNCHERS.iter().any(|launcher| name.to_string_lossy().starts_with(launcher));
     let module = arguments.iter().position(|argument| argument == "-m").map(|at| at + 2);
     let rest = arguments.get(1..).unwrap_or_default();
     let port = match module {
         Some(after) if arguments.get(after).is_some_and(is_port) => Some(after),
-        _ if own_name => None,
-        _ => rest.iter().position(is_port).map(|at| at + 1),
+        _ if is_launcher => rest.iter().position(is_port).map(|at| at + 1),
+        // Nothing else of ours begins with a number.
+        _ => rest.first().filter(|first| is_port(first)).map(|_| 1),
     };
     let Some(port) = port else { return arguments };
     let program = arguments.first().cloned().unwrap_or_default();
@@ -57,6 +59,9 @@ mod tests {
             ("gloveport run 3000".into(), "gloveport run 3000".into()),
             ("gloveport run -- python -m http.server".into(), "gloveport run -- python -m http.server".into()),
             ("python --version".into(), "python --version".into()),
+            ("/x/micromamba run -n env server 3000".into(), format!("/x/micromamba {SERVER} 3000")),
+            ("renamed view -n 2 file".into(), "renamed view -n 2 file".into()),
+            ("renamed run sleep 3".into(), "renamed run sleep 3".into()),
         ] {
             assert_eq!(normalized(&line), expected);
         }

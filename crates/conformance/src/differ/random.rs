@@ -54,6 +54,8 @@ const FILES: [&str; 14] = [
 ];
 /// Paths of other kinds.
 const OTHERS: [&str; 7] = ["missing.txt", "sub", "sub/", "bin.dat", "a.txt/below", "sub/../a.txt", "none/x.txt"];
+/// Text of files. Punctuation of Unicode (a zero width joiner, a line separator) is not among it: the reference takes a
+/// short file with one for a Mac or East Asian code page, and from then on every look at the file differs.
 const LINES: [&str; 20] = [
     "alpha",
     "beta",
@@ -71,9 +73,9 @@ const LINES: [&str; 20] = [
     "end",
     "trailing  ",
     "'quoted' \"double\"",
-    "a\u{2028}b",
+    "a\u{c}b",
     "1234567890",
-    "zero\u{200d}width",
+    "end of a line \\",
     "#!/bin/sh",
 ];
 const PIECES: [&str; 16] = [
