@@ -61,6 +61,8 @@ pub(crate) fn measure(server: &Server, amount: FileAmount) -> anyhow::Result<Fil
     anyhow::ensure!(fs::read_to_string(&target)? == text, "the file was not written");
 
     let reads_per_second = wrk(server.port, &directory, &read_body, amount.wrk_seconds)?;
+    // A server may have closed the connection that was idle meanwhile.
+    let mut client = Client::connect(server.port)?;
     let read_beside_command = if amount.beside_command {
         Some(beside_command(server, &mut client, &read_body, &text, amount.small)?)
     } else {

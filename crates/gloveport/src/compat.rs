@@ -58,6 +58,7 @@ pub(crate) async fn serve(arguments: CompatArgs, owner: &Owner) -> anyhow::Resul
     // Until here connections are refused: a caller takes the first answer as the sign that everything is ready.
     let listener = bind(SocketAddr::from((Ipv4Addr::UNSPECIFIED, arguments.port))).await?;
     tracing::info!(port = arguments.port, directory = %directory.display(), "ready");
+    local::settle();
     let session_key = variable("SESSION_API_KEY").map(SessionKey::new);
     let server_options = ServerOptions { session_key, ..ServerOptions::default() };
     let end = gloveport_server::serve(listener, executor.clone(), server_options, stop, local::DRAIN).await;

@@ -38,6 +38,13 @@ fn no_change() -> anyhow::Result<Duration> {
     }
 }
 
+/// Gives back what only the start needed. Nothing depends on it.
+pub(crate) fn settle() {
+    if let Err(error) = gloveport_sys::memory::unmap_idle_code() {
+        tracing::debug!(%error, "code that is not needed any more stays in memory");
+    }
+}
+
 /// An existing directory as an absolute path.
 pub(crate) fn existing_directory(path: &Path) -> anyhow::Result<PathBuf> {
     let absolute = std::path::absolute(path).with_context(|| format!("cannot use the directory {}", path.display()))?;

@@ -34,6 +34,7 @@ pub(crate) async fn serve(arguments: ServeArgs, owner: &Owner) -> anyhow::Result
     options.memory_limit = arguments.max_memory_gb.map(bytes);
     let executor = Executor::start(options).await?;
     announce(&listener.local_addr()?, key.is_some());
+    local::settle();
 
     let server_options = ServerOptions { session_key: key, ..ServerOptions::default() };
     let end = gloveport_server::serve(listener, executor.clone(), server_options, stop, local::DRAIN).await;

@@ -10,10 +10,12 @@
 //! | [`users`] | the user database, read from its files without the name-service switch |
 //! | [`replace`] | files written whole, and what a killed process left of them |
 //! | [`os_error`] | errors of the system as the wire shows them |
+//! | [`memory`] | memory of this process |
 //! | [`host`] | facts about the machine |
 
 pub mod guard;
 pub mod host;
+pub mod memory;
 pub mod os_error;
 pub mod process;
 pub mod pty;
