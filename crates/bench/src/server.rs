@@ -99,6 +99,21 @@ impl Server {
     }
 }
 
+impl Drop for Server {
+    /// Ends a server that was not stopped, because a measurement failed.
+    fn drop(&mut self) {
+        if matches!(self.child.try_wait(), Ok(None)) {
+            let below = process::descendants(self.child.id());
+            // Whether they end by themselves does not matter any more.
+            let _gone = self.child.kill();
+            let _status = self.child.wait();
+            for pid in below.into_iter().filter_map(|pid| i32::try_from(pid).ok().and_then(Pid::from_raw)) {
+                let _gone = kill_process(pid, Signal::KILL);
+            }
+        }
+    }
+}
+
 /// `None` while nothing listens.
 fn first_action(port: u16) -> Option<anyhow::Result<()>> {
     let mut client = Client::connect(port).ok()?;

@@ -181,15 +181,15 @@ async fn a_tree_travels_as_tar_where_the_server_knows_it() {
         let archive = |bytes: &[u8]| Reply::with("application/x-tar", "200 OK", bytes);
         let peer = Peer::start([there, Reply::ok(&stored), archive(&tar), archive(short)]).await;
         let client = peer.client();
-        let copy = client.upload_tree(source.path(), "/to").await.unwrap();
+        let copy = client.upload_tree(source.path(), "/to", |_| {}).await.unwrap();
         assert_eq!((copy.files, copy.bytes, copy.form, copy.form.lost()), (1, 5, TreeForm::Tar, None));
         let destination = tempfile::tempdir().unwrap();
         let target = destination.path().join("new");
-        client.download_tree("/from", &target, &Limits::default()).await.unwrap();
+        client.download_tree("/from", &target, &Limits::default(), |_| {}).await.unwrap();
         assert_eq!(std::fs::read(target.join("a")).unwrap(), b"hello");
         assert!(target.join("empty").is_dir());
         // An archive without its end is an error.
-        assert!(client.download_tree("/from", &target, &Limits::default()).await.is_err());
+        assert!(client.download_tree("/from", &target, &Limits::default(), |_| {}).await.is_err());
         let expected = [
             "GET /v1/files/archive",
             "PUT /v1/files/archive?path=%2Fto&parents=true",
@@ -211,11 +211,11 @@ async fn a_tree_travels_as_zip_where_the_server_does_not_know_tar() {
         gloveport_archive::zip::Plan::of_contents(source.path()).unwrap().write_to(&mut zip).unwrap();
         let peer = Peer::start([missing, Reply::ok("{}"), Reply::with("application/zip", "200 OK", &zip)]).await;
         let client = peer.client();
-        let copy = client.upload_tree(source.path(), "/to").await.unwrap();
+        let copy = client.upload_tree(source.path(), "/to", |_| {}).await.unwrap();
         assert_eq!((copy.files, copy.bytes, copy.form), (1, 5, TreeForm::Zip));
         assert_eq!(copy.form.lost(), Some("modes, owners, times, links and empty directories"));
         let destination = tempfile::tempdir().unwrap();
-        client.download_tree("/from", destination.path(), &Limits::default()).await.unwrap();
+        client.download_tree("/from", destination.path(), &Limits::default(), |_| {}).await.unwrap();
         assert_eq!(std::fs::read(destination.path().join("a")).unwrap(), b"hello");
         let expected = [
             "GET /v1/files/archive",
