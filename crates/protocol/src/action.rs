@@ -14,6 +14,7 @@ use crate::error::FieldError;
 use crate::fields::{Arguments, WireStruct};
 use crate::python;
 use crate::truncate::CONTENT_LIMIT;
+use crate::values::{ConfirmationState, SecurityRisk};
 
 /// An action of any kind.
 ///
@@ -176,6 +177,63 @@ impl Action {
             Self::Run(action) => action.hidden,
             _ => false,
         }
+    }
+
+    /// Whether the user let it pass; nothing for kinds that do not carry this (security 1).
+    pub const fn confirmation_state(&self) -> Option<ConfirmationState> {
+        match self {
+            Self::Run(action) => Some(action.confirmation_state),
+            Self::RunIpython(action) => Some(action.confirmation_state),
+            _ => None,
+        }
+    }
+
+    /// How dangerous it is held to be; nothing for kinds that do not carry this (security 1).
+    pub const fn security_risk(&self) -> Option<SecurityRisk> {
+        match self {
+            Self::Run(action) => Some(action.security_risk),
+            Self::RunIpython(action) => Some(action.security_risk),
+            Self::Read(action) => Some(action.security_risk),
+            Self::Write(action) => Some(action.security_risk),
+            Self::Edit(action) => Some(action.security_risk),
+            Self::Browse(action) => Some(action.security_risk),
+            Self::BrowseInteractive(action) => Some(action.security_risk),
+            Self::CallToolMcp(action) => Some(action.security_risk),
+            Self::Message(action) => Some(action.security_risk),
+            _ => None,
+        }
+    }
+
+    /// Says how dangerous it is held to be. Kinds that do not carry this stay as they are.
+    pub fn set_security_risk(&mut self, risk: SecurityRisk) {
+        match self {
+            Self::Run(action) => action.security_risk = risk,
+            Self::RunIpython(action) => action.security_risk = risk,
+            Self::Read(action) => action.security_risk = risk,
+            Self::Write(action) => action.security_risk = risk,
+            Self::Edit(action) => action.security_risk = risk,
+            Self::Browse(action) => action.security_risk = risk,
+            Self::BrowseInteractive(action) => action.security_risk = risk,
+            Self::CallToolMcp(action) => action.security_risk = risk,
+            Self::Message(action) => action.security_risk = risk,
+            _ => {}
+        }
+    }
+
+    /// Blanks why the agent acts, as for an action that is published a second time (security 4).
+    pub fn clear_thought(&mut self) {
+        let thought = match self {
+            Self::Run(action) => &mut action.thought,
+            Self::RunIpython(action) => &mut action.thought,
+            Self::Read(action) => &mut action.thought,
+            Self::Write(action) => &mut action.thought,
+            Self::Edit(action) => &mut action.thought,
+            Self::Browse(action) => &mut action.thought,
+            Self::BrowseInteractive(action) => &mut action.thought,
+            Self::CallToolMcp(action) => &mut action.thought,
+            _ => return,
+        };
+        thought.clear();
     }
 
     /// Why the agent acts; empty when it gave no reason or the kind has none.

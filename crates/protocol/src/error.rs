@@ -174,3 +174,14 @@ pub enum ParseObservationError {
     #[error(transparent)]
     Envelope(#[from] EnvelopeError),
 }
+
+/// Why an object is neither an action nor an observation.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ParseEventError {
+    /// It says that it is an action, or says nothing.
+    #[error(transparent)]
+    Action(#[from] ParseActionError),
+    /// It says that it is an observation.
+    #[error(transparent)]
+    Observation(#[from] ParseObservationError),
+}

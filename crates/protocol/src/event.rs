@@ -5,11 +5,129 @@ use serde_json::{Map, Value};
 
 use crate::action::{self, Action};
 use crate::envelope::{self, Envelope, put};
-use crate::error::{EnvelopeError, FREE_TEXT_LIMIT, ParseActionError, ParseObservationError, describe};
+use crate::error::{
+    EnvelopeError, FREE_TEXT_LIMIT, ParseActionError, ParseEventError, ParseObservationError, describe,
+};
 use crate::legacy;
 use crate::observation::{self, Observation};
 use crate::python;
-use crate::values::EventSource;
+use crate::values::{ConfirmationState, EventSource};
+
+/// An action or an observation: what a conversation is made of.
+#[derive(Clone, Debug, PartialEq)]
+#[expect(clippy::large_enum_variant, reason = "events are shared behind an `Arc`, not moved about")]
+pub enum Event {
+    /// Something is wanted.
+    Action(ActionEvent),
+    /// Something happened.
+    Observation(ObservationEvent),
+}
+
+impl Event {
+    /// Reads an event of either sort: what has an `action` is an action (event-stream 1.1).
+    pub fn from_value(value: Value) -> Result<Self, ParseEventError> {
+        let has = |key| value.as_object().is_some_and(|event| event.contains_key(key));
+        if has("observation") && !has("action") {
+            Ok(Self::Observation(ObservationEvent::from_value(value)?))
+        } else {
+            Ok(Self::Action(ActionEvent::from_value(value)?))
+        }
+    }
+
+    /// The JSON form.
+    pub fn to_value(&self) -> Value {
+        match self {
+            Self::Action(event) => event.to_value(),
+            Self::Observation(event) => event.to_value(),
+        }
+    }
+
+    /// Number in the conversation.
+    pub fn id(&self) -> Option<i64> {
+        match self {
+            Self::Action(event) => event.id,
+            Self::Observation(event) => event.id,
+        }
+    }
+
+    /// When it happened: ISO 8601 without zone.
+    pub fn timestamp(&self) -> Option<&str> {
+        match self {
+            Self::Action(event) => event.timestamp.as_deref(),
+            Self::Observation(event) => event.timestamp.as_deref(),
+        }
+    }
+
+    /// Who wants or caused it.
+    pub fn source(&self) -> Option<EventSource> {
+        match self {
+            Self::Action(event) => event.source,
+            Self::Observation(event) => event.source,
+        }
+    }
+
+    /// Number of the event that led to it.
+    pub fn cause(&self) -> Option<i64> {
+        match self {
+            Self::Action(event) => event.cause,
+            Self::Observation(event) => event.cause,
+        }
+    }
+
+    /// Name of the kind on the wire. An action and an observation can have the same.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Action(event) => event.action.kind(),
+            Self::Observation(event) => event.observation.kind(),
+        }
+    }
+
+    /// Whether the agent is not meant to see it: a `run` that says so, and what comes of it.
+    pub fn hidden(&self) -> bool {
+        match self {
+            Self::Action(event) => event.action.hidden(),
+            Self::Observation(event) => match &event.observation {
+                Observation::Run(run) => run.hidden,
+                _ => false,
+            },
+        }
+    }
+
+    /// Gives it its place in a conversation.
+    pub fn place(&mut self, new_id: i64, new_timestamp: String, new_source: EventSource) {
+        let (id, timestamp, source) = match self {
+            Self::Action(event) => (&mut event.id, &mut event.timestamp, &mut event.source),
+            Self::Observation(event) => (&mut event.id, &mut event.timestamp, &mut event.source),
+        };
+        *id = Some(new_id);
+        *timestamp = Some(new_timestamp);
+        *source = Some(new_source);
+    }
+}
+
+impl From<ActionEvent> for Event {
+    fn from(event: ActionEvent) -> Self {
+        Self::Action(event)
+    }
+}
+
+impl From<ObservationEvent> for Event {
+    fn from(event: ObservationEvent) -> Self {
+        Self::Observation(event)
+    }
+}
+
+impl From<Action> for Event {
+    fn from(action: Action) -> Self {
+        Self::Action(action.into())
+    }
+}
+
+impl From<Observation> for Event {
+    fn from(observation: Observation) -> Self {
+        Self::Observation(observation.into())
+    }
+}
 
 /// An action and what is known about it.
 #[derive(Clone, Debug, PartialEq)]
@@ -28,6 +146,9 @@ pub struct ActionEvent {
     pub llm_metrics: Option<Value>,
     /// Hard limit in seconds.
     pub timeout: Option<f64>,
+    /// Whether the user let it pass, for kinds of action that have no such field of their own: see
+    /// [`ActionEvent::confirmation`].
+    pub confirmation_state: Option<ConfirmationState>,
     /// What is wanted.
     pub action: Action,
 }
@@ -42,6 +163,7 @@ impl From<Action> for ActionEvent {
             tool_call_metadata: None,
             llm_metrics: None,
             timeout: None,
+            confirmation_state: None,
             action,
         }
     }
@@ -87,7 +209,9 @@ impl ActionEvent {
         let timeout = envelope::timeout(event.get("timeout"))?;
         let Envelope { id, timestamp, source, cause, tool_call_metadata, llm_metrics } =
             Envelope::take(&mut event, old_timestamp)?;
-        Ok(Self { id, timestamp, source, cause, tool_call_metadata, llm_metrics, timeout, action })
+        let confirmation_state =
+            event.get("confirmation_state").and_then(Value::as_str).and_then(ConfirmationState::parse);
+        Ok(Self { id, timestamp, source, cause, tool_call_metadata, llm_metrics, timeout, confirmation_state, action })
     }
 
     /// The JSON form (actions-and-observations 2.1).
@@ -103,7 +227,28 @@ impl ActionEvent {
         put(&mut event, "llm_metrics", self.llm_metrics.clone());
         put(&mut event, "args", Some(self.action.to_args()));
         put(&mut event, "timeout", self.timeout);
+        if self.action.confirmation_state().is_none() {
+            let noteworthy = self.confirmation_state.filter(|state| *state != ConfirmationState::Confirmed);
+            put(&mut event, "confirmation_state", noteworthy.map(ConfirmationState::as_str));
+        }
         Value::Object(event)
+    }
+
+    /// Whether the user let it pass (security 1).
+    ///
+    /// `run` and `run_ipython` carry the state among their arguments. For the other kinds it stands beside the
+    /// arguments, where the reference ignores it: among them it would make the event unreadable there.
+    pub fn confirmation(&self) -> ConfirmationState {
+        self.action.confirmation_state().or(self.confirmation_state).unwrap_or(ConfirmationState::Confirmed)
+    }
+
+    /// Says whether the user let it pass.
+    pub fn set_confirmation(&mut self, state: ConfirmationState) {
+        match &mut self.action {
+            Action::Run(run) => run.confirmation_state = state,
+            Action::RunIpython(cell) => cell.confirmation_state = state,
+            _ => self.confirmation_state = Some(state),
+        }
     }
 }
 

@@ -13,7 +13,7 @@
 //! | [`http`] | bodies of the other endpoints |
 //! | [`exec`], [`files`] | bodies of the native API |
 //! | [`executor`] | the boundary between who receives actions and who executes them |
-//! | [`truncate`], [`prompt_block`], [`python`] | the three text forms that the wire depends on |
+//! | [`truncate`], [`prompt_block`], [`python`], [`python_literal`] | the text forms that the wire depends on |
 
 pub mod action;
 mod envelope;
@@ -28,7 +28,8 @@ mod legacy;
 pub mod observation;
 pub mod prompt_block;
 pub mod python;
-mod python_literal;
+pub mod python_literal;
+mod secret;
 pub mod truncate;
 pub mod values;
 
@@ -37,8 +38,8 @@ pub use action::{
     DelegateAction, EditAction, FinishAction, InsertLine, LoopRecoveryAction, MessageAction, ReadAction, RecallAction,
     RejectAction, RunAction, RunIpythonAction, SystemAction, TaskTrackingAction, ThinkAction, WriteAction,
 };
-pub use error::{EnvelopeError, FieldError, ParseActionError, ParseObservationError};
-pub use event::{ActionEvent, ObservationEvent};
+pub use error::{EnvelopeError, FieldError, ParseActionError, ParseEventError, ParseObservationError};
+pub use event::{ActionEvent, Event, ObservationEvent};
 pub use executor::{ActionExecutor, BoxFuture, ExecuteError};
 pub use http::{
     AliveBody, ConnectionToken, DiskUsage, ErrorBody, ExecuteActionRequest, IoCounters, ListFilesRequest,
@@ -52,6 +53,7 @@ pub use observation::{
     SuccessObservation, TaskTrackingObservation, ThinkObservation, UserRejectedObservation, WriteObservation,
 };
 pub use prompt_block::PromptBlock;
+pub use secret::Secret;
 pub use truncate::{CONTENT_LIMIT, truncate_content};
 pub use values::{
     AgentState, ConfirmationState, EventSource, FileEditSource, FileReadSource, RecallType, SecurityRisk,

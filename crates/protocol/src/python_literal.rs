@@ -9,7 +9,7 @@ use serde_json::{Map, Number, Value};
 const DEPTH_LIMIT: usize = 64;
 
 /// The literal, or nothing if the text is none or has no JSON form.
-pub(crate) fn parse(text: &str) -> Option<Value> {
+pub fn parse(text: &str) -> Option<Value> {
     let mut parser = Parser { rest: text };
     let value = parser.value(DEPTH_LIMIT)?;
     parser.skip_blanks();

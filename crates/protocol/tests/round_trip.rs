@@ -4,12 +4,12 @@ use gloveport_protocol::{
     Action, ActionEvent, AgentStateChangedObservation, BrowseAction, BrowseInteractiveAction, BrowseObservation,
     CallToolMcpAction, ChangeAgentStateAction, CommandMetadata, CondensationAction, CondenseObservation,
     ConfirmationState, DelegateAction, DelegateObservation, DownloadObservation, EditAction, EditObservation,
-    ErrorObservation, EventSource, FileEditSource, FileReadSource, FinishAction, InsertLine, LoopDetectionObservation,
-    LoopRecoveryAction, McpObservation, McpServerEntry, MessageAction, MicroagentKnowledge, Observation,
-    ObservationEvent, ReadAction, ReadObservation, RecallAction, RecallObservation, RecallType, RejectAction,
-    RunAction, RunIpythonAction, RunIpythonObservation, RunObservation, SecurityRisk, SuccessObservation, SystemAction,
-    TaskTrackingAction, TaskTrackingObservation, ThinkAction, ThinkObservation, UserRejectedObservation, WriteAction,
-    WriteObservation, prompt_block, python,
+    ErrorObservation, Event, EventSource, FileEditSource, FileReadSource, FinishAction, InsertLine,
+    LoopDetectionObservation, LoopRecoveryAction, McpObservation, McpServerEntry, MessageAction, MicroagentKnowledge,
+    Observation, ObservationEvent, ReadAction, ReadObservation, RecallAction, RecallObservation, RecallType,
+    RejectAction, RunAction, RunIpythonAction, RunIpythonObservation, RunObservation, SecurityRisk, SuccessObservation,
+    SystemAction, TaskTrackingAction, TaskTrackingObservation, ThinkAction, ThinkObservation, UserRejectedObservation,
+    WriteAction, WriteObservation, prompt_block, python,
 };
 use proptest::collection::vec;
 use proptest::option;
@@ -376,10 +376,17 @@ proptest! {
         action in prop_oneof![runnable(), other_action()],
         (id, timestamp, source, cause, tool_call_metadata, llm_metrics) in shared(),
         timeout in option::of((0..1_000_000).prop_map(|quarters| f64::from(quarters) / 4.0)),
+        confirmation in select(ConfirmationState::ALL),
     ) {
-        let event =
-            ActionEvent { id, timestamp, source, cause, tool_call_metadata, llm_metrics, timeout, action };
+        let confirmation_state = None;
+        let mut event = ActionEvent {
+            id, timestamp, source, cause, tool_call_metadata, llm_metrics, timeout, confirmation_state, action,
+        };
+        if confirmation != ConfirmationState::Confirmed {
+            event.set_confirmation(confirmation);
+        }
         prop_assert_eq!(&ActionEvent::from_value(event.to_value()).unwrap(), &event);
+        prop_assert_eq!(&Event::from_value(event.to_value()).unwrap(), &Event::from(event.clone()));
         let json = serde_json::to_string(&event).unwrap();
         prop_assert_eq!(serde_json::from_str::<ActionEvent>(&json).unwrap(), event);
     }

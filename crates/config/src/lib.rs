@@ -1,0 +1,1 @@
+//! Typed configuration from TOML, environment and flags.

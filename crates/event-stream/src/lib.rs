@@ -1,0 +1,12 @@
+//! The ordered, durable history of a conversation, and who is told of it.
+//!
+//! | module | idea |
+//! |---|---|
+//! | [`store`] | named contents somewhere: a directory, memory, a bucket |
+//! | [`layout`] | where the parts of a conversation stand in a store |
+
+pub mod layout;
+pub mod store;
+
+pub use layout::ConversationPaths;
+pub use store::{BoxFuture, FileStore, StoreError};

@@ -1,0 +1,1 @@
+//! A session: one sandbox, its history, and all that a backend does around an action.
