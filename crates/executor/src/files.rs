@@ -4,6 +4,7 @@
 
 mod edit;
 mod entries;
+mod names;
 mod paths;
 mod read;
 mod remove;
@@ -23,6 +24,7 @@ use gloveport_protocol::{Action, ExecuteError, Observation};
 use gloveport_sys::{os_error::described, replace::NewFile};
 
 pub use entries::{entry, list, make_directory, move_to};
+pub use names::names;
 pub use paths::shown;
 pub use remove::remove;
 pub use search::{glob, grep};

@@ -1,8 +1,9 @@
 //! `POST /list_files` (`action-execution-api` 2.6).
 
-use std::{fs, io, path::Path, sync::Arc};
+use std::sync::Arc;
 
 use axum::{body::Body, extract::State, response::Response};
+use gloveport_executor::files;
 use gloveport_protocol::ListFilesRequest;
 use http::StatusCode;
 
@@ -27,30 +28,11 @@ pub(super) async fn list_files(State(app): State<Arc<App>>, body: Body) -> Respo
         Some(path) => app.executor.working_directory().join(path),
         None => app.executor.working_directory().clone(),
     };
-    match tokio::task::spawn_blocking(move || names(&directory).unwrap_or_default()).await {
+    match tokio::task::spawn_blocking(move || files::names(&directory).unwrap_or_default()).await {
         Ok(names) => answer::json(StatusCode::OK, &names),
         Err(error) => {
             tracing::error!(%error, "/list_files: the listing did not end");
             answer::unexpected()
         }
     }
-}
-
-/// Names in a directory: directories first, with a trailing `/`, then everything else whose target exists.
-fn names(directory: &Path) -> io::Result<Vec<String>> {
-    let (mut directories, mut files) = (Vec::new(), Vec::new());
-    for entry in fs::read_dir(directory)? {
-        let entry = entry?;
-        let name = entry.file_name().to_string_lossy().into_owned();
-        // Follows links, so that those without a target are left out.
-        match fs::metadata(entry.path()) {
-            Ok(metadata) if metadata.is_dir() => directories.push(name + "/"),
-            Ok(_) => files.push(name),
-            Err(_) => {}
-        }
-    }
-    directories.sort_by_cached_key(|name| name.trim_end_matches('/').to_lowercase());
-    files.sort_by_cached_key(|name| name.to_lowercase());
-    directories.append(&mut files);
-    Ok(directories)
 }
