@@ -1,4 +1,5 @@
 //! A session: one sandbox, its history, and all that a backend does around an action.
 
 pub mod git_providers;
+mod http_answer;
 pub mod microagents;
