@@ -1,0 +1,152 @@
+//! How shells and programs spell the characters of a secret.
+
+use super::{
+    pieces::{Piece, pieces},
+    units::{Length, Units},
+};
+
+/// The forms of a text that spell it character by character, the literal one first.
+pub(super) fn forms(text: &str) -> Vec<Units> {
+    let pieces = pieces(text);
+    let rows = |spell: fn(char) -> Vec<String>, newline: &[&str]| {
+        let newline: Vec<String> = newline.iter().copied().map(String::from).collect();
+        let rows = pieces.iter().flat_map(|piece| match *piece {
+            Piece::Newline => vec![newline.clone()],
+            Piece::Quotes(count) => vec![spell('\''); count],
+            Piece::Char(char) => vec![spell(char)],
+        });
+        rows.collect::<Vec<_>>()
+    };
+    let escaped = rows(
+        backslashed,
+        &["\r\n", "\n", "\\r\\n", "\\n", "$'\\n'", "\\x0a", "\\x0A", "\\012", "\\u000a", "\\u000A", "\\u{a}"],
+    );
+    let twice = escaped.iter().map(|row| row.iter().map(|spelling| within_json(spelling)).collect()).collect();
+    let mut forms = vec![Units::new(Length::Any, rows(literal, &["\r\n", "\n"]))];
+    let others = [
+        single_quoted(&pieces),
+        escaped,
+        twice,
+        rows(percent, &["%0D%0A", "%0d%0a", "%0A", "%0a"]),
+        rows(markup, &["\r\n", "\n", "&#10;", "&#xa;", "&#xA;"]),
+    ];
+    for rows in others {
+        let form = Units::new(Length::Bounded, rows);
+        if !forms.iter().any(|known| known.same_as(&form)) {
+            forms.push(form);
+        }
+    }
+    forms
+}
+
+/// One spelling made of the spellings of parts.
+fn each<T: Copy>(parts: &[T], spell: impl Fn(T) -> String) -> String {
+    parts.iter().map(|part| spell(*part)).collect::<Vec<_>>().concat()
+}
+
+/// The character itself.
+fn literal(char: char) -> Vec<String> {
+    vec![char.to_string()]
+}
+
+/// Within single quotes of a shell: a quote ends them, stands for itself, and opens them again. dash puts a row of
+/// quotes into one pair of double quotes, and does not open what would be empty at the end.
+fn single_quoted(pieces: &[Piece]) -> Vec<Vec<String>> {
+    let last = pieces.len().saturating_sub(1);
+    let rows = pieces.iter().enumerate().map(|(index, piece)| match *piece {
+        Piece::Newline => vec!["\r\n".to_owned(), "\n".to_owned()],
+        Piece::Char(char) => literal(char),
+        Piece::Quotes(count) => {
+            let quotes = "'".repeat(count);
+            let mut row = vec!["'\\''".repeat(count), "'\"'\"'".repeat(count), format!("'\"{quotes}\"'")];
+            if index == last {
+                row.push(format!("'\"{quotes}\""));
+            }
+            row
+        }
+    });
+    rows.collect()
+}
+
+/// With backslashes, as `printf %q`, double quotes, `$'…'`, JSON and the literals of programming languages have it.
+/// Who prints decides which characters are escaped and how, so each may stand in any of these spellings.
+fn backslashed(char: char) -> Vec<String> {
+    let code = u32::from(char);
+    if char.is_ascii_alphanumeric() {
+        return literal(char);
+    }
+    // A bare backslash would be the beginning of an escape.
+    let mut row = if char == '\\' { vec!["\\\\".to_owned()] } else { literal(char) };
+    if char.is_ascii_graphic() || char == ' ' {
+        row.push(format!("\\{char}"));
+    }
+    let name = match char {
+        '\u{7}' => "a",
+        '\u{8}' => "b",
+        '\t' => "t",
+        '\u{b}' => "v",
+        '\u{c}' => "f",
+        '\r' => "r",
+        '\u{1b}' => "e",
+        _ => "",
+    };
+    if !name.is_empty() {
+        row.push(format!("\\{name}"));
+        row.push(format!("$'\\{name}'"));
+    }
+    match char {
+        '\u{1b}' => row.push("\\E".to_owned()),
+        '\0' => row.push("\\0".to_owned()),
+        _ => {}
+    }
+    let mut buffer = [0; 4];
+    let bytes = char.encode_utf8(&mut buffer).as_bytes();
+    row.push(each(bytes, |byte| format!("\\{byte:03o}")));
+    row.push(each(bytes, |byte| format!("\\x{byte:02x}")));
+    row.push(each(bytes, |byte| format!("\\x{byte:02X}")));
+    if code <= 0xff {
+        row.extend([format!("\\x{code:02x}"), format!("\\x{code:02X}")]);
+    }
+    let mut buffer = [0; 2];
+    let halves = char.encode_utf16(&mut buffer);
+    row.push(each(halves, |half| format!("\\u{half:04x}")));
+    row.push(each(halves, |half| format!("\\u{half:04X}")));
+    row.extend([format!("\\U{code:08x}"), format!("\\U{code:08X}"), format!("\\u{{{code:x}}}")]);
+    row
+}
+
+/// A spelling as it stands in a text that is escaped again.
+fn within_json(spelling: &str) -> String {
+    spelling.replace('\\', "\\\\").replace('"', "\\\"")
+}
+
+/// Percent-encoding. Which characters need it differs between programs; a percent sign always does.
+fn percent(char: char) -> Vec<String> {
+    if char.is_ascii_alphanumeric() {
+        return literal(char);
+    }
+    let mut row = if char == '%' { Vec::new() } else { literal(char) };
+    let mut buffer = [0; 4];
+    let bytes = char.encode_utf8(&mut buffer).as_bytes();
+    row.push(each(bytes, |byte| format!("%{byte:02X}")));
+    row.push(each(bytes, |byte| format!("%{byte:02x}")));
+    if char == ' ' {
+        row.push("+".to_owned());
+    }
+    row
+}
+
+/// The entities of HTML and XML.
+fn markup(char: char) -> Vec<String> {
+    let entities: &[&str] = match char {
+        '&' => &["&amp;", "&#38;", "&#x26;"],
+        '<' => &["&lt;", "&#60;", "&#x3c;", "&#x3C;"],
+        '>' => &["&gt;", "&#62;", "&#x3e;", "&#x3E;"],
+        '"' => &["&quot;", "&#34;", "&#x22;"],
+        '\'' => &["&apos;", "&#39;", "&#x27;", "&#039;"],
+        _ => &[],
+    };
+    // A bare ampersand would be the beginning of an entity.
+    let bare = if char == '&' { Vec::new() } else { literal(char) };
+    bare.into_iter().chain(entities.iter().copied().map(String::from)).collect()
+}
