@@ -2,4 +2,5 @@
 
 pub mod git_providers;
 mod http_answer;
+pub mod lines;
 pub mod microagents;
