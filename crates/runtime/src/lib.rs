@@ -3,4 +3,5 @@
 pub mod git_providers;
 mod http_answer;
 pub mod lines;
+pub mod llm_edit;
 pub mod microagents;
