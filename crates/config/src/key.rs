@@ -3,8 +3,6 @@
 //! `section!` takes a section with its keys, types, defaults and words, and makes of it the struct, its defaults, its
 //! `Debug`, and the list of keys from which variables, the JSON schema, the default file and the documentation follow.
 
-use serde_json::{Map, Value};
-
 use crate::{kind::Kind, setting::Setting};
 
 /// One key of a section.
@@ -47,12 +45,6 @@ pub(crate) trait Section {
 
     /// The field of a key, to be changed.
     fn setting_mut(&mut self, name: &str) -> Option<&mut dyn Setting>;
-
-    /// The values of all keys, as people and logs see them.
-    fn shown(&self) -> Map<String, Value> {
-        let shown = |key: &Key| Some((key.name.to_owned(), self.setting(key.name)?.shown()));
-        Self::KEYS.iter().filter_map(shown).collect()
-    }
 }
 
 /// Defines a section. `with` adds fields that are not keys.

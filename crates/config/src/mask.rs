@@ -67,7 +67,12 @@ pub(crate) fn table(members: &Map<String, Value>) -> Map<String, Value> {
 }
 
 fn member(name: &str, value: &Value) -> Value {
-    if tells_of_a_secret(name) { closed(value) } else { open(name, value) }
+    match value {
+        // Counts and prices of tokens of a model.
+        Value::Number(_) if name.contains("tokens") || name.contains("per_token") => value.clone(),
+        _ if tells_of_a_secret(name) => closed(value),
+        _ => open(name, value),
+    }
 }
 
 fn open(name: &str, value: &Value) -> Value {
@@ -96,12 +101,12 @@ fn environment_word(value: &Value) -> Value {
     }
 }
 
-/// Numbers and truth values tell no secret; everything else is hidden.
+/// Only that something is there, and what it is called.
 fn closed(value: &Value) -> Value {
     match value {
-        Value::Null | Value::Bool(_) | Value::Number(_) => value.clone(),
+        Value::Null | Value::Bool(_) => value.clone(),
         Value::String(text) if text.is_empty() => value.clone(),
-        Value::String(_) => Value::String(MASK.to_owned()),
+        Value::String(_) | Value::Number(_) => Value::String(MASK.to_owned()),
         Value::Array(elements) => elements.iter().map(closed).collect(),
         Value::Object(members) => members.iter().map(|(name, value)| (name.clone(), closed(value))).collect(),
     }
@@ -133,7 +138,7 @@ mod tests {
     #[test]
     fn a_table_hides_what_its_names_tell_to_be_secret() {
         let members = json!({
-            "api_key": "hunter2", "max_tokens": 5, "tokens": ["hunter2"], "shm_size": "1g",
+            "api_key": "hunter2", "max_tokens": 5, "pin_secret": 5, "tokens": ["hunter2"], "shm_size": "1g",
             "environment": {"A": "hunter2"}, "env": ["A=hunter2"], "inner": {"Password": {"x": "hunter2"}},
             "urls": ["https://u:hunter2@h/"],
         });
@@ -141,7 +146,7 @@ mod tests {
         assert_eq!(
             shown,
             json!({
-                "api_key": MASK, "max_tokens": 5, "tokens": [MASK], "shm_size": "1g",
+                "api_key": MASK, "max_tokens": 5, "pin_secret": MASK, "tokens": [MASK], "shm_size": "1g",
                 "environment": {"A": MASK}, "env": [format!("A={MASK}")], "inner": {"Password": {"x": MASK}},
                 "urls": [format!("https://u:{MASK}@h/")],
             })

@@ -19,7 +19,7 @@ const CALL_TIMEOUT: u32 = 60;
 const LONGEST_TIMEOUT: u32 = 3600;
 
 section! {
-    /// MCP servers whose tools agents may use (configuration 6).
+    /// MCP servers whose tools agents may use.
     pub struct McpConfig = "mcp" {
         /// Servers that speak server-sent events: URLs, or tables with `url` and `api_key`.
         sse_servers: Vec<McpSseServer> = Vec::new();

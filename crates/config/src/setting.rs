@@ -104,10 +104,8 @@ impl SettingValue for bool {
     fn from_node(node: &Node) -> Result<Self, Mismatch> {
         let value = match &node.value {
             NodeValue::Bool(value) => Some(*value),
-            NodeValue::Integer(0) => Some(false),
-            NodeValue::Integer(1) => Some(true),
-            NodeValue::Float(0.0) => Some(false),
-            NodeValue::Float(1.0) => Some(true),
+            NodeValue::Integer(0) | NodeValue::Float(0.0) => Some(false),
+            NodeValue::Integer(1) | NodeValue::Float(1.0) => Some(true),
             NodeValue::Text(text) => match text.to_lowercase().as_str() {
                 "0" | "off" | "f" | "false" | "n" | "no" => Some(false),
                 "1" | "on" | "t" | "true" | "y" | "yes" => Some(true),

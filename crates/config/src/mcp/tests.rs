@@ -55,7 +55,7 @@ fn the_limit_of_a_call_is_between_one_second_and_an_hour_or_none() {
     assert_eq!(McpError::TimeoutTooLong.to_string(), "Timeout cannot exceed 3600 seconds");
 }
 
-fn stdio(value: Value) -> Result<McpStdioServer, Mismatch> {
+fn stdio(value: &Value) -> Result<McpStdioServer, Mismatch> {
     let mut config = McpConfig::default();
     config.stdio_servers.read(&Node::from_json(&json!([value])))?;
     Ok(config.stdio_servers.remove(0))
@@ -95,14 +95,14 @@ fn a_stdio_server_is_checked_with_the_texts_of_the_specification() {
         (json!({"name": "a"}), "[0]", "`command` is missing"),
         (json!("npx"), "[0]", "must be a table, not a text"),
     ] {
-        let mismatch = stdio(entry.clone()).unwrap_err();
+        let mismatch = stdio(&entry).unwrap_err();
         assert_eq!((mismatch.within.as_str(), mismatch.message.as_str()), (place, message), "{entry}");
     }
 }
 
 #[test]
 fn arguments_and_variables_have_a_text_form() {
-    let server = stdio(json!({
+    let server = stdio(&json!({
         "name": " tavily ", "command": " npx ", "args": "-y 'tavily mcp'  --x=\"1 2\"", "env": "A=b=c, B= d,",
     }))
     .unwrap();
@@ -117,7 +117,7 @@ fn arguments_and_variables_have_a_text_form() {
 
 #[test]
 fn stdio_servers_are_equal_if_name_command_ordered_args_and_unordered_env_are() {
-    let make = |args: &str, env: &str| stdio(json!({"name": "a", "command": "b", "args": args, "env": env})).unwrap();
+    let make = |args: &str, env: &str| stdio(&json!({"name": "a", "command": "b", "args": args, "env": env})).unwrap();
     assert_eq!(make("1 2", "A=1,B=2"), make("1 2", "B=2,A=1"));
     assert_ne!(make("1 2", ""), make("2 1", ""));
     assert_ne!(make("", "A=1"), make("", "A=2"));
@@ -143,7 +143,7 @@ fn debug_shows_neither_keys_nor_variables() {
     let config = McpConfig {
         sse_servers: vec![McpSseServer::new("http://u:hunter2@a/?k=hunter2", Some("hunter2".into())).unwrap()],
         shttp_servers: vec![McpHttpServer::new("http://b", Some("hunter2".into())).unwrap()],
-        stdio_servers: vec![stdio(json!({"name": "a", "command": "b", "env": {"A": "hunter2"}})).unwrap()],
+        stdio_servers: vec![stdio(&json!({"name": "a", "command": "b", "env": {"A": "hunter2"}})).unwrap()],
     };
     let text = format!("{config:?} {:#?} {:?}", config.sse_servers, config.stdio_servers);
     assert!(!text.contains("hunter2"), "{text}");

@@ -1,4 +1,4 @@
-//! `[agent]` and its named groups.
+//! `[agent]` and its named groups (configuration 3 and 4).
 
 use crate::{free_form::FreeForm, key::section};
 
@@ -6,7 +6,7 @@ use crate::{free_form::FreeForm, key::section};
 const NESTED: &str = "a table inside of [agent] is a named group";
 
 section! {
-    /// What an agent may use. `[agent]` holds for all; `[agent.NAME]` changes it for one (configuration 4).
+    /// What an agent may use. `[agent]` holds for all; `[agent.NAME]` changes it for one.
     pub struct AgentConfig = "agent" {
         /// Offer the tools of the terminal interface.
         cli_mode: bool = false;
@@ -45,11 +45,12 @@ section! {
         /// Offer the list of planned tasks.
         enable_plan_mode: bool = true;
         /// How the history is shortened. Accepted, not used by gloveport.
-        condenser: FreeForm = FreeForm::default(), file_only = NESTED;
+        condenser: FreeForm = FreeForm::default(), file_only = NESTED, example = "{ type = \"noop\" }";
         /// How models are chosen. Accepted, not used by gloveport.
-        model_routing: FreeForm = FreeForm::default(), file_only = NESTED;
+        model_routing: FreeForm = FreeForm::default(), file_only = NESTED,
+            example = "{ router_name = \"noop_router\" }";
         /// Settings of your own.
-        extended: FreeForm = FreeForm::default(), file_only = NESTED;
+        extended: FreeForm = FreeForm::default(), file_only = NESTED, example = "{ colour = \"green\" }";
         /// Runtime that the agent works in; the session sets it.
         runtime: Option<String> = None, example = "\"docker\"";
     }

@@ -1,4 +1,4 @@
-//! The root: `[core]`, and all other sections.
+//! The root: `[core]`, and all other sections (configuration 4).
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,7 @@ pub(crate) const BASE_LLM: &str = "llm";
 pub(crate) const BASE_AGENT: &str = "agent";
 
 section! {
-    /// Everything that is not in a section of its own (configuration 4).
+    /// Everything that is not in a section of its own.
     pub struct Config = "core" {
         /// Engine that hosts sandboxes.
         runtime: String = "docker".into();

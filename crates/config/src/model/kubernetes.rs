@@ -1,9 +1,9 @@
-//! `[kubernetes]`.
+//! `[kubernetes]` (kubernetes-runtime 2).
 
 use crate::key::section;
 
 section! {
-    /// Where and how sandboxes run in a Kubernetes cluster (kubernetes-runtime 2).
+    /// Where and how sandboxes run in a Kubernetes cluster.
     pub struct KubernetesConfig = "kubernetes" {
         /// Namespace of all objects.
         namespace: String = "default".into();

@@ -1,4 +1,4 @@
-//! `[llm]` and its named groups.
+//! `[llm]` and its named groups (configuration 3 and 4).
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use crate::{free_form::FreeForm, key::section};
 
 section! {
     /// The language model. `[llm]` is the default; `[llm.NAME]` is another one that inherits from it. gloveport itself
-    /// asks a model only for `llm_based_edit`, with the group `draft_editor` (configuration 4).
+    /// asks a model only for `llm_based_edit`, with the group `draft_editor`.
     pub struct LlmConfig = "llm" {
         /// Name of the model.
         model: String = "claude-sonnet-4-20250514".into();
@@ -88,7 +88,7 @@ section! {
         /// How often the editor lets a model correct an edit that breaks the file.
         correct_num: i64 = 5;
         /// Further parameters of every request; only in a named group, as a table inside of `[llm]` is one.
-        completion_kwargs: Option<FreeForm> = None;
+        completion_kwargs: Option<FreeForm> = None, example = "{ user = \"me\" }";
     }
 }
 

@@ -1,4 +1,4 @@
-//! `[sandbox]`.
+//! `[sandbox]` (configuration 5).
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ const BASE_IMAGE: &str = "nikolaik/python-nodejs:python3.12-nodejs22";
 pub(crate) const USER_ID: i64 = 1000;
 
 section! {
-    /// The sandboxes: image, limits, and the engine that hosts them (configuration 5).
+    /// The sandboxes: image, limits, and the engine that hosts them.
     pub struct SandboxConfig = "sandbox" {
         /// URL of the remote runtime service.
         remote_runtime_api_url: Option<String> = Some("http://localhost:8000".into());

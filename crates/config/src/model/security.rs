@@ -1,9 +1,9 @@
-//! `[security]`.
+//! `[security]` (configuration 6).
 
 use crate::key::section;
 
 section! {
-    /// When an action needs a person's consent, and who judges its risk (configuration 6).
+    /// When an action needs a person's consent, and who judges its risk.
     pub struct SecurityConfig = "security" {
         /// Ask for confirmation before actions that the analyzer finds risky.
         confirmation_mode: bool = false;
