@@ -1,0 +1,614 @@
+//! Commands: pipelines, lists and the constructs of the shell.
+
+use std::{cell::OnceCell, rc::Rc};
+
+use super::{
+    Command, Fault, MAX_DEPTH, Parsed, Pipeline, Quoting, Redirect, RedirectKind, Script, Simple, Stage, Target, Word,
+    word::Context,
+};
+
+/// The result of reading a part of the text.
+pub(super) type Result<T> = std::result::Result<T, Fault>;
+
+/// Reads shell text. What stands before a fault is part of the result, as a shell runs it before it finds the fault.
+pub(in super::super) fn parse(text: &str) -> Parsed {
+    let mut reader = Reader::new(text.as_bytes(), 0);
+    let mut script = Script::default();
+    let fault = reader.top_level(&mut script).err();
+    Parsed { script, fault }
+}
+
+/// Reads a text once from front to back.
+pub(super) struct Reader<'a> {
+    bytes: &'a [u8],
+    pub(super) at: usize,
+    depth: u32,
+    /// The here-documents whose bodies begin with the next line.
+    documents: Vec<Document>,
+}
+
+struct Document {
+    delimiter: Vec<u8>,
+    strip: bool,
+    quoting: Quoting,
+    body: Rc<OnceCell<Word>>,
+}
+
+impl<'a> Reader<'a> {
+    fn new(bytes: &'a [u8], depth: u32) -> Self {
+        Self { bytes, at: 0, depth, documents: Vec::new() }
+    }
+
+    /// A reader for a text within this one.
+    pub(super) fn inner<'b>(&self, bytes: &'b [u8]) -> Reader<'b> {
+        Reader::new(bytes, self.depth)
+    }
+
+    /// The commands of a text within this one.
+    pub(super) fn parse_inner(&self, bytes: &[u8]) -> Result<Script> {
+        let mut script = Script::default();
+        let mut reader = self.inner(bytes);
+        reader.nested(|reader| reader.top_level(&mut script))?;
+        Ok(script)
+    }
+
+    fn top_level(&mut self, script: &mut Script) -> Result<()> {
+        self.list_into(script)?;
+        // Anything else ends a construct which nobody began.
+        if self.peek().is_none() { self.bodies() } else { Err(Fault::Syntax) }
+    }
+
+    /// Reads something one level deeper.
+    pub(super) fn nested<T>(&mut self, read: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
+        if self.depth >= MAX_DEPTH {
+            return Err(Fault::TooDeep);
+        }
+        self.depth += 1;
+        let result = read(self);
+        self.depth -= 1;
+        result
+    }
+
+    pub(super) fn peek(&self) -> Option<u8> {
+        self.peek_at(0)
+    }
+
+    pub(super) fn peek_at(&self, offset: usize) -> Option<u8> {
+        self.bytes.get(self.at + offset).copied()
+    }
+
+    fn starts_with(&self, text: &str) -> bool {
+        self.bytes.get(self.at..).is_some_and(|rest| rest.starts_with(text.as_bytes()))
+    }
+
+    pub(super) fn find(&self, from: usize, byte: u8) -> Option<usize> {
+        let rest = self.bytes.get(from..)?;
+        rest.iter().position(|one| *one == byte).map(|offset| from + offset)
+    }
+
+    /// A part of the text.
+    pub(super) fn text(&self, start: usize, end: usize) -> String {
+        String::from_utf8_lossy(self.bytes.get(start..end).unwrap_or_default()).into_owned()
+    }
+
+    /// Passes over blanks, continued lines and comments.
+    pub(super) fn blanks(&mut self) {
+        loop {
+            match self.peek() {
+                Some(b' ' | b'\t' | b'\r') => self.at += 1,
+                Some(b'\\') if self.peek_at(1) == Some(b'\n') => self.at += 2,
+                Some(b'#') => self.at = self.find(self.at, b'\n').unwrap_or(self.bytes.len()),
+                _ => return,
+            }
+        }
+    }
+
+    /// Passes over blanks and ends of lines, and reads the here-documents that begin there.
+    fn lines(&mut self) -> Result<()> {
+        loop {
+            self.blanks();
+            if self.peek() != Some(b'\n') {
+                return Ok(());
+            }
+            self.at += 1;
+            self.bodies()?;
+        }
+    }
+
+    fn bodies(&mut self) -> Result<()> {
+        for document in std::mem::take(&mut self.documents) {
+            let start = self.at;
+            let (end, next) = self.document_end(&document);
+            let mut text = self.text(start, end);
+            if document.strip {
+                text = text.split_inclusive('\n').map(|line| line.trim_start_matches('\t')).collect();
+            }
+            self.at = next;
+            let word = match document.quoting {
+                Quoting::Quoted => {
+                    let mut word = Word::default();
+                    word.push(&text, Quoting::Quoted);
+                    word
+                }
+                Quoting::Bare => self.inner(text.as_bytes()).word(Context::Body)?,
+            };
+            // The cell is set once: its document leaves the list here.
+            let _set = document.body.set(word);
+        }
+        Ok(())
+    }
+
+    /// Where the body ends, and where the line behind its delimiter begins.
+    fn document_end(&self, document: &Document) -> (usize, usize) {
+        let mut start = self.at;
+        while start < self.bytes.len() {
+            let end = self.find(start, b'\n').unwrap_or(self.bytes.len());
+            let mut line = self.bytes.get(start..end).unwrap_or_default();
+            if document.strip {
+                line = line.trim_ascii_start();
+            }
+            let next = (end + 1).min(self.bytes.len());
+            if line == document.delimiter {
+                return (start, next);
+            }
+            start = next;
+        }
+        (self.bytes.len(), self.bytes.len())
+    }
+
+    /// Commands up to something that ends them, which is not taken.
+    pub(super) fn list(&mut self) -> Result<Script> {
+        let mut script = Script::default();
+        self.nested(|reader| reader.list_into(&mut script))?;
+        Ok(script)
+    }
+
+    fn list_into(&mut self, script: &mut Script) -> Result<()> {
+        loop {
+            self.lines()?;
+            match self.peek() {
+                None | Some(b')') => return Ok(()),
+                Some(b';') if self.peek_at(1) == Some(b';') || self.peek_at(1) == Some(b'&') => return Ok(()),
+                _ => {}
+            }
+            if CLOSERS.iter().any(|word| self.at_keyword(word)) {
+                return Ok(());
+            }
+            let mut pipeline = self.pipeline()?;
+            self.blanks();
+            match (self.peek(), self.peek_at(1)) {
+                (Some(b'&'), Some(b'&')) | (Some(b'|'), Some(b'|')) => {
+                    self.at += 2;
+                    self.lines()?;
+                    if self.at_end_of_list() {
+                        return Err(Fault::Syntax);
+                    }
+                }
+                (Some(b';'), next) if next != Some(b';') && next != Some(b'&') => self.at += 1,
+                (Some(b'&'), _) => {
+                    self.at += 1;
+                    pipeline.background = true;
+                }
+                _ => {}
+            }
+            script.pipelines.push(pipeline);
+        }
+    }
+
+    fn at_end_of_list(&self) -> bool {
+        matches!(self.peek(), None | Some(b')' | b';' | b'&' | b'|'))
+    }
+
+    fn pipeline(&mut self) -> Result<Pipeline> {
+        let mut stages = Vec::new();
+        loop {
+            self.lines()?;
+            while self.keyword("!") || self.keyword("time") || self.keyword("coproc") {
+                self.lines()?;
+            }
+            stages.push(self.stage()?);
+            self.blanks();
+            if self.peek() != Some(b'|') || self.peek_at(1) == Some(b'|') {
+                return Ok(Pipeline { stages, background: false });
+            }
+            self.at += if self.peek_at(1) == Some(b'&') { 2 } else { 1 };
+            self.lines()?;
+            if self.at_end_of_list() {
+                return Err(Fault::Syntax);
+            }
+        }
+    }
+
+    fn stage(&mut self) -> Result<Stage> {
+        let Some(command) = self.nested(Self::compound)? else { return self.simple() };
+        let mut redirects = Vec::new();
+        loop {
+            self.blanks();
+            match self.redirect()? {
+                Some(redirect) => redirects.push(redirect),
+                None => return Ok(Stage { command, redirects }),
+            }
+        }
+    }
+
+    /// A construct of the shell, if one begins here.
+    fn compound(&mut self) -> Result<Option<Command>> {
+        if self.starts_with("((")
+            && let Some(end) = self.arithmetic_end(self.at + 2)
+        {
+            self.at = end + 2;
+            return Ok(Some(Command::Group(Script::default())));
+        }
+        if self.peek() == Some(b'(') {
+            self.at += 1;
+            return Ok(Some(Command::Subshell(self.script_until_parenthesis()?)));
+        }
+        if self.keyword("{") {
+            let script = self.list()?;
+            self.expect("}")?;
+            return Ok(Some(Command::Group(script)));
+        }
+        if self.keyword("if") {
+            return self.sections(&["then", "elif", "else"], "fi").map(Some);
+        }
+        if self.keyword("while") || self.keyword("until") {
+            return self.sections(&["do"], "done").map(Some);
+        }
+        if self.keyword("for") || self.keyword("select") {
+            return self.for_loop().map(Some);
+        }
+        if self.keyword("case") {
+            return self.case().map(Some);
+        }
+        if self.keyword("[[") {
+            return self.condition().map(Some);
+        }
+        if self.keyword("function") {
+            self.blanks();
+            let name = self.word(Context::Argument)?.as_bare().unwrap_or_default().to_owned();
+            self.blanks();
+            if self.starts_with("()") {
+                self.at += 2;
+            }
+            return self.function(name).map(Some);
+        }
+        match self.function_name() {
+            Some(name) => self.function(name).map(Some),
+            None => Ok(None),
+        }
+    }
+
+    /// Lists with keywords between them: the commands of all.
+    fn sections(&mut self, between: &[&str], end: &str) -> Result<Command> {
+        let mut all = Script::default();
+        loop {
+            all.pipelines.append(&mut self.list()?.pipelines);
+            if between.iter().any(|word| self.keyword(word)) {
+                continue;
+            }
+            self.expect(end)?;
+            return Ok(Command::Group(all));
+        }
+    }
+
+    fn for_loop(&mut self) -> Result<Command> {
+        self.blanks();
+        let mut words = Vec::new();
+        let mut name = String::new();
+        if self.starts_with("((") {
+            self.at = self.arithmetic_end(self.at + 2).ok_or(Fault::Syntax)? + 2;
+        } else {
+            name = self.name();
+            self.lines()?;
+            if self.keyword("in") {
+                words = self.words()?;
+            }
+        }
+        self.blanks();
+        if self.peek() == Some(b';') {
+            self.at += 1;
+        }
+        self.lines()?;
+        let (open, close) = if self.at_keyword("{") { ("{", "}") } else { ("do", "done") };
+        self.expect(open)?;
+        let body = self.list()?;
+        self.expect(close)?;
+        Ok(Command::Loop { name, words, body })
+    }
+
+    /// Words up to something that is none.
+    fn words(&mut self) -> Result<Vec<Word>> {
+        let mut words = Vec::new();
+        loop {
+            self.blanks();
+            let start = self.at;
+            let word = self.word(Context::Argument)?;
+            if self.at == start {
+                return Ok(words);
+            }
+            words.push(word);
+        }
+    }
+
+    fn case(&mut self) -> Result<Command> {
+        self.blanks();
+        self.word(Context::Argument)?;
+        self.lines()?;
+        self.expect("in")?;
+        let mut all = Script::default();
+        loop {
+            self.lines()?;
+            if self.keyword("esac") {
+                return Ok(Command::Group(all));
+            }
+            if self.peek() == Some(b'(') {
+                self.at += 1;
+            }
+            loop {
+                self.words()?;
+                self.blanks();
+                match self.peek() {
+                    Some(b'|') => self.at += 1,
+                    Some(b')') => break,
+                    _ => return Err(Fault::Syntax),
+                }
+            }
+            self.at += 1;
+            all.pipelines.append(&mut self.list()?.pipelines);
+            while matches!(self.peek(), Some(b';' | b'&')) {
+                self.at += 1;
+            }
+        }
+    }
+
+    /// What follows `[[`. Only the commands in it matter.
+    fn condition(&mut self) -> Result<Command> {
+        let mut simple = Simple::default();
+        loop {
+            self.lines()?;
+            if self.keyword("]]") {
+                let stage = Stage { command: Command::Simple(simple), redirects: Vec::new() };
+                let pipeline = Pipeline { stages: vec![stage], background: false };
+                return Ok(Command::Group(Script { pipelines: vec![pipeline] }));
+            }
+            let start = self.at;
+            let word = self.word(Context::Argument)?;
+            if self.at > start {
+                // A condition runs no program: what it looks at is kept as the values of a variable without a name.
+                simple.assignments.push((String::new(), word));
+            } else if self.peek().is_some_and(|byte| b"<>&|()".contains(&byte)) {
+                self.at += 1;
+            } else {
+                return Err(Fault::Syntax);
+            }
+        }
+    }
+
+    /// The name of a function whose definition begins here; what stands before its body is taken.
+    fn function_name(&mut self) -> Option<String> {
+        let rest = self.bytes.get(self.at..)?;
+        let length = rest.iter().position(|byte| b" \t\n;&|()<>'\"\\`$=".contains(byte))?;
+        let mut end = self.at + length;
+        let name = self.text(self.at, end);
+        while self.bytes.get(end) == Some(&b' ') {
+            end += 1;
+        }
+        let rest = self.bytes.get(end..)?.strip_prefix(b"(")?;
+        let blanks = rest.iter().take_while(|byte| **byte == b' ').count();
+        if name.is_empty() || rest.get(blanks) != Some(&b')') {
+            return None;
+        }
+        self.at = end + 1 + blanks + 1;
+        Some(name)
+    }
+
+    fn function(&mut self, name: String) -> Result<Command> {
+        self.lines()?;
+        let stage = self.nested(Self::stage)?;
+        let pipeline = Pipeline { stages: vec![stage], background: false };
+        Ok(Command::Function { name, body: Script { pipelines: vec![pipeline] } })
+    }
+
+    fn simple(&mut self) -> Result<Stage> {
+        let mut simple = Simple::default();
+        let mut redirects = Vec::new();
+        loop {
+            self.blanks();
+            if let Some(redirect) = self.redirect()? {
+                redirects.push(redirect);
+                continue;
+            }
+            if simple.words.is_empty()
+                && let Some(assignment) = self.assignment()?
+            {
+                simple.assignments.push(assignment);
+                continue;
+            }
+            let start = self.at;
+            let word = self.word(Context::Argument)?;
+            if self.at == start {
+                break;
+            }
+            simple.words.push(word);
+        }
+        if simple.words.is_empty() && simple.assignments.is_empty() && redirects.is_empty() {
+            return Err(Fault::Syntax);
+        }
+        if self.peek() == Some(b'(') {
+            return Err(Fault::Syntax);
+        }
+        Ok(Stage { command: Command::Simple(simple), redirects })
+    }
+
+    /// `name=value` or `name=(values)`.
+    fn assignment(&mut self) -> Result<Option<(String, Word)>> {
+        let start = self.at;
+        let name = self.name();
+        let numeric = name.as_bytes().first().is_none_or(u8::is_ascii_digit);
+        if !numeric && self.peek() == Some(b'[') {
+            let near = self.bytes.len().min(self.at + MAX_SUBSCRIPT);
+            let close = self.bytes.get(self.at..near).and_then(|part| part.iter().position(|byte| *byte == b']'));
+            self.at += close.map_or(0, |offset| offset + 1);
+        }
+        if !numeric && self.peek() == Some(b'+') && self.peek_at(1) == Some(b'=') {
+            self.at += 1;
+        }
+        if numeric || self.peek() != Some(b'=') {
+            self.at = start;
+            return Ok(None);
+        }
+        self.at += 1;
+        if self.peek() != Some(b'(') {
+            return Ok(Some((name, self.word(Context::Argument)?)));
+        }
+        self.at += 1;
+        let mut all = Word::default();
+        loop {
+            self.lines()?;
+            if self.peek() == Some(b')') {
+                self.at += 1;
+                return Ok(Some((name, all)));
+            }
+            let start = self.at;
+            let word = self.word(Context::Argument)?;
+            if self.at == start {
+                return Err(Fault::Syntax);
+            }
+            if !all.pieces.is_empty() {
+                all.push(" ", Quoting::Bare);
+            }
+            all.pieces.extend(word.pieces);
+        }
+    }
+
+    /// A redirection, if one begins here.
+    fn redirect(&mut self) -> Result<Option<Redirect>> {
+        let digits = self.bytes.get(self.at..).unwrap_or_default();
+        let digits = digits.iter().take_while(|byte| byte.is_ascii_digit()).count();
+        let descriptor = self.text(self.at, self.at + digits);
+        let operator = self.bytes.get(self.at + digits..).unwrap_or_default();
+        let found = OPERATORS.iter().find(|(text, _)| operator.starts_with(text.as_bytes()));
+        let Some((text, kind)) = found else { return Ok(None) };
+        if digits > 0 && text.starts_with('&') {
+            return Ok(None);
+        }
+        // `<(` begins a word.
+        if text.len() == 1 && operator.get(1) == Some(&b'(') {
+            return Ok(None);
+        }
+        self.at += digits + text.len();
+        self.blanks();
+        let only_errors = !matches!(descriptor.as_str(), "" | "1");
+        if matches!(*text, "<<" | "<<-") {
+            let target = self.document(*text == "<<-")?;
+            return Ok(Some(Redirect { kind: RedirectKind::Text, target, only_errors }));
+        }
+        let start = self.at;
+        let word = self.word(Context::Argument)?;
+        if self.at == start {
+            return Err(Fault::Syntax);
+        }
+        let duplicates = *kind == RedirectKind::Duplicate
+            && word.as_bare().is_some_and(|name| name.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-'));
+        let kind = match kind {
+            RedirectKind::Duplicate if !duplicates && *text == ">&" => RedirectKind::Write,
+            kind => *kind,
+        };
+        Ok(Some(Redirect { kind, target: Target::Word(word), only_errors }))
+    }
+
+    /// The delimiter of a here-document; its body follows the line.
+    fn document(&mut self, strip: bool) -> Result<Target> {
+        let start = self.at;
+        let word = self.word(Context::Argument)?;
+        let written = self.text(start, self.at);
+        if written.is_empty() {
+            return Err(Fault::Syntax);
+        }
+        let mut delimiter = String::new();
+        for piece in &word.pieces {
+            if let super::Piece::Text { text, .. } = piece {
+                delimiter.push_str(text);
+            }
+        }
+        let quoting = if written.contains(['\'', '"', '\\']) { Quoting::Quoted } else { Quoting::Bare };
+        let body = Rc::new(OnceCell::new());
+        let delimiter = delimiter.into_bytes();
+        self.documents.push(Document { delimiter, strip, quoting, body: Rc::clone(&body) });
+        Ok(Target::Body(body))
+    }
+
+    /// Whether this word stands here on its own.
+    fn at_keyword(&self, word: &str) -> bool {
+        self.starts_with(word) && self.peek_at(word.len()).is_none_or(|next| b" \t\r\n;&|()<>".contains(&next))
+    }
+
+    fn keyword(&mut self, word: &str) -> bool {
+        let found = self.at_keyword(word);
+        if found {
+            self.at += word.len();
+        }
+        found
+    }
+
+    fn expect(&mut self, word: &str) -> Result<()> {
+        self.lines()?;
+        if self.keyword(word) { Ok(()) } else { Err(Fault::Syntax) }
+    }
+
+    /// Where the `))` stands that ends the expression which begins here, if it is one.
+    pub(super) fn arithmetic_end(&self, from: usize) -> Option<usize> {
+        let mut open = 0_usize;
+        let mut at = from;
+        while let Some(byte) = self.bytes.get(at) {
+            match byte {
+                b'(' => open += 1,
+                b')' if open > 0 => open -= 1,
+                b')' => return (self.bytes.get(at + 1) == Some(&b')')).then_some(at),
+                b'\'' => at = self.find(at + 1, b'\'')?,
+                b'\\' => at += 1,
+                _ => {}
+            }
+            at += 1;
+        }
+        None
+    }
+
+    /// Passes over a list of patterns.
+    pub(super) fn skip_parentheses(&mut self) -> Result<()> {
+        let mut open = 0_usize;
+        while let Some(byte) = self.peek() {
+            self.at += 1;
+            match byte {
+                b'(' => open += 1,
+                b')' if open == 1 => return Ok(()),
+                b')' => open -= 1,
+                b'\\' => self.at += 1,
+                _ => {}
+            }
+        }
+        Err(Fault::Syntax)
+    }
+}
+
+/// Longest index of an array in an assignment, so that looking for its end stays cheap.
+const MAX_SUBSCRIPT: usize = 256;
+
+/// What ends the commands of a construct.
+const CLOSERS: [&str; 8] = ["}", "then", "elif", "else", "fi", "do", "done", "esac"];
+
+/// The operators of redirections, longer ones first.
+const OPERATORS: [(&str, RedirectKind); 12] = [
+    ("<<<", RedirectKind::Text),
+    ("<<-", RedirectKind::Text),
+    ("&>>", RedirectKind::Write),
+    ("<<", RedirectKind::Text),
+    ("<>", RedirectKind::Write),
+    ("<&", RedirectKind::Duplicate),
+    (">>", RedirectKind::Write),
+    (">|", RedirectKind::Write),
+    (">&", RedirectKind::Duplicate),
+    ("&>", RedirectKind::Write),
+    ("<", RedirectKind::Read),
+    (">", RedirectKind::Write),
+];
