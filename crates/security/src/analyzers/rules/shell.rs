@@ -4,6 +4,7 @@
 //! commands and arguments; of what expressions mean it knows nothing.
 
 mod parser;
+mod redirect;
 #[cfg(test)]
 mod tests;
 mod word;

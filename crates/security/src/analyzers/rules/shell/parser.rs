@@ -1,10 +1,7 @@
 //! Commands: pipelines, lists and the constructs of the shell.
 
-use std::{cell::OnceCell, rc::Rc};
-
 use super::{
-    Command, Fault, MAX_DEPTH, Parsed, Pipeline, Quoting, Redirect, RedirectKind, Script, Simple, Stage, Target, Word,
-    word::Context,
+    Command, Fault, MAX_DEPTH, Parsed, Pipeline, Script, Simple, Stage, Word, redirect::Document, word::Context,
 };
 
 /// The result of reading a part of the text.
@@ -20,18 +17,11 @@ pub(in super::super) fn parse(text: &str) -> Parsed {
 
 /// Reads a text once from front to back.
 pub(super) struct Reader<'a> {
-    bytes: &'a [u8],
+    pub(super) bytes: &'a [u8],
     pub(super) at: usize,
     depth: u32,
     /// The here-documents whose bodies begin with the next line.
-    documents: Vec<Document>,
-}
-
-struct Document {
-    delimiter: Vec<u8>,
-    strip: bool,
-    quoting: Quoting,
-    body: Rc<OnceCell<Word>>,
+    pub(super) documents: Vec<Document>,
 }
 
 impl<'a> Reader<'a> {
@@ -113,47 +103,6 @@ impl<'a> Reader<'a> {
             self.at += 1;
             self.bodies()?;
         }
-    }
-
-    fn bodies(&mut self) -> Result<()> {
-        for document in std::mem::take(&mut self.documents) {
-            let start = self.at;
-            let (end, next) = self.document_end(&document);
-            let mut text = self.text(start, end);
-            if document.strip {
-                text = text.split_inclusive('\n').map(|line| line.trim_start_matches('\t')).collect();
-            }
-            self.at = next;
-            let word = match document.quoting {
-                Quoting::Quoted => {
-                    let mut word = Word::default();
-                    word.push(&text, Quoting::Quoted);
-                    word
-                }
-                Quoting::Bare => self.inner(text.as_bytes()).word(Context::Body)?,
-            };
-            // The cell is set once: its document leaves the list here.
-            let _set = document.body.set(word);
-        }
-        Ok(())
-    }
-
-    /// Where the body ends, and where the line behind its delimiter begins.
-    fn document_end(&self, document: &Document) -> (usize, usize) {
-        let mut start = self.at;
-        while start < self.bytes.len() {
-            let end = self.find(start, b'\n').unwrap_or(self.bytes.len());
-            let mut line = self.bytes.get(start..end).unwrap_or_default();
-            if document.strip {
-                line = line.trim_ascii_start();
-            }
-            let next = (end + 1).min(self.bytes.len());
-            if line == document.delimiter {
-                return (start, next);
-            }
-            start = next;
-        }
-        (self.bytes.len(), self.bytes.len())
     }
 
     /// Commands up to something that ends them, which is not taken.
@@ -475,67 +424,10 @@ impl<'a> Reader<'a> {
                 return Err(Fault::Syntax);
             }
             if !all.pieces.is_empty() {
-                all.push(" ", Quoting::Bare);
+                all.push(" ", super::Quoting::Bare);
             }
             all.pieces.extend(word.pieces);
         }
-    }
-
-    /// A redirection, if one begins here.
-    fn redirect(&mut self) -> Result<Option<Redirect>> {
-        let digits = self.bytes.get(self.at..).unwrap_or_default();
-        let digits = digits.iter().take_while(|byte| byte.is_ascii_digit()).count();
-        let descriptor = self.text(self.at, self.at + digits);
-        let operator = self.bytes.get(self.at + digits..).unwrap_or_default();
-        let found = OPERATORS.iter().find(|(text, _)| operator.starts_with(text.as_bytes()));
-        let Some((text, kind)) = found else { return Ok(None) };
-        if digits > 0 && text.starts_with('&') {
-            return Ok(None);
-        }
-        // `<(` begins a word.
-        if text.len() == 1 && operator.get(1) == Some(&b'(') {
-            return Ok(None);
-        }
-        self.at += digits + text.len();
-        self.blanks();
-        let only_errors = !matches!(descriptor.as_str(), "" | "1");
-        if matches!(*text, "<<" | "<<-") {
-            let target = self.document(*text == "<<-")?;
-            return Ok(Some(Redirect { kind: RedirectKind::Text, target, only_errors }));
-        }
-        let start = self.at;
-        let word = self.word(Context::Argument)?;
-        if self.at == start {
-            return Err(Fault::Syntax);
-        }
-        let duplicates = *kind == RedirectKind::Duplicate
-            && word.as_bare().is_some_and(|name| name.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-'));
-        let kind = match kind {
-            RedirectKind::Duplicate if !duplicates && *text == ">&" => RedirectKind::Write,
-            kind => *kind,
-        };
-        Ok(Some(Redirect { kind, target: Target::Word(word), only_errors }))
-    }
-
-    /// The delimiter of a here-document; its body follows the line.
-    fn document(&mut self, strip: bool) -> Result<Target> {
-        let start = self.at;
-        let word = self.word(Context::Argument)?;
-        let written = self.text(start, self.at);
-        if written.is_empty() {
-            return Err(Fault::Syntax);
-        }
-        let mut delimiter = String::new();
-        for piece in &word.pieces {
-            if let super::Piece::Text { text, .. } = piece {
-                delimiter.push_str(text);
-            }
-        }
-        let quoting = if written.contains(['\'', '"', '\\']) { Quoting::Quoted } else { Quoting::Bare };
-        let body = Rc::new(OnceCell::new());
-        let delimiter = delimiter.into_bytes();
-        self.documents.push(Document { delimiter, strip, quoting, body: Rc::clone(&body) });
-        Ok(Target::Body(body))
     }
 
     /// Whether this word stands here on its own.
@@ -596,19 +488,3 @@ const MAX_SUBSCRIPT: usize = 256;
 
 /// What ends the commands of a construct.
 const CLOSERS: [&str; 8] = ["}", "then", "elif", "else", "fi", "do", "done", "esac"];
-
-/// The operators of redirections, longer ones first.
-const OPERATORS: [(&str, RedirectKind); 12] = [
-    ("<<<", RedirectKind::Text),
-    ("<<-", RedirectKind::Text),
-    ("&>>", RedirectKind::Write),
-    ("<<", RedirectKind::Text),
-    ("<>", RedirectKind::Write),
-    ("<&", RedirectKind::Duplicate),
-    (">>", RedirectKind::Write),
-    (">|", RedirectKind::Write),
-    (">&", RedirectKind::Duplicate),
-    ("&>", RedirectKind::Write),
-    ("<", RedirectKind::Read),
-    (">", RedirectKind::Write),
-];
