@@ -12,8 +12,9 @@
 //! | `&amp;` and its like | HTML, XML |
 //! | base64 of both alphabets, in any of the three alignments, padded or not, wrapped or not | `base64`, `Authorization: Basic`, Kubernetes secrets |
 //! | hexadecimal of both cases, with or without separators | `xxd -p`, `od`, `hexdump` |
-//! | each line of at least 16 characters, headers of PEM files aside | a part of a key file |
+//! | each line of at least 16 characters | a part of a key file |
 //! | without the blanks around it | `$(…)` |
+//! | without the first and the last line of a PEM file, which say nothing | all but the literal form are made of this |
 //!
 //! Matches that overlap become one replacement, so a secret that contains another, or shares text with it, is hidden
 //! whole.

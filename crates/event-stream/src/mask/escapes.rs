@@ -5,24 +5,21 @@ use super::{
     units::{Length, Units},
 };
 
+/// The literal form of a text.
+pub(super) fn literal_form(text: &str) -> Units {
+    Units::new(Length::Any, spelled(&pieces(text), literal, &["\r\n", "\n"]))
+}
+
 /// The forms of a text that spell it character by character, the literal one first.
 pub(super) fn forms(text: &str) -> Vec<Units> {
     let pieces = pieces(text);
-    let rows = |spell: fn(char) -> Vec<String>, newline: &[&str]| {
-        let newline: Vec<String> = newline.iter().copied().map(String::from).collect();
-        let rows = pieces.iter().flat_map(|piece| match *piece {
-            Piece::Newline => vec![newline.clone()],
-            Piece::Quotes(count) => vec![spell('\''); count],
-            Piece::Char(char) => vec![spell(char)],
-        });
-        rows.collect::<Vec<_>>()
-    };
+    let rows = |spell, newline: &[&str]| spelled(&pieces, spell, newline);
     let escaped = rows(
         backslashed,
         &["\r\n", "\n", "\\r\\n", "\\n", "$'\\n'", "\\x0a", "\\x0A", "\\012", "\\u000a", "\\u000A", "\\u{a}"],
     );
     let twice = escaped.iter().map(|row| row.iter().map(|spelling| within_json(spelling)).collect()).collect();
-    let mut forms = vec![Units::new(Length::Any, rows(literal, &["\r\n", "\n"]))];
+    let mut forms = vec![literal_form(text)];
     let others = [
         single_quoted(&pieces),
         escaped,
@@ -37,6 +34,17 @@ pub(super) fn forms(text: &str) -> Vec<Units> {
         }
     }
     forms
+}
+
+/// The spellings of each character, given what spells one and what stands for a line break.
+fn spelled(pieces: &[Piece], spell: fn(char) -> Vec<String>, newline: &[&str]) -> Vec<Vec<String>> {
+    let newline: Vec<String> = newline.iter().copied().map(String::from).collect();
+    let rows = pieces.iter().flat_map(|piece| match *piece {
+        Piece::Newline => vec![newline.clone()],
+        Piece::Quotes(count) => vec![spell('\''); count],
+        Piece::Char(char) => vec![spell(char)],
+    });
+    rows.collect()
 }
 
 /// One spelling made of the spellings of parts.
@@ -58,11 +66,12 @@ fn single_quoted(pieces: &[Piece]) -> Vec<Vec<String>> {
         Piece::Char(char) => literal(char),
         Piece::Quotes(count) => {
             let quotes = "'".repeat(count);
-            let mut row = vec!["'\\''".repeat(count), "'\"'\"'".repeat(count), format!("'\"{quotes}\"'")];
-            if index == last {
-                row.push(format!("'\"{quotes}\""));
-            }
-            row
+            let again = if index == last { "" } else { "'" };
+            vec![
+                "'\\''".repeat(count),
+                format!("{}'\"'\"{again}", "'\"'\"'".repeat(count - 1)),
+                format!("'\"{quotes}\"{again}"),
+            ]
         }
     });
     rows.collect()
@@ -94,17 +103,16 @@ fn backslashed(char: char) -> Vec<String> {
         row.push(format!("\\{name}"));
         row.push(format!("$'\\{name}'"));
     }
-    match char {
-        '\u{1b}' => row.push("\\E".to_owned()),
-        '\0' => row.push("\\0".to_owned()),
-        _ => {}
+    if char == '\u{1b}' {
+        row.push("\\E".to_owned());
     }
     let mut buffer = [0; 4];
     let bytes = char.encode_utf8(&mut buffer).as_bytes();
     row.push(each(bytes, |byte| format!("\\{byte:03o}")));
     row.push(each(bytes, |byte| format!("\\x{byte:02x}")));
     row.push(each(bytes, |byte| format!("\\x{byte:02X}")));
-    if code <= 0xff {
+    // `Ã` would be spelled as its own first byte.
+    if code <= 0xff && char != '\u{c3}' {
         row.extend([format!("\\x{code:02x}"), format!("\\x{code:02X}")]);
     }
     let mut buffer = [0; 2];

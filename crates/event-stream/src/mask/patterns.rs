@@ -62,10 +62,14 @@ pub(super) struct Resume {
 #[derive(Default)]
 pub(super) struct Patterns {
     forms: Vec<Pattern>,
-    /// Which two bytes some pattern begins with: one bit for each pair. Most places of a text are ruled out by it.
+    /// Which two bytes some form begins with: one bit for each pair. Most places of a text are ruled out by it.
     pairs: Zeroizing<Vec<u64>>,
-    /// The patterns by the two bytes that they begin with, sorted.
-    index: Zeroizing<Vec<(u16, usize)>>,
+    /// How many pairs are set before each word of `pairs`.
+    before: Vec<usize>,
+    /// For each pair that is set, in order: where its forms begin in `index`; and the end of the last.
+    starts: Vec<usize>,
+    /// The forms of each pair.
+    index: Vec<usize>,
 }
 
 impl Patterns {
@@ -73,28 +77,48 @@ impl Patterns {
     pub(super) fn new<'a>(secrets: impl Iterator<Item = &'a str>) -> Self {
         let mut forms = Vec::new();
         for secret in secrets.filter(|secret| !secret.is_empty()) {
-            for text in texts(secret) {
-                forms.extend(escapes::forms(text).into_iter().map(Pattern::Units));
+            if body(secret).is_some() {
+                forms.push(Pattern::Units(escapes::literal_form(secret)));
             }
-            forms.extend(Base64::forms(secret.as_bytes()).map(Pattern::Base64));
-            forms.extend(Hex::form(secret.as_bytes()).map(Pattern::Hex));
+            for text in wholes(secret) {
+                forms.extend(escapes::forms(text).into_iter().map(Pattern::Units));
+                forms.extend(Base64::forms(text.as_bytes()).map(Pattern::Base64));
+                forms.extend(Hex::form(text.as_bytes()).map(Pattern::Hex));
+            }
+            for line in lines(secret) {
+                forms.extend(escapes::forms(line).into_iter().map(Pattern::Units));
+            }
         }
-        let mut index = Zeroizing::new(Vec::new());
+        Self::indexed(forms)
+    }
+
+    /// The forms, and how they are found by their first two bytes.
+    fn indexed(forms: Vec<Pattern>) -> Self {
+        let mut heads = Zeroizing::new(Vec::new());
         for (number, pattern) in forms.iter().enumerate() {
             for (first, second) in pattern.heads() {
                 let seconds = second.map_or(0..=u8::MAX, |second| second..=second);
-                index.extend(seconds.map(|second| (u16::from_be_bytes([first, second]), number)));
+                heads.extend(seconds.map(|second| (u16::from_be_bytes([first, second]), number)));
             }
         }
-        index.sort_unstable();
-        index.dedup();
+        heads.sort_unstable();
+        heads.dedup();
         let mut pairs = Zeroizing::new(vec![0_u64; 1 << 10]);
-        for (pair, _) in index.iter() {
+        let mut starts = Vec::new();
+        let mut last = None;
+        for (place, (pair, _)) in heads.iter().enumerate() {
+            if last.replace(*pair) != Some(*pair) {
+                starts.push(place);
+            }
             if let Some(word) = pairs.get_mut(usize::from(pair >> 6)) {
                 *word |= 1 << (pair & 63);
             }
         }
-        Self { forms, pairs, index }
+        starts.push(heads.len());
+        let set = |word: &u64| usize::try_from(word.count_ones()).unwrap_or(0);
+        let before = pairs.iter().scan(0, |sum, word| Some(std::mem::replace(sum, *sum + set(word)))).collect();
+        let index = heads.iter().map(|(_, number)| *number).collect();
+        Self { forms, pairs, before, starts, index }
     }
 
     /// Whether there is nothing to look for.
@@ -113,17 +137,32 @@ impl Patterns {
         Some(start + found.unwrap_or(rest.len() - 1))
     }
 
-    /// Compares all patterns with the text at a place.
+    /// How many pairs before this one are set.
+    fn rank(&self, pair: u16) -> usize {
+        let word = usize::from(pair >> 6);
+        let bits = self.pairs.get(word).copied().unwrap_or_default() & ((1 << (pair & 63)) - 1);
+        self.before.get(word).copied().unwrap_or_default() + usize::try_from(bits.count_ones()).unwrap_or(0)
+    }
+
+    /// The forms that begin with a pair; with any second byte if there is none.
+    fn beginning_with(&self, first: u8, second: Option<u8>) -> &[usize] {
+        let (low, high) = second.map_or((0, u8::MAX), |second| (second, second));
+        let start = self.rank(u16::from_be_bytes([first, low]));
+        let last = u16::from_be_bytes([first, high]);
+        let end = last.checked_add(1).map_or(self.starts.len().saturating_sub(1), |next| self.rank(next));
+        let place = |rank| self.starts.get(rank).copied().unwrap_or_default();
+        self.index.get(place(start)..place(end)).unwrap_or_default()
+    }
+
+    /// Compares all forms with the text at a place.
     fn compare(&self, text: &[u8], start: usize) -> Outcome {
-        let (low, high) = match text.get(start..) {
-            Some([first, second, ..]) => (u16::from_be_bytes([*first, *second]), u16::from_be_bytes([*first, *second])),
-            Some([first]) => (u16::from_be_bytes([*first, 0]), u16::from_be_bytes([*first, u8::MAX])),
-            _ => return Outcome::NONE,
+        let numbers = match text.get(start..) {
+            Some([first, second, ..]) => self.beginning_with(*first, Some(*second)),
+            Some([first]) => self.beginning_with(*first, None),
+            _ => &[],
         };
-        let from = self.index.partition_point(|(pair, _)| *pair < low);
-        let entries = self.index.get(from..).unwrap_or_default().iter().take_while(|(pair, _)| *pair <= high);
-        let patterns = entries.filter_map(|(_, number)| self.forms.get(*number));
-        patterns.fold(Outcome::NONE, |all, pattern| all.or(pattern.compare(text, start)))
+        let forms = numbers.iter().filter_map(|number| self.forms.get(*number));
+        forms.fold(Outcome::NONE, |all, form| all.or(form.compare(text, start)))
     }
 
     /// Where the first match begins.
@@ -166,19 +205,30 @@ impl Patterns {
     }
 }
 
-/// The texts of a secret that are looked for: the secret, what is left of it without blanks around it, and its long
-/// lines if it has several.
-fn texts(secret: &str) -> Vec<&str> {
-    let mut texts = vec![secret];
-    let trimmed = secret.trim();
-    if trimmed != secret && trimmed.chars().count() >= SHORTEST_TRIMMED {
-        texts.push(trimmed);
-    }
-    if trimmed.contains('\n') {
-        let lines = trimmed.lines().map(str::trim);
-        // Headers of PEM files say nothing, and stand in ordinary text.
-        let header = |line: &str| line.starts_with("-----") && line.ends_with("-----");
-        texts.extend(lines.filter(|line| line.chars().count() >= SHORTEST_LINE && !header(line)));
-    }
-    texts
+/// What is looked for in all forms: the secret, or what stands between the first and the last line if it is a PEM file; and
+/// the secret without the blanks around it, which a program may drop, as `$(…)` does.
+fn wholes(secret: &str) -> Vec<&str> {
+    let whole = body(secret).unwrap_or(secret);
+    let trimmed = whole.trim();
+    if trimmed != whole && trimmed.chars().count() >= SHORTEST_TRIMMED { vec![whole, trimmed] } else { vec![whole] }
+}
+
+/// The long lines of a secret that has several.
+fn lines(secret: &str) -> impl Iterator<Item = &str> {
+    let several = secret.trim().contains('\n');
+    let lines = secret.lines().map(str::trim).filter(move |_| several);
+    lines.filter(|line| line.chars().count() >= SHORTEST_LINE && !is_armour(line))
+}
+
+/// What stands between the first and the last line of a PEM file. These two say nothing, and stand in ordinary text.
+fn body(secret: &str) -> Option<&str> {
+    let (first, rest) = secret.trim().split_once('\n')?;
+    let (body, last) = rest.rsplit_once('\n')?;
+    let body = body.trim();
+    (is_armour(first.trim()) && is_armour(last.trim()) && !body.is_empty()).then_some(body)
+}
+
+/// Whether a line is the header or the footer of a PEM file.
+fn is_armour(line: &str) -> bool {
+    line.starts_with("-----") && line.ends_with("-----")
 }

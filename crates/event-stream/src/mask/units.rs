@@ -16,14 +16,15 @@ pub(super) enum Length {
     Bounded,
 }
 
-/// The spellings of one step, longest first.
-type Step = Vec<Zeroizing<Vec<u8>>>;
+/// One step: the spellings that may stand there. None is the beginning of another, so at most one fits.
+#[derive(Debug, PartialEq, Eq)]
+struct Step {
+    /// The shortest one, which is the usual one.
+    plain: Zeroizing<Vec<u8>>,
+    others: Vec<Zeroizing<Vec<u8>>>,
+}
 
-/// A row of steps.
-///
-/// At each step the longest spelling that fits is taken, and not reconsidered. The spellings of a step differ before
-/// the shorter one ends (or differ by what no other step begins with), so nothing is missed by that, and a text is
-/// compared in time proportional to what matches.
+/// A row of steps. A text is compared in time proportional to what matches.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Units {
     steps: Vec<Step>,
@@ -35,12 +36,14 @@ impl Units {
     pub(super) fn new(length: Length, rows: impl IntoIterator<Item = Vec<String>>) -> Self {
         let mut steps: Vec<Step> = Vec::new();
         for mut spellings in rows {
-            spellings.sort_by(|a, b| b.len().cmp(&a.len()).then_with(|| a.cmp(b)));
+            spellings.sort_by(|a, b| a.len().cmp(&b.len()).then_with(|| a.cmp(b)));
             spellings.dedup();
-            let mut step: Step = spellings.into_iter().map(|text| Zeroizing::new(text.into_bytes())).collect();
-            match (steps.last_mut().map(Vec::as_mut_slice), step.as_mut_slice()) {
-                (Some([before]), [only]) => before.append(only),
-                _ => steps.push(step),
+            let mut spellings = spellings.into_iter().map(|text| Zeroizing::new(text.into_bytes()));
+            let Some(mut plain) = spellings.next() else { continue };
+            let others: Vec<_> = spellings.collect();
+            match steps.last_mut() {
+                Some(before) if before.others.is_empty() && others.is_empty() => before.plain.append(&mut plain),
+                _ => steps.push(Step { plain, others }),
             }
         }
         Self { steps, length }
@@ -56,19 +59,18 @@ impl Units {
         let mut at = start;
         let mut open = false;
         for step in &self.steps {
-            let Some(rest) = text.get(at..) else { return Outcome { end: None, open } };
-            let mut taken = None;
-            for spelling in step {
-                if rest.starts_with(spelling) {
-                    taken = Some(spelling.len());
-                    break;
-                }
-                open |= spelling.starts_with(rest);
+            let rest = text.get(at..).unwrap_or_default();
+            if rest.starts_with(&step.plain) {
+                at += step.plain.len();
+                continue;
             }
-            match taken {
-                Some(len) => at += len,
-                None => return Outcome { end: None, open },
-            }
+            open |= step.plain.starts_with(rest);
+            let other = step.others.iter().find(|spelling| rest.starts_with(spelling));
+            let Some(spelling) = other else {
+                open |= step.others.iter().any(|spelling| spelling.starts_with(rest));
+                return Outcome { end: None, open };
+            };
+            at += spelling.len();
         }
         let long_enough = self.length == Length::Any || at - start >= SHORTEST;
         Outcome { end: long_enough.then_some(at), open }
@@ -77,16 +79,22 @@ impl Units {
     /// What a match may begin with.
     pub(super) fn heads(&self) -> Vec<Head> {
         let mut heads = Vec::new();
-        for spelling in self.steps.first().into_iter().flatten() {
-            match (spelling.as_slice(), self.steps.get(1)) {
+        for spelling in self.steps.first().into_iter().flat_map(Step::spellings) {
+            match (spelling, self.steps.get(1)) {
                 ([first, second, ..], _) => heads.push((*first, Some(*second))),
                 ([first], Some(next)) => {
-                    heads.extend(next.iter().map(|spelling| (*first, spelling.first().copied())));
+                    heads.extend(next.spellings().map(|spelling| (*first, spelling.first().copied())));
                 }
                 ([first], None) => heads.push((*first, None)),
                 ([], _) => {}
             }
         }
         heads
+    }
+}
+
+impl Step {
+    fn spellings(&self) -> impl Iterator<Item = &[u8]> {
+        std::iter::once(&self.plain).chain(&self.others).map(|spelling| spelling.as_slice())
     }
 }
