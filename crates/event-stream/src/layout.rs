@@ -1,5 +1,8 @@
 //! Where the parts of a conversation stand in a store (event-stream 2).
 
+/// The directory that holds the conversations of nobody in particular.
+pub const CONVERSATIONS: &str = "sessions";
+
 /// The directory of one conversation, and the names in it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConversationPaths {
@@ -7,11 +10,11 @@ pub struct ConversationPaths {
 }
 
 impl ConversationPaths {
-    /// `sessions/{sid}/`, or `users/{user}/conversations/{sid}/` for a known user.
+    /// `sessions/{sid}/`, or `users/{user}/conversations/{sid}/` for a known user. An empty user is none.
     pub fn new(sid: &str, user_id: Option<&str>) -> Self {
-        let directory = match user_id {
+        let directory = match user_id.filter(|user| !user.is_empty()) {
             Some(user) => format!("users/{user}/conversations/{sid}/"),
-            None => format!("sessions/{sid}/"),
+            None => format!("{CONVERSATIONS}/{sid}/"),
         };
         Self { directory }
     }
@@ -31,6 +34,11 @@ impl ConversationPaths {
         format!("{}events/{id}.json", self.directory)
     }
 
+    /// The directory of the pages, with a slash at its end.
+    pub fn pages(&self) -> String {
+        format!("{}event_cache/", self.directory)
+    }
+
     /// The file of a page of events; `end` is the number after the last one.
     pub fn page(&self, start: i64, end: i64) -> String {
         format!("{}event_cache/{start}-{end}.json", self.directory)
@@ -44,5 +52,61 @@ impl ConversationPaths {
     /// What is known about the conversation.
     pub fn metadata(&self) -> String {
         format!("{}metadata.json", self.directory)
+    }
+
+    /// What the conversation was begun with.
+    pub fn init(&self) -> String {
+        format!("{}init.json", self.directory)
+    }
+
+    /// The state of the agent, in a form that only the reference reads.
+    pub fn agent_state(&self) -> String {
+        format!("{}agent_state.pkl", self.directory)
+    }
+
+    /// The models in use.
+    pub fn llm_registry(&self) -> String {
+        format!("{}llm_registry.json", self.directory)
+    }
+
+    /// What the conversation has cost, in a form that only the reference reads.
+    pub fn conversation_stats(&self) -> String {
+        format!("{}conversation_stats.pkl", self.directory)
+    }
+
+    /// The configuration of an experiment.
+    pub fn experiment_config(&self) -> String {
+        format!("{}exp_config.json", self.directory)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_parts_of_a_conversation_are_where_the_reference_has_them() {
+        for (user, directory) in
+            [(None, "sessions/s/"), (Some(""), "sessions/s/"), (Some("u"), "users/u/conversations/s/")]
+        {
+            let paths = ConversationPaths::new("s", user);
+            let parts = [
+                (paths.directory().to_owned(), ""),
+                (paths.events(), "events/"),
+                (paths.event(7), "events/7.json"),
+                (paths.pages(), "event_cache/"),
+                (paths.page(25, 50), "event_cache/25-50.json"),
+                (paths.tasks(), "TASKS.md"),
+                (paths.metadata(), "metadata.json"),
+                (paths.init(), "init.json"),
+                (paths.agent_state(), "agent_state.pkl"),
+                (paths.llm_registry(), "llm_registry.json"),
+                (paths.conversation_stats(), "conversation_stats.pkl"),
+                (paths.experiment_config(), "exp_config.json"),
+            ];
+            for (path, name) in parts {
+                assert_eq!(path, format!("{directory}{name}"));
+            }
+        }
     }
 }

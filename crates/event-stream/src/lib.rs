@@ -2,14 +2,31 @@
 //!
 //! | module | idea |
 //! |---|---|
+//! | [`EventStream`] | adds events: numbered, without secrets, durable, then announced |
+//! | [`EventStore`], [`NestedEventStore`] | reads the events of a conversation, here or behind another server |
 //! | [`store`] | named contents somewhere: a directory, memory, a bucket |
 //! | [`mask`] | secrets hidden in what is written down or shown |
 //! | [`layout`] | where the parts of a conversation stand in a store |
+//! | `log`, `writer`, `subscribers` | the journal, the task that writes it, the tasks that tell subscribers |
 
+mod clock;
+mod error;
+mod history;
+mod json;
 pub mod layout;
+mod log;
 pub mod mask;
+mod nested;
 pub mod store;
+mod stream;
+mod subscribers;
+mod writer;
 
+pub use error::{AddEventError, HistoryError, LogError, SubscribeError};
+pub use history::{EventFilter, EventStore, EventType, Events, History, Search, session_exists};
 pub use layout::ConversationPaths;
 pub use mask::{MaskStream, Masker};
-pub use store::{BoxFuture, FileStore, StoreError};
+pub use nested::NestedEventStore;
+pub use store::{BoxFuture, FileStore, LocalStore, StoreError};
+pub use stream::EventStream;
+pub use subscribers::{Subscriber, SubscriberError, SubscriberId};

@@ -1,8 +1,13 @@
 //! Named contents somewhere: a directory, memory, a bucket (event-stream 5).
 
-use std::{future::Future, pin::Pin};
+mod local;
+
+use std::{future::Future, io, path::Path, path::PathBuf, pin::Pin};
 
 use bytes::Bytes;
+
+pub use local::LocalStore;
+pub(crate) use local::{create_directories, sync_directory};
 
 /// A future that can be sent to another thread.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -23,6 +28,13 @@ pub trait FileStore: Send + Sync {
 
     /// Removes a content, or all below a path. What is missing is no error.
     fn delete<'a>(&'a self, path: &'a str) -> BoxFuture<'a, Result<(), StoreError>>;
+
+    /// The directory on this machine where each content is a plain file at its path, if that is all there is to this
+    /// store. Who knows it may write files there without the store; so a store that does more with what is written,
+    /// such as telling somebody, gives nothing.
+    fn directory(&self) -> Option<&Path> {
+        None
+    }
 }
 
 /// Why a store did not do what it was asked.
@@ -36,5 +48,24 @@ pub enum StoreError {
         path: String,
         /// What the store says about it.
         detail: Option<String>,
+    },
+    /// The path leads out of the store, or cannot name a file.
+    #[error("'{path}' cannot be a path in the file store: {reason}")]
+    Path {
+        /// The path.
+        path: String,
+        /// What is wrong with it.
+        reason: &'static str,
+    },
+    /// A file of this machine cannot be used.
+    #[error("cannot {operation} '{}': {source}", path.display())]
+    Io {
+        /// What was to be done: "write".
+        operation: &'static str,
+        /// The file or directory.
+        path: PathBuf,
+        /// Why it failed.
+        #[source]
+        source: io::Error,
     },
 }
