@@ -3,6 +3,7 @@
 mod argv;
 mod cli;
 mod compat;
+mod config;
 mod conformance;
 mod doctor;
 mod files;
@@ -91,6 +92,7 @@ fn start(cli: Cli) -> anyhow::Result<ExitCode> {
         Command::Edit(arguments) => people(files::edit(arguments)),
         Command::Ls(arguments) => people(files::list(arguments)),
         Command::Cp(arguments) => people(files::copy(arguments)),
+        Command::Config(arguments) => config::config(arguments),
         Command::Doctor(arguments) => {
             let owner = Owner::start();
             runtime()?.block_on(doctor::doctor(&arguments, owner))

@@ -1,0 +1,101 @@
+//! `gloveport config`: what the configuration is, where it comes from, and what is wrong with it.
+
+mod check;
+mod paint;
+mod show;
+
+use std::{io::Write as _, path::PathBuf, process::ExitCode};
+
+use anyhow::Context as _;
+use clap::{Args, Subcommand};
+use gloveport_config::{DEFAULT_TOML, LoadOptions, schema};
+
+/// Exit codes, as `--help` shows them.
+const EXIT_CODES: &str = "Exit codes: 0 done, 1 the configuration cannot be used, 2 wrong command line.";
+
+/// Exit codes of `check`.
+const CHECK_EXIT_CODES: &str = "Exit codes: 0 every setting has an effect (there may be hints); 1 the configuration \
+    cannot be used, or something that is written has no effect: an unknown section or key, a wrong value, a section \
+    that is skipped, a variable that cannot be read, or a file that was named and is not there; 2 wrong command line.";
+
+/// Where the configuration comes from.
+const SOURCES: &str = "The configuration is put together from, each before the next: the defaults; config.toml in the \
+    current directory, or --config-file; variables such as SANDBOX_TIMEOUT, and a .env file here or in a directory above. \
+    It is that of OpenHands 0.62.";
+
+#[derive(Debug, Args)]
+#[command(after_help = SOURCES)]
+pub(crate) struct ConfigArgs {
+    #[command(subcommand)]
+    command: ConfigCommand,
+}
+
+#[derive(Debug, Subcommand)]
+enum ConfigCommand {
+    /// Show the values that hold. Secrets are masked.
+    #[command(after_help = EXIT_CODES)]
+    Show(ShowArgs),
+    /// Find mistakes: unknown keys, wrong values, variables that cannot be read.
+    #[command(after_help = CHECK_EXIT_CODES)]
+    Check(CheckArgs),
+    /// Print the JSON schema of the file, for editors that check and complete TOML.
+    Schema,
+    /// Print a file with every key at its default, each explained.
+    Default,
+}
+
+#[derive(Debug, Args)]
+struct ShowArgs {
+    /// The file to read instead of config.toml.
+    #[arg(long, value_name = "FILE")]
+    config_file: Option<PathBuf>,
+    /// All values, not only those that differ from the defaults.
+    #[arg(long)]
+    all: bool,
+    /// Where each value comes from.
+    #[arg(long)]
+    origin: bool,
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, Args)]
+struct CheckArgs {
+    /// The file to read instead of config.toml.
+    #[arg(long, value_name = "FILE")]
+    config_file: Option<PathBuf>,
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Runs the command.
+pub(crate) fn config(arguments: ConfigArgs) -> anyhow::Result<ExitCode> {
+    match arguments.command {
+        ConfigCommand::Show(arguments) => show::show(&arguments),
+        ConfigCommand::Check(arguments) => check::check(&arguments),
+        ConfigCommand::Schema => {
+            print(&format!("{:#}\n", schema()))?;
+            Ok(ExitCode::SUCCESS)
+        }
+        ConfigCommand::Default => {
+            print(DEFAULT_TOML)?;
+            Ok(ExitCode::SUCCESS)
+        }
+    }
+}
+
+/// This process, and the file that was named.
+fn options(file: Option<&PathBuf>) -> anyhow::Result<LoadOptions> {
+    Ok(LoadOptions { file: file.cloned(), ..LoadOptions::from_process()? })
+}
+
+fn print(text: &str) -> anyhow::Result<()> {
+    let mut output = std::io::stdout().lock();
+    match output.write_all(text.as_bytes()).and_then(|()| output.flush()) {
+        // Whoever reads has seen enough.
+        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
+        written => written.context("cannot write to standard output"),
+    }
+}

@@ -1,0 +1,39 @@
+//! Colours, where a person looks.
+
+use std::io::IsTerminal as _;
+
+/// What a piece of text is.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Style {
+    Heading,
+    Faint,
+    Good,
+    Warning,
+    Error,
+    Hint,
+}
+
+/// Writes texts with colours, or without.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Paint {
+    on: bool,
+}
+
+impl Paint {
+    /// With colours if standard output is a terminal and nobody asked for none.
+    pub(super) fn for_stdout() -> Self {
+        Self { on: std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none() }
+    }
+
+    pub(super) fn text(self, style: Style, text: &str) -> String {
+        let code = match style {
+            Style::Heading => "1",
+            Style::Faint => "2",
+            Style::Good => "32",
+            Style::Warning => "33",
+            Style::Error => "31",
+            Style::Hint => "36",
+        };
+        if self.on { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_owned() }
+    }
+}

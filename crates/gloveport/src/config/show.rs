@@ -1,0 +1,177 @@
+//! `gloveport config show`.
+
+use std::{fmt::Write as _, process::ExitCode};
+
+use gloveport_config::{Config, Loaded, Note, Origin, Place, Severity, ShownValue};
+use serde_json::{Map, Value, json};
+
+use super::{
+    ShowArgs, options,
+    paint::{Paint, Style},
+    print,
+};
+
+pub(super) fn show(arguments: &ShowArgs) -> anyhow::Result<ExitCode> {
+    let loaded = Config::load(&options(arguments.config_file.as_ref())?)?;
+    let values: Vec<ShownValue> =
+        loaded.values().into_iter().filter(|value| arguments.all || !value.is_default).collect();
+    if arguments.json {
+        print(&format!("{:#}\n", json(&loaded, &values, arguments)))?;
+    } else {
+        print(&text(&loaded, &values, arguments, Paint::for_stdout()))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn text(loaded: &Loaded, values: &[ShownValue], arguments: &ShowArgs, paint: Paint) -> String {
+    let mut text = String::new();
+    let mut section = "";
+    for value in values.iter().filter(|value| !(value.key.is_empty() && value.is_default)) {
+        if value.section != section {
+            let gap = if text.is_empty() { "" } else { "\n" };
+            // Writing into a string cannot fail.
+            let _ = writeln!(text, "{gap}{}", paint.text(Style::Heading, &heading(&value.section)));
+            section = &value.section;
+        }
+        let origin = match (arguments.origin, &value.origin) {
+            (false, _) => String::new(),
+            (true, origin) => paint.text(Style::Faint, &format!("  # {origin}")),
+        };
+        for line in lines(value) {
+            let _ = writeln!(text, "{line}{origin}");
+        }
+    }
+    if values.iter().all(|value| value.is_default) && !arguments.all {
+        let _ = writeln!(text, "{}", paint.text(Style::Good, "everything is at its default"));
+    }
+    let hint = match arguments {
+        ShowArgs { all: false, origin: false, .. } => {
+            "\n--all shows all values, --origin where they come from; `gloveport config default` explains every key"
+        }
+        ShowArgs { all: false, .. } => "\n--all shows all values; `gloveport config default` explains every key",
+        _ => "",
+    };
+    if !hint.is_empty() {
+        let _ = writeln!(text, "{}", paint.text(Style::Faint, hint));
+    }
+    let problems = loaded.notes.iter().filter(|note| note.costs_a_setting()).count();
+    if problems > 0 {
+        let message = format!("{problems} of the settings have no effect; `gloveport config check` tells which");
+        let _ = writeln!(text, "{}", paint.text(Style::Warning, &message));
+    }
+    text
+}
+
+/// The section as the file writes it.
+fn heading(section: &str) -> String {
+    let quoted = |name: &str| {
+        let bare = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'));
+        if bare && !name.is_empty() { name.to_owned() } else { Value::from(name).to_string() }
+    };
+    match section.split_once('.') {
+        Some((base, group)) => format!("[{base}.{}]", quoted(group)),
+        None => format!("[{section}]"),
+    }
+}
+
+/// The value as the file writes it; a value that is unset is a comment.
+fn lines(value: &ShownValue) -> Vec<String> {
+    match (&value.value, value.key) {
+        (Value::Object(members), "") => {
+            members.iter().map(|(name, member)| format!("{name} = {}", toml(member))).collect()
+        }
+        (Value::Null, key) => vec![format!("#{key} is unset")],
+        (other, key) => vec![format!("{key} = {}", toml(other))],
+    }
+}
+
+fn toml(value: &Value) -> String {
+    match value {
+        Value::Null => "\"\"".to_owned(),
+        Value::Array(elements) => format!("[{}]", elements.iter().map(toml).collect::<Vec<_>>().join(", ")),
+        Value::Object(members) if members.is_empty() => "{}".to_owned(),
+        Value::Object(members) => {
+            let set = members.iter().filter(|(_, member)| !member.is_null());
+            let members: Vec<String> = set.map(|(name, member)| format!("{name} = {}", toml(member))).collect();
+            format!("{{ {} }}", members.join(", "))
+        }
+        other => other.to_string(),
+    }
+}
+
+fn json(loaded: &Loaded, values: &[ShownValue], arguments: &ShowArgs) -> Value {
+    let mut sections: Map<String, Value> = Map::new();
+    let mut origins: Map<String, Value> = Map::new();
+    for value in values {
+        place(&mut sections, value, value.value.clone());
+        place(&mut origins, value, origin(&value.origin));
+    }
+    let mut shown = json!({"values": sections, "notes": loaded.notes.iter().map(note).collect::<Vec<_>>()});
+    if arguments.origin {
+        shown["origins"] = Value::Object(origins);
+    }
+    shown
+}
+
+/// Puts a value under its section and key.
+fn place(sections: &mut Map<String, Value>, value: &ShownValue, content: Value) {
+    if value.key.is_empty() {
+        sections.insert(value.section.clone(), content);
+        return;
+    }
+    let section = sections.entry(value.section.clone()).or_insert_with(|| Value::Object(Map::new()));
+    if let Value::Object(section) = section {
+        section.insert(value.key.to_owned(), content);
+    }
+}
+
+fn origin(origin: &Origin) -> Value {
+    let mut shown = match origin {
+        Origin::Default => json!({}),
+        Origin::Set(place) => self::at(Some(place)),
+        Origin::Derived { from } => json!({"from": from}),
+    };
+    shown["kind"] = origin.kind().into();
+    shown
+}
+
+/// A place as JSON.
+fn at(place: Option<&Place>) -> Value {
+    match place {
+        None => json!({}),
+        Some(Place::File { path, line, column }) => {
+            let mut shown = json!({"file": path.to_string_lossy()});
+            for (name, number) in [("line", line), ("column", column)] {
+                if *number > 0 {
+                    shown[name] = (*number).into();
+                }
+            }
+            shown
+        }
+        Some(Place::Variable { name, file: None }) => json!({"variable": name}),
+        Some(Place::Variable { name, file: Some(file) }) => json!({"variable": name, "file": file.to_string_lossy()}),
+        Some(Place::Flag { name }) => json!({"flag": name}),
+    }
+}
+
+/// A note as JSON.
+pub(super) fn note(note: &Note) -> Value {
+    let mut shown = at(note.place.as_ref());
+    shown["severity"] = note.severity.name().into();
+    shown["kind"] = note.kind.name().into();
+    shown["message"] = note.message.clone().into();
+    shown["costs_a_setting"] = note.costs_a_setting().into();
+    if let Some(suggestion) = &note.suggestion {
+        shown["suggestion"] = suggestion.clone().into();
+    }
+    shown
+}
+
+/// The style of a severity.
+pub(super) fn style(severity: Severity) -> Style {
+    match severity {
+        Severity::Hint => Style::Hint,
+        Severity::Warning => Style::Warning,
+        Severity::Error => Style::Error,
+    }
+}
