@@ -47,7 +47,7 @@ pub(crate) fn report(linter: &dyn Linter, path: &Path, old: &str, new: &str) -> 
 }
 
 /// Issues of changed lines, and those of other lines that the same line did not have before.
-fn new_issues(linter: &dyn Linter, path: &Path, old: &str, new: &str) -> Vec<Issue> {
+pub fn new_issues(linter: &dyn Linter, path: &Path, old: &str, new: &str) -> Vec<Issue> {
     let mut issues = linter.lint(path, new);
     if issues.is_empty() {
         return issues;

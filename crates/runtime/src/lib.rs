@@ -1,7 +1,57 @@
 //! A session: one sandbox, its history, and all that a backend does around an action.
+//!
+//! [`Runtime`] connects to a sandbox, executes the actions of an event stream and adds the observations to it, sets up
+//! the environment and the repository, finds microagents, and asks before something risky.
+//!
+//! | module | idea |
+//! |---|---|
+//! | [`Runtime`] | the session and its life |
+//! | [`connection`](SandboxConnection) | what a session needs of a sandbox, and who gives it |
+//! | `dispatch` | from the stream to the sandbox and back |
+//! | `decide` | what becomes of one action |
+//! | `environment`, `setup`, `repository` | what is set up before work begins |
+//! | `git`, `tasks`, `mcp`, `knowledge` | what else a backend asks of a session |
+//! | [`microagents`], [`git_providers`], [`llm_edit`] | texts of repositories, hosts of repositories, edits by a model |
+//! | `exit` | ends the sessions of a process that ends |
 
+mod connection;
+mod decide;
+mod dispatch;
+mod editing;
+mod environment;
+mod error;
+mod exit;
+mod git;
 pub mod git_providers;
+mod history;
 mod http_answer;
+mod knowledge;
 pub mod lines;
 pub mod llm_edit;
+mod mcp;
 pub mod microagents;
+mod options;
+mod quote;
+mod repository;
+mod runtime;
+mod setup;
+mod status;
+mod tasks;
+
+pub use connection::{ConnectRequest, Connector, InProcess, McpHost, SandboxConnection, ServerAt};
+pub use dispatch::Submitted;
+pub use environment::EnvironmentPlace;
+pub use error::{Cause, RuntimeError};
+pub use exit::close_all;
+pub use git::{ChangeStatus, GitChange, GitDiff};
+pub use options::RuntimeOptions;
+pub use repository::SelectedRepository;
+pub use runtime::Runtime;
+pub use status::{RuntimeStatus, StatusCallback, StatusLevel, StatusReporter};
+
+/// Runs what blocks where it may.
+pub(crate) async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, RuntimeError> + Send + 'static,
+) -> Result<T, RuntimeError> {
+    tokio::task::spawn_blocking(work).await?
+}
