@@ -4,6 +4,8 @@
 //! |---|---|
 //! | [`EventStream`] | adds events: numbered, without secrets, durable, then announced |
 //! | [`EventStore`], [`NestedEventStore`] | reads the events of a conversation, here or behind another server |
+//! | [`metadata`] | what is known about conversations, and their list |
+//! | [`trajectory`] | a history as one file, and how it is played again |
 //! | [`store`] | named contents somewhere: a directory, memory, a bucket |
 //! | [`mask`] | secrets hidden in what is written down or shown |
 //! | [`layout`] | where the parts of a conversation stand in a store |
@@ -16,10 +18,12 @@ mod json;
 pub mod layout;
 mod log;
 pub mod mask;
+pub mod metadata;
 mod nested;
 pub mod store;
 mod stream;
 mod subscribers;
+pub mod trajectory;
 mod writer;
 
 pub use error::{AddEventError, HistoryError, LogError, SubscribeError};
