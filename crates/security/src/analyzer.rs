@@ -6,7 +6,7 @@ use gloveport_protocol::{ActionEvent, BoxFuture, Event, Secret, SecurityRisk};
 use serde_json::Value;
 
 use crate::{
-    analyzers::{Llm, Rules, UnknownAnalyzer},
+    analyzers::{GraySwan, Invariant, InvariantOptions, Llm, Rules, UnknownAnalyzer},
     error::AnalyzerError,
 };
 
@@ -119,6 +119,12 @@ pub struct AnalyzerOptions {
     pub workspace: PathBuf,
     /// The environment variables of the backend that begin with `GRAYSWAN_`.
     pub environment: BTreeMap<String, Secret>,
+    /// The server of `invariant`.
+    pub invariant: InvariantOptions,
+    /// URL of the monitor of `grayswan`, if it is not the hosted one.
+    pub grayswan_endpoint: Option<String>,
+    /// Connections to use; without, an analyzer makes its own.
+    pub http: Option<reqwest::Client>,
 }
 
 impl AnalyzerOptions {
@@ -129,7 +135,7 @@ impl AnalyzerOptions {
             .filter(|(name, _)| name.starts_with("GRAYSWAN_"))
             .map(|(name, value)| (name, Secret::new(value)))
             .collect();
-        Self { workspace: workspace.into(), environment }
+        Self { workspace: workspace.into(), environment, ..Self::default() }
     }
 }
 
@@ -141,12 +147,14 @@ impl fmt::Debug for AnalyzerOptions {
 
 /// The analyzer with this name in the configuration.
 ///
-/// The empty name means none. An unknown name gives an analyzer that fails for every action, so that each has an
+/// The empty name means none. A failure is one that the start of a session must end with: `grayswan` without a key. An unknown name gives an analyzer that fails for every action, so that each has an
 /// unknown risk, as with OpenHands 0.62; a warning in the log names the known ones.
 pub fn analyzer(name: &str, options: &AnalyzerOptions) -> Result<Option<Arc<dyn SecurityAnalyzer>>, AnalyzerError> {
     Ok(Some(match name {
         "" => return Ok(None),
         "llm" => Arc::new(Llm),
+        "invariant" => Arc::new(Invariant::new(options)?),
+        "grayswan" => Arc::new(GraySwan::new(options)?),
         "rules" => Arc::new(Rules::new(&options.workspace)),
         unknown => {
             tracing::warn!(name = unknown, "there is no such security analyzer; every action has an unknown risk");
@@ -168,9 +176,17 @@ mod tests {
 
     #[test]
     fn each_name_gives_its_analyzer() {
-        for name in ["llm", "rules"] {
-            assert_eq!(analyzer(name, &AnalyzerOptions::default()).unwrap().unwrap().name(), name);
+        let environment = BTreeMap::from([("GRAYSWAN_API_KEY".to_owned(), Secret::new("key"))]);
+        let options = AnalyzerOptions { environment, ..AnalyzerOptions::default() };
+        for name in ["llm", "invariant", "grayswan", "rules"] {
+            assert_eq!(analyzer(name, &options).unwrap().unwrap().name(), name);
         }
+    }
+
+    #[test]
+    fn grayswan_without_a_key_fails_at_once() {
+        let error = analyzer("grayswan", &AnalyzerOptions::default()).err().unwrap();
+        assert_eq!(error.to_string(), "GRAYSWAN_API_KEY environment variable is required");
     }
 
     #[tokio::test]

@@ -16,6 +16,7 @@ pub mod analyzer;
 pub mod analyzers;
 mod error;
 pub mod gate;
+mod http;
 
 pub use analyzer::{
     AnalyzerOptions, ApiRequest, Assessment, History, NoHistory, RuleMatch, SecurityAnalyzer, Unattended, analyzer,
