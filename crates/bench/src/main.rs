@@ -5,11 +5,13 @@
 //! | [`client`] | one HTTP connection with as little around it as possible |
 //! | [`server`] | a server process: its start, its memory, its end |
 //! | [`files`] | the measurements of the file actions |
+//! | [`history`] | the measurements of the event stream |
 //! | [`measure`] | the measurements, the same for every server |
 //! | [`table`] | the bounds, the ratios, and how they are printed |
 
 mod client;
 mod files;
+mod history;
 mod measure;
 mod server;
 mod table;
@@ -56,6 +58,8 @@ fn run() -> anyhow::Result<()> {
     let ours = measure(&Program::Gloveport(arguments.binary.clone()), &amount)?;
     eprintln!("measuring {} servers at once ...", amount.crowd);
     let crowd = crowd(&arguments.binary, amount.crowd)?;
+    eprintln!("measuring the history ...");
+    let history = history::measure(amount.history)?;
     let reference = match &arguments.reference {
         Some(python) => {
             eprintln!("measuring the reference ...");
@@ -64,7 +68,7 @@ fn run() -> anyhow::Result<()> {
         None => None,
     };
     let size = fs::metadata(&arguments.binary).context("cannot read our binary")?.len();
-    let table = Table::new(&ours, reference.as_ref(), &crowd, size);
+    let table = Table::new(&ours, reference.as_ref(), &crowd, &history, size);
     println!("{}", table.text());
     if let Some(path) = &arguments.json {
         fs::write(path, table.json()?).with_context(|| format!("cannot write {}", path.display()))?;

@@ -11,6 +11,7 @@ use serde::Serialize;
 use crate::{
     client::{Client, run_body},
     files::{self, FileAmount, FileNumbers},
+    history::HistoryAmount,
     server::{Program, Server},
 };
 
@@ -24,6 +25,7 @@ pub(crate) struct Amount {
     starts: usize,
     pub(crate) crowd: usize,
     files: FileAmount,
+    pub(crate) history: HistoryAmount,
 }
 
 impl Amount {
@@ -35,6 +37,7 @@ impl Amount {
         starts: 9,
         crowd: 200,
         files: FileAmount { small: 5000, edits: 500, wrk_seconds: 5, beside_command: true },
+        history: HistoryAmount { appended: 4000, long: 100_000 },
     };
     pub(crate) const SMOKE: Self = Self {
         echo: 200,
@@ -44,6 +47,7 @@ impl Amount {
         starts: 2,
         crowd: 5,
         files: FileAmount { small: 200, edits: 20, wrk_seconds: 1, beside_command: true },
+        history: HistoryAmount { appended: 400, long: 2000 },
     };
 
     /// The reference needs more than half a second for each command.
@@ -55,6 +59,7 @@ impl Amount {
         starts: 1,
         crowd: 0,
         files: FileAmount { small: 500, edits: 100, wrk_seconds: 5, beside_command: false },
+        history: HistoryAmount { appended: 0, long: 0 },
     };
 }
 

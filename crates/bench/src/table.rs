@@ -2,7 +2,10 @@
 
 use serde::Serialize;
 
-use crate::measure::{Numbers, Sample};
+use crate::{
+    history::HistoryNumbers,
+    measure::{Numbers, Sample},
+};
 
 /// One line of the table.
 #[derive(Debug, Serialize)]
@@ -36,10 +39,17 @@ pub(crate) struct Table {
     crowd_count: usize,
     ours: Numbers,
     reference: Option<Numbers>,
+    history: HistoryNumbers,
 }
 
 impl Table {
-    pub(crate) fn new(ours: &Numbers, reference: Option<&Numbers>, crowd: &(u64, Sample), size: u64) -> Self {
+    pub(crate) fn new(
+        ours: &Numbers,
+        reference: Option<&Numbers>,
+        crowd: &(u64, Sample),
+        history: &HistoryNumbers,
+        size: u64,
+    ) -> Self {
         let row = |what, unit, value: &dyn Fn(&Numbers) -> f64, bound: Option<f64>, bound_ratio| Row {
             what,
             unit,
@@ -77,8 +87,18 @@ impl Table {
             single("binary", "MiB", mib(size), 25.0),
             single("many servers: memory in all", "MiB", mib(*crowd_memory), 2048.0),
             single("many servers: echo hi, p99", "ms", crowd_echo.p99_ms, 20.0),
+            single("durable event, one writer", "ms", 1000.0 / history.appended_by_one, 1.0),
+            single("durable event, eight writers", "ms", 1000.0 / history.appended_by_many, 1.0),
+            single("open a long conversation", "ms", history.open_ms, 1000.0),
+            single("memory growth by reading it", "MiB", mib(history.read_growth), 16.0),
         ];
-        Self { rows, crowd_count: crowd_echo.count / 5, ours: ours.clone(), reference: reference.cloned() }
+        Self {
+            rows,
+            crowd_count: crowd_echo.count / 5,
+            ours: ours.clone(),
+            reference: reference.cloned(),
+            history: history.clone(),
+        }
     }
 
     pub(crate) fn text(&self) -> String {

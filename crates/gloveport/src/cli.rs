@@ -40,6 +40,9 @@ pub(crate) enum Command {
     /// Serve as the OpenHands 0.62 action execution server does, with its flags.
     #[command(name = crate::argv::SERVER)]
     ActionExecutionServer(CompatArgs),
+    /// Execute a recorded trajectory once more, and print what comes of it.
+    #[command(after_help = crate::replay::EXIT_CODES)]
+    Replay(crate::replay::ReplayArgs),
     /// Check a live server against the OpenHands 0.62 protocol, or compare two servers.
     #[command(after_help = crate::conformance::EXIT_CODES)]
     Conformance(crate::conformance::ConformanceArgs),

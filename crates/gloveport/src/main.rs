@@ -9,6 +9,7 @@ mod doctor;
 mod files;
 mod local;
 mod logging;
+mod replay;
 mod run;
 mod serve;
 
@@ -82,6 +83,11 @@ fn start(cli: Cli) -> anyhow::Result<ExitCode> {
             let owner = Owner::start()?;
             logging::for_server();
             runtime()?.block_on(compat::serve(arguments, &owner))
+        }
+        Command::Replay(arguments) => {
+            let owner = Owner::start()?;
+            logging::for_people();
+            runtime()?.block_on(replay::replay(arguments, &owner))
         }
         Command::Conformance(arguments) => {
             logging::for_people();

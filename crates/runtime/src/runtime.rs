@@ -301,6 +301,7 @@ fn gate(config: &Config, environment: &BTreeMap<String, String>) -> Result<Gate,
             let options = AnalyzerOptions {
                 workspace: config.workspace_mount_path_in_sandbox.clone().into(),
                 environment: keys.map(|(name, value)| (name.clone(), Secret::new(value))).collect(),
+                ..AnalyzerOptions::default()
             };
             gloveport_security::analyzer(name, &options)?
         }

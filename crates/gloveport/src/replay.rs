@@ -1,0 +1,162 @@
+//! `gloveport replay`: a recorded trajectory, executed once more.
+
+use std::{io::Write as _, path::PathBuf, process::ExitCode, sync::Arc};
+
+use anyhow::Context as _;
+use clap::Args;
+use gloveport_client::ClientOptions;
+use gloveport_config::{Config, LoadOptions};
+use gloveport_event_stream::{
+    EventStream, LocalStore, Search,
+    trajectory::{self, Replay, Screenshots, Trajectory},
+};
+use gloveport_protocol::{Action, ActionEvent, EventSource, Observation};
+use gloveport_runtime::{Connector, InProcess, Runtime, RuntimeOptions, ServerAt};
+
+use crate::{Owner, local};
+
+/// Exit codes, as `--help` shows them.
+pub(crate) const EXIT_CODES: &str = "Exit codes: 0 every action was executed, whatever came of it; 1 an action gave \
+    no observation, or gloveport itself failed; 2 wrong command line.";
+
+#[derive(Debug, Args)]
+pub(crate) struct ReplayArgs {
+    /// The trajectory: a JSON array of events, as OpenHands saves it.
+    pub(crate) file: PathBuf,
+    /// Execute it on this server instead of in this process, for example http://127.0.0.1:8000
+    #[arg(long, value_name = "URL", env = "GLOVEPORT_URL")]
+    pub(crate) url: Option<String>,
+    /// Key of that server.
+    #[arg(long, env = "GLOVEPORT_KEY", hide_env_values = true, requires = "url")]
+    pub(crate) key: Option<String>,
+    /// Directory to work in, without --url; else a temporary one, which is removed.
+    #[arg(long, value_name = "DIRECTORY", conflicts_with = "url")]
+    pub(crate) cwd: Option<PathBuf>,
+    /// Keep the new history in this directory, which OpenHands can read.
+    #[arg(long, value_name = "DIRECTORY")]
+    pub(crate) history: Option<PathBuf>,
+    /// Write the new trajectory to this file.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) save: Option<PathBuf>,
+    /// The configuration to read instead of config.toml.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config_file: Option<PathBuf>,
+    /// Print each event of the new history as one line of JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Executes the actions of the file one after the other and prints what comes of them.
+pub(crate) async fn replay(arguments: ReplayArgs, owner: &Owner) -> anyhow::Result<ExitCode> {
+    let trajectory = trajectory::load(&arguments.file).await?;
+    let config = configuration(arguments.config_file.clone())?;
+    let scratch = tempfile::tempdir().context("cannot make a temporary directory")?;
+    let history = arguments.history.clone().unwrap_or_else(|| scratch.path().join("history"));
+    let sid = format!("replay-{}", std::process::id());
+    let stream = EventStream::open(Arc::new(LocalStore::new(&history, None)?), &sid, None).await?;
+    let options = if let Some(url) = &arguments.url {
+        session(config, ServerAt::new(ClientOptions::new(url).with_key(arguments.key.as_deref())))
+    } else {
+        let directory = match &arguments.cwd {
+            Some(directory) => local::existing_directory(directory)?,
+            None => scratch.path().join("workspace"),
+        };
+        std::fs::create_dir_all(&directory)
+            .with_context(|| format!("cannot make the directory {}", directory.display()))?;
+        session(config, InProcess::new(local::executor_options(owner, directory)?))
+    };
+    let runtime = Runtime::new(RuntimeOptions { sid: sid.clone(), ..options.with_stream(&stream) })?;
+    let stop = local::stop_signal()?;
+    let replayed = tokio::select! {
+        replayed = play(&runtime, &stream, trajectory, arguments.json) => replayed,
+        () = stop.cancelled() => Err(anyhow::anyhow!("interrupted")),
+    };
+    if let Some(file) = &arguments.save {
+        let mut events = stream.store().search(Search::default());
+        trajectory::save(file, &sid, &mut events, Screenshots::Drop).await?;
+    }
+    runtime.close().await;
+    stream.close().await;
+    Ok(if replayed? { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// The configuration of the file and the environment. What is wrong with it is told.
+fn configuration(file: Option<PathBuf>) -> anyhow::Result<Config> {
+    let loaded = Config::load(&LoadOptions { file, ..LoadOptions::from_process()? })?;
+    for note in &loaded.notes {
+        tracing::warn!("{note}");
+    }
+    Ok(loaded.config)
+}
+
+fn session(config: Config, connector: impl Connector + 'static) -> RuntimeOptions {
+    RuntimeOptions { attach_to_existing: true, ..RuntimeOptions::new(config, connector) }
+}
+
+/// Whether every action was executed.
+async fn play(runtime: &Runtime, stream: &EventStream, trajectory: Trajectory, json: bool) -> anyhow::Result<bool> {
+    runtime.connect().await?;
+    let mut replay = Replay::new(trajectory.events);
+    let mut next = Some(trajectory.task);
+    let (mut complete, mut printed) = (true, 0);
+    while let Some(action) = next.take().or_else(|| replay.step()) {
+        if !json {
+            describe_action(&action)?;
+        }
+        let source = action.source.unwrap_or(EventSource::Agent);
+        match runtime.perform(action, source).await {
+            Ok(observation) if !json => describe_observation(&observation)?,
+            Ok(_) => {}
+            Err(error) => {
+                complete = false;
+                tracing::error!(%error, "an action gave no observation");
+            }
+        }
+        if json {
+            printed = print_from(stream, printed).await?;
+        }
+    }
+    Ok(complete)
+}
+
+/// Prints the events from this number on, and gives the number behind the last.
+async fn print_from(stream: &EventStream, start: i64) -> anyhow::Result<i64> {
+    let mut found = stream.store().search(Search { start, ..Search::default() });
+    let mut next = start;
+    while let Some(event) = found.next().await? {
+        next = event.id().map_or(next, |id| id + 1);
+        print(&format!("{}\n", event.to_value()))?;
+    }
+    Ok(next)
+}
+
+/// What is about to happen, as a person would say it.
+fn describe_action(action: &ActionEvent) -> anyhow::Result<()> {
+    let what = match &action.action {
+        Action::Run(run) if run.is_input => format!("> {}", run.command),
+        Action::Run(run) => format!("$ {}", run.command),
+        Action::RunIpython(cell) => format!(">>> {}", cell.code),
+        other => match other.message() {
+            message if message.is_empty() => format!("[{}]", other.kind()),
+            message => format!("[{}] {message}", other.kind()),
+        },
+    };
+    print(&format!("{what}\n"))
+}
+
+/// What came of it.
+fn describe_observation(observation: &Observation) -> anyhow::Result<()> {
+    let content = observation.content();
+    let end = if content.is_empty() || content.ends_with('\n') { "" } else { "\n" };
+    let note = match observation {
+        Observation::Run(run) if run.metadata.exit_code != 0 => format!("[exit code {}]\n", run.metadata.exit_code),
+        Observation::Error(_) => "[error]\n".to_owned(),
+        _ => String::new(),
+    };
+    print(&format!("{content}{end}{note}"))
+}
+
+fn print(text: &str) -> anyhow::Result<()> {
+    let mut output = std::io::stdout().lock();
+    output.write_all(text.as_bytes()).and_then(|()| output.flush()).context("cannot write to standard output")
+}
