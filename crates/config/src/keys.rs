@@ -53,7 +53,9 @@ impl SectionKeys {
 pub(crate) fn section_of(key: &str) -> Option<&'static str> {
     SECTIONS
         .iter()
-        .find(|section| section.in_file && section.keys.iter().any(|known| known.name == key))
+        .find(|section| {
+            section.in_file && section.keys.iter().any(|known| known.name == key && known.file_only.is_none())
+        })
         .map(|section| section.name)
 }
 

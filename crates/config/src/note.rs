@@ -132,7 +132,7 @@ pub struct Note {
 
 impl Note {
     pub(crate) fn new(severity: Severity, kind: NoteKind, message: impl Into<String>) -> Self {
-        Self { severity, kind, message: message.into(), place: None, suggestion: None }
+        Self { severity, kind, message: printable(&message.into()), place: None, suggestion: None }
     }
 
     pub(crate) fn hint(kind: NoteKind, message: impl Into<String>) -> Self {
@@ -174,6 +174,15 @@ impl Note {
             | NoteKind::Conflict => self.severity == Severity::Error,
         }
     }
+}
+
+/// A text that does nothing to a terminal: names in a file may have any characters.
+fn printable(text: &str) -> String {
+    let mut printable = String::with_capacity(text.len());
+    for c in text.chars() {
+        if c.is_control() { printable.extend(c.escape_default()) } else { printable.push(c) }
+    }
+    printable
 }
 
 impl fmt::Display for Note {

@@ -19,9 +19,9 @@ const CHECK_EXIT_CODES: &str = "Exit codes: 0 every setting has an effect (there
     that is skipped, a variable that cannot be read, or a file that was named and is not there; 2 wrong command line.";
 
 /// Where the configuration comes from.
-const SOURCES: &str = "The configuration is put together from, each before the next: the defaults; config.toml in the \
-    current directory, or --config-file; variables such as SANDBOX_TIMEOUT, and a .env file here or in a directory above. \
-    It is that of OpenHands 0.62.";
+const SOURCES: &str = "The configuration is that of OpenHands 0.62. A value comes from the last of these that has it: the \
+    defaults; config.toml in the current directory, or --config-file; a .env file here or in a directory above; the \
+    environment, with variables such as SANDBOX_TIMEOUT.";
 
 #[derive(Debug, Args)]
 #[command(after_help = SOURCES)]

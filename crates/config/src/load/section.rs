@@ -66,6 +66,10 @@ pub(super) fn unknown_key(key: &str, section: &str) -> String {
 fn suggestion<S: Section>(written: &str) -> Option<String> {
     did_you_mean(written, S::KEYS.iter().map(|key| key.name))
         .or_else(|| keys::section_of(written).map(|section| format!("it is a key of [{section}]")))
+        .or_else(|| {
+            let section = keys::file_sections().find(|section| *section == written)?;
+            Some(format!("it is a section of its own, [{section}]"))
+        })
 }
 
 /// Members of server entries that have no meaning; they are passed over, as the reference does.

@@ -63,7 +63,8 @@ impl SourceFile {
 
     /// Reads the text as TOML.
     pub(super) fn parse(&self) -> Result<Node, Vec<Note>> {
-        let (table, errors) = DeTable::parse_recoverable(&self.text);
+        let (table, mut errors) = DeTable::parse_recoverable(&self.text);
+        errors.sort_by_key(|error| error.span().map_or(0, |span| span.start));
         if errors.is_empty() {
             return Ok(Node::from_toml(table.get_ref(), table.span()));
         }

@@ -64,21 +64,23 @@ fn text(loaded: &Loaded, values: &[ShownValue], arguments: &ShowArgs, paint: Pai
 
 /// The section as the file writes it.
 fn heading(section: &str) -> String {
-    let quoted = |name: &str| {
-        let bare = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'));
-        if bare && !name.is_empty() { name.to_owned() } else { Value::from(name).to_string() }
-    };
     match section.split_once('.') {
-        Some((base, group)) => format!("[{base}.{}]", quoted(group)),
+        Some((base, group)) => format!("[{base}.{}]", name(group)),
         None => format!("[{section}]"),
     }
+}
+
+/// A name as TOML writes it.
+fn name(name: &str) -> String {
+    let bare = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'));
+    if bare && !name.is_empty() { name.to_owned() } else { Value::from(name).to_string() }
 }
 
 /// The value as the file writes it; a value that is unset is a comment.
 fn lines(value: &ShownValue) -> Vec<String> {
     match (&value.value, value.key) {
         (Value::Object(members), "") => {
-            members.iter().map(|(name, member)| format!("{name} = {}", toml(member))).collect()
+            members.iter().map(|(key, member)| format!("{} = {}", name(key), toml(member))).collect()
         }
         (Value::Null, key) => vec![format!("#{key} is unset")],
         (other, key) => vec![format!("{key} = {}", toml(other))],
@@ -92,7 +94,7 @@ fn toml(value: &Value) -> String {
         Value::Object(members) if members.is_empty() => "{}".to_owned(),
         Value::Object(members) => {
             let set = members.iter().filter(|(_, member)| !member.is_null());
-            let members: Vec<String> = set.map(|(name, member)| format!("{name} = {}", toml(member))).collect();
+            let members: Vec<String> = set.map(|(key, member)| format!("{} = {}", name(key), toml(member))).collect();
             format!("{{ {} }}", members.join(", "))
         }
         other => other.to_string(),
