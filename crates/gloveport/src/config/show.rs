@@ -83,6 +83,10 @@ fn lines(value: &ShownValue) -> Vec<String> {
             members.iter().map(|(key, member)| format!("{} = {}", name(key), toml(member))).collect()
         }
         (Value::Null, key) => vec![format!("#{key} is unset")],
+        // A table inside of [agent] would be a named group.
+        (Value::Object(members), key) if members.is_empty() && value.section.starts_with("agent") => {
+            vec![format!("#{key} is unset")]
+        }
         (other, key) => vec![format!("{key} = {}", toml(other))],
     }
 }
