@@ -342,3 +342,6 @@ fn sync_file(path: &Path) -> Result<(), LogError> {
 fn failed(operation: &'static str, path: &Path) -> impl Fn(io::Error) -> LogError {
     move |source| LogError { operation, path: path.to_owned(), source }
 }
+
+#[cfg(test)]
+mod tests;
