@@ -1,15 +1,11 @@
 //! Events are added, stored, read back and announced.
 
-mod common;
-#[path = "common/listen.rs"]
-mod listen;
-
 use std::{collections::BTreeMap, sync::Arc, sync::Mutex};
 
-use common::{local, open, said, within};
+use crate::common::{local, open, said, within};
+use crate::listen::{Callback, Listener, message};
 use gloveport_event_stream::{AddEventError, EventStore, HistoryError, Search, SubscriberId};
 use gloveport_protocol::{Action, Event, EventSource, Observation, RunAction, Secret};
-use listen::{Callback, Listener, message};
 use serde_json::{Value, json};
 
 #[tokio::test]

@@ -1,9 +1,5 @@
 //! What is left of a history when its writer is killed.
 
-#![expect(clippy::unwrap_used, reason = "functions that tests share stop at the first broken assumption, too")]
-
-mod common;
-
 use std::{
     collections::BTreeMap,
     fs,
@@ -13,7 +9,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use common::{local, open, said, within};
+use crate::common::{local, open, said, within};
 use gloveport_event_stream::{EventStore, EventStream, HistoryError, Search};
 
 /// How often a writer is killed.

@@ -1,7 +1,5 @@
 //! What all tests share.
 
-#![expect(clippy::unwrap_used, reason = "functions that tests share stop at the first broken assumption, too")]
-
 use std::{future::Future, path::Path, sync::Arc, time::Duration};
 
 use gloveport_event_stream::{EventStream, LocalStore};
