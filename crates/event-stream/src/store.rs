@@ -1,13 +1,34 @@
 //! Named contents somewhere: a directory, memory, a bucket (event-stream 5).
 
+#[cfg(any(feature = "gcs", feature = "s3"))]
+mod bucket;
+mod factory;
+#[cfg(feature = "gcs")]
+mod gcs;
+mod http;
 mod local;
+mod memory;
+mod path;
+#[cfg(feature = "s3")]
+mod s3;
+mod webhook;
 
-use std::{future::Future, io, path::Path, path::PathBuf, pin::Pin};
+use std::{error::Error, future::Future, io, path::Path, path::PathBuf, pin::Pin};
 
 use bytes::Bytes;
 
+#[cfg(any(feature = "gcs", feature = "s3"))]
+pub use bucket::BucketStore;
+pub use factory::{StoreOptions, open_store};
+#[cfg(feature = "gcs")]
+pub use gcs::{GcsAccess, GcsOptions};
+pub use http::HttpLimits;
 pub use local::LocalStore;
 pub(crate) use local::{create_directories, sync_directory};
+pub use memory::MemoryStore;
+#[cfg(feature = "s3")]
+pub use s3::S3Options;
+pub use webhook::{Clock, Delivery, Pause, WebhookOptions, WebhookStore};
 
 /// A future that can be sent to another thread.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -28,6 +49,12 @@ pub trait FileStore: Send + Sync {
 
     /// Removes a content, or all below a path. What is missing is no error.
     fn delete<'a>(&'a self, path: &'a str) -> BoxFuture<'a, Result<(), StoreError>>;
+
+    /// Waits until others that are told of changes have been told of those before, or could not be. A store that tells
+    /// nobody has nothing to wait for.
+    fn flush(&self) -> BoxFuture<'_, ()> {
+        Box::pin(async {})
+    }
 
     /// The directory on this machine where each content is a plain file at its path, if that is all there is to this
     /// store. Who knows it may write files there without the store; so a store that does more with what is written,
@@ -68,4 +95,88 @@ pub enum StoreError {
         #[source]
         source: io::Error,
     },
+    /// A content does not fit into the store.
+    #[error(
+        "'{path}' does not fit into the file store in memory: it needs {needed} bytes, and {free} of {limit} are free"
+    )]
+    Full {
+        /// The path.
+        path: String,
+        /// Bytes of the path and the content.
+        needed: u64,
+        /// Bytes that are left.
+        free: u64,
+        /// Bytes that the store may have in all.
+        limit: u64,
+    },
+    /// The bucket is not there. The text is that of event-stream 5.
+    #[error("Error: The bucket '{bucket}' does not exist.")]
+    NoBucket {
+        /// The bucket.
+        bucket: String,
+    },
+    /// The credentials are missing or wrong, or do not allow this. The text is that of event-stream 5.
+    #[error("Error: Access denied to bucket '{bucket}'.")]
+    AccessDenied {
+        /// The bucket.
+        bucket: String,
+        /// What the service says.
+        #[source]
+        source: Box<dyn Error + Send + Sync>,
+    },
+    /// The bucket cannot be used for another reason. The text begins as event-stream 5 has it.
+    #[error("Error: Failed to {operation} '{path}' in bucket '{bucket}': {source}")]
+    Bucket {
+        /// What was to be done: "write".
+        operation: &'static str,
+        /// The path.
+        path: String,
+        /// The bucket.
+        bucket: String,
+        /// Why it failed.
+        #[source]
+        source: Box<dyn Error + Send + Sync>,
+    },
+    /// A store on this machine needs a directory. The text is that of event-stream 5.
+    #[error("file_store_path is required for local file store")]
+    NoDirectory,
+    /// A store in a bucket needs the name of one.
+    #[error(
+        "'{name}' is no name of a bucket for file_store {kind}: set file_store_path to the name, or leave it out and set {variable}"
+    )]
+    BucketName {
+        /// The kind of store: "s3".
+        kind: &'static str,
+        /// What was given.
+        name: String,
+        /// The environment variable that may name the bucket.
+        variable: &'static str,
+    },
+    /// The configuration of a store cannot be used.
+    #[error("file_store {kind} cannot be used as it is configured: {reason}")]
+    Configuration {
+        /// The kind of store: "s3".
+        kind: &'static str,
+        /// What is wrong.
+        reason: String,
+    },
+    /// The kind of store is not part of this program.
+    #[error("file_store {kind} is not part of this program: build it with the feature `{feature}`")]
+    NotBuilt {
+        /// The kind of store.
+        kind: &'static str,
+        /// The feature of the crate that has it.
+        feature: &'static str,
+    },
+    /// Nobody can be told of changes.
+    #[error("file_store_web_hook_{field} cannot be used: {reason}")]
+    Webhook {
+        /// Which part of the configuration: "url", "headers".
+        field: &'static str,
+        /// What is wrong.
+        reason: String,
+    },
+    /// No HTTP client can be made.
+    #[error("no HTTP client can be made for the file store")]
+    NoHttp(#[source] reqwest::Error),
 }
