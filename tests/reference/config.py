@@ -10,9 +10,11 @@ failure, too. Prints one line for each difference that is not listed and, last, 
 import json
 import logging
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
+import tomllib
 import traceback
 
 BINARY = os.path.abspath(sys.argv[1])
@@ -29,11 +31,6 @@ from openhands.core.config import OpenHandsConfig  # noqa: E402
 from openhands.core.config.utils import load_openhands_config  # noqa: E402
 from openhands.core.logger import openhands_logger  # noqa: E402
 from pydantic import SecretStr  # noqa: E402
-
-try:
-    import tomllib
-except ImportError:
-    tomllib = None
 
 MASK = "**********"
 SECTIONS = ("sandbox", "security", "mcp", "kubernetes", "cli")
@@ -454,9 +451,8 @@ def our_default_file(count):
                     found = [entry for entry in found if entry[0] not in ("llm.log_completions_folder", "core.jwt_secret")]
                     found += list(differences(ours(HOME, {})[1], mine[1], None))
                 count.check(f"the default file, {name}, gives the same values", [repr(entry) for entry in found])
-        if tomllib:
-            found = [f"{error.json_path}: {error.message}" for error in validator.iter_errors(tomllib.loads(content))]
-            count.check(f"the default file, {name}, fits the schema", found)
+        found = [f"{error.json_path}: {error.message}" for error in validator.iter_errors(tomllib.loads(content))]
+        count.check(f"the default file, {name}, fits the schema", found)
     for name, content in (
         ("an unknown section", {"sanbox": {}}), ("an unknown key", {"sandbox": {"timeot": 5}}),
         ("a wrong type", {"sandbox": {"timeout": "soon"}}), ("an unknown key of a group", {"llm": {"x": {"modl": "y"}}}),
@@ -488,6 +484,8 @@ def main():
     our_default_file(count)
     dot_env(count)
     known = sum(len(case[3]) for case in CASES if isinstance(case[3], dict))
+    os.chdir("/")
+    shutil.rmtree(HOME, ignore_errors=True)
     print(f"        {known} listed differences")
     print(f"{count.passed} passed, {count.failed} failed, 0 skipped")
     return 1 if count.failed else 0

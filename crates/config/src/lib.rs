@@ -1,4 +1,12 @@
 //! Typed configuration from TOML, environment and flags.
+//!
+//! [`Config::load`] puts the configuration of OpenHands 0.62 together from the defaults, a file, the environment and
+//! flags. It reads and changes nothing but that; what a session prepares besides (the cache directory, the secret, its
+//! id) are functions of their own. Every value has an [`Origin`], and what is wrong is told as a [`Note`] with its
+//! place.
+//!
+//! Keys are defined once, by `section!` in the modules of `model` and `mcp`. The structs, the variables, the reading
+//! of the file, [`schema`], [`DEFAULT_TOML`] and the tables of the documentation follow from that.
 
 mod error;
 mod free_form;
@@ -14,6 +22,7 @@ mod note;
 mod origin;
 mod render;
 mod setting;
+mod settings;
 mod sid;
 mod start;
 mod suggest;
@@ -27,6 +36,7 @@ pub use model::{AgentConfig, CliConfig, Config, KubernetesConfig, LlmConfig, San
 pub use note::{Note, NoteKind, Place, Severity};
 pub use origin::{Origin, Origins};
 pub use render::{DEFAULT_TOML, key_tables, render_default_toml, schema};
+pub use settings::{StoredSettings, StoredSettingsError};
 pub use sid::session_id;
-pub use start::{LocalSecretStore, SecretStore};
+pub use start::{JWT_SECRET_FILE, LocalSecretStore, SecretStore, new_jwt_secret};
 pub use values::ShownValue;

@@ -12,7 +12,7 @@ use gloveport_protocol::Secret;
 use crate::{error::ConfigError, model::Config};
 
 /// Name of the stored secret.
-const FILE: &str = ".jwt_secret";
+pub const JWT_SECRET_FILE: &str = ".jwt_secret";
 
 /// Where the secret is kept between runs, under the name `.jwt_secret`.
 pub trait SecretStore {
@@ -41,7 +41,7 @@ impl LocalSecretStore {
     }
 
     fn file(&self) -> PathBuf {
-        self.directory.join(FILE)
+        self.directory.join(JWT_SECRET_FILE)
     }
 }
 
@@ -58,19 +58,18 @@ impl SecretStore for LocalSecretStore {
     fn create(&self, text: &str) -> io::Result<String> {
         fs::create_dir_all(&self.directory)?;
         let suffix = random_hex().map_err(|error| io::Error::other(error.to_string()))?;
-        let new = self.directory.join(format!("{FILE}.{suffix}"));
-        let written = OpenOptions::new()
-            .write(true)
-            .create_new(true)
-            .mode(0o600)
-            .open(&new)
-            .and_then(|mut file| file.write_all(text.as_bytes()))
-            .and_then(|()| fs::hard_link(&new, self.file()));
-        let removed = fs::remove_file(&new);
-        match written {
-            Ok(()) => removed.map(|()| text.to_owned()),
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => fs::read_to_string(self.file()),
-            Err(error) => Err(error),
+        let new = self.directory.join(format!("{JWT_SECRET_FILE}.{suffix}"));
+        let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&new)?;
+        let linked = file.write_all(text.as_bytes()).map(|()| fs::hard_link(&new, self.file()));
+        match linked {
+            Ok(Ok(())) => fs::remove_file(&new).map(|()| text.to_owned()),
+            Ok(Err(error)) if error.kind() == io::ErrorKind::AlreadyExists => {
+                fs::remove_file(&new)?;
+                fs::read_to_string(self.file())
+            }
+            // A file system without links.
+            Ok(Err(_)) => fs::rename(&new, self.file()).map(|()| text.to_owned()),
+            Err(error) => fs::remove_file(&new).and(Err(error)),
         }
     }
 }
@@ -93,11 +92,17 @@ impl Config {
         let stored = store.read().map_err(ConfigError::ReadSecret)?;
         let secret = match stored {
             Some(secret) => secret,
-            None => store.create(&random_hex().map_err(ConfigError::Random)?).map_err(ConfigError::StoreSecret)?,
+            None => store.create(new_jwt_secret()?.expose()).map_err(ConfigError::StoreSecret)?,
         };
         self.jwt_secret = Some(Secret::new(secret));
         Ok(())
     }
+}
+
+/// A new secret for `jwt_secret`: 32 hexadecimal digits. [`Config::keep_jwt_secret`] makes and stores one by itself;
+/// this is for stores that answer later.
+pub fn new_jwt_secret() -> Result<Secret, ConfigError> {
+    random_hex().map(Secret::new).map_err(ConfigError::Random)
 }
 
 /// 128 random bits as 32 hexadecimal digits.

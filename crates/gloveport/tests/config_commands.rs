@@ -1,5 +1,7 @@
 //! `gloveport config` as a user meets it.
 
+#![expect(clippy::unwrap_used, reason = "a test stops at the first broken assumption")]
+
 mod support;
 
 use std::{fs, path::Path, process::Output};

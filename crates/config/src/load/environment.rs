@@ -130,20 +130,21 @@ fn is_other_word_for_true(value: &str) -> bool {
 
 /// Variables that are no settings, but nearly.
 fn near_names(variables: &Variables) -> Vec<Note> {
-    let names = |section: &'static SectionKeys| section.keys.iter().filter_map(|key| section.variable(key));
-    let known: Vec<String> = SECTIONS.iter().flat_map(names).collect();
-    let prefixes = || SECTIONS.iter().map(|section| section.prefix).filter(|prefix| !prefix.is_empty());
+    let sections = || SECTIONS.iter().filter(|section| !section.prefix.is_empty());
     let mut notes = Vec::new();
     for name in variables.0.keys() {
-        let Some(prefix) = prefixes().find(|prefix| name.starts_with(prefix)) else { continue };
+        let in_section = |section: &&SectionKeys| name.starts_with(section.prefix);
+        let Some(section) = sections().find(in_section) else { continue };
+        let known: Vec<String> = section.keys.iter().filter_map(|key| section.variable(key)).collect();
         if known.contains(name) || OTHERS.iter().any(|other| name.starts_with(other)) {
             continue;
         }
-        let candidates = known.iter().map(String::as_str).filter(|known| known.starts_with(prefix));
-        if let Some(near) = nearest(name, candidates) {
-            let note = Note::hint(NoteKind::UnknownVariable, format!("{name} is no setting"));
-            notes.push(note.at(variables.place(name)).suggest(Some(format!("did you mean `{near}`?"))));
-        }
+        // What all names of the section start with makes none of them near.
+        let own = known.iter().filter_map(|known| known.strip_prefix(section.prefix));
+        let Some(near) = name.strip_prefix(section.prefix).and_then(|name| nearest(name, own)) else { continue };
+        let note = Note::hint(NoteKind::UnknownVariable, format!("{name} is no setting"));
+        let suggestion = format!("did you mean `{}{near}`?", section.prefix);
+        notes.push(note.at(variables.place(name)).suggest(Some(suggestion)));
     }
     notes
 }

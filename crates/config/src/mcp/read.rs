@@ -3,8 +3,9 @@
 use gloveport_protocol::{McpServerEntry, Secret};
 use serde_json::Value;
 
-use super::{CALL_TIMEOUT, McpError, McpHttpServer, McpSseServer, McpStdioServer};
+use super::{CALL_TIMEOUT, McpConfig, McpError, McpHttpServer, McpSseServer, McpStdioServer};
 use crate::{
+    key::{Key, Section as _},
     kind::Kind,
     node::{Entry, Node, NodeValue},
     setting::{Mismatch, SettingValue, list},
@@ -120,3 +121,26 @@ macro_rules! lists {
 }
 
 lists!(McpSseServer: SseServers, McpHttpServer: ShttpServers, McpStdioServer: StdioServers);
+
+/// The section as one value, which stored settings have.
+impl SettingValue for McpConfig {
+    const KIND: Kind = Kind::Table;
+
+    fn from_node(node: &Node) -> Result<Self, Mismatch> {
+        let NodeValue::Table(entries) = &node.value else {
+            return Err(Mismatch::kind(Self::KIND, node));
+        };
+        let mut config = Self::default();
+        for entry in entries {
+            let inside = |mismatch: Mismatch| mismatch.inside(&format!(".{}", entry.key));
+            let unknown = || inside(Mismatch::rule("unknown key", &entry.node));
+            config.setting_mut(&entry.key).ok_or_else(unknown)?.read(&entry.node).map_err(inside)?;
+        }
+        Ok(config)
+    }
+
+    fn shown(&self) -> Value {
+        let shown = |key: &Key| Some((key.name.to_owned(), self.setting(key.name)?.shown()));
+        Value::Object(Self::KEYS.iter().filter_map(shown).collect())
+    }
+}
