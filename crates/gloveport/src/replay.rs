@@ -5,7 +5,7 @@ use std::{io::Write as _, path::PathBuf, process::ExitCode, sync::Arc};
 use anyhow::Context as _;
 use clap::Args;
 use gloveport_client::ClientOptions;
-use gloveport_config::{Config, LoadOptions};
+use gloveport_config::{Config, LoadOptions, Loaded};
 use gloveport_event_stream::{
     EventStream, LocalStore, Search,
     trajectory::{self, Replay, Screenshots, Trajectory},
@@ -49,7 +49,7 @@ pub(crate) struct ReplayArgs {
 /// Executes the actions of the file one after the other and prints what comes of them.
 pub(crate) async fn replay(arguments: ReplayArgs, owner: &Owner) -> anyhow::Result<ExitCode> {
     let trajectory = trajectory::load(&arguments.file).await?;
-    let config = configuration(arguments.config_file.clone())?;
+    let Loaded { config, environment, .. } = configuration(arguments.config_file.clone())?;
     let scratch = tempfile::tempdir().context("cannot make a temporary directory")?;
     let history = arguments.history.clone().unwrap_or_else(|| scratch.path().join("history"));
     let sid = format!("replay-{}", std::process::id());
@@ -65,7 +65,9 @@ pub(crate) async fn replay(arguments: ReplayArgs, owner: &Owner) -> anyhow::Resu
             .with_context(|| format!("cannot make the directory {}", directory.display()))?;
         session(config, InProcess::new(local::executor_options(owner, directory)?))
     };
-    let runtime = Runtime::new(RuntimeOptions { sid: sid.clone(), ..options.with_stream(&stream) })?;
+    let backend_environment = environment.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
+    let options = RuntimeOptions { sid: sid.clone(), backend_environment, ..options.with_stream(&stream) };
+    let runtime = Runtime::new(options)?;
     let stop = local::stop_signal()?;
     let replayed = tokio::select! {
         replayed = play(&runtime, &stream, trajectory, arguments.json) => replayed,
@@ -81,12 +83,12 @@ pub(crate) async fn replay(arguments: ReplayArgs, owner: &Owner) -> anyhow::Resu
 }
 
 /// The configuration of the file and the environment. What is wrong with it is told.
-fn configuration(file: Option<PathBuf>) -> anyhow::Result<Config> {
+fn configuration(file: Option<PathBuf>) -> anyhow::Result<Loaded> {
     let loaded = Config::load(&LoadOptions { file, ..LoadOptions::from_process()? })?;
     for note in &loaded.notes {
         tracing::warn!("{note}");
     }
-    Ok(loaded.config)
+    Ok(loaded)
 }
 
 fn session(config: Config, connector: impl Connector + 'static) -> RuntimeOptions {
