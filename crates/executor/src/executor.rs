@@ -22,7 +22,7 @@ use crate::{
     error::{ExecError, ExecutorError},
     exec::{self, Execution, Executions},
     files::Files,
-    memory,
+    git, memory,
     parts::Part,
     run,
 };
@@ -242,6 +242,9 @@ impl Executor {
         };
         if !action.is_static {
             return run::observe(action, &waits, self.shell.run(waits.request(action)).await);
+        }
+        if let Some(question) = git::question(action) {
+            return git::answer(&question, action, waits.limit(), &self.shell_options, &self.shell.facts()).await;
         }
         let mut options = self.shell_options.clone();
         if let Some(directory) = &action.cwd {

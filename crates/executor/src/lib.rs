@@ -5,6 +5,7 @@
 //! | [`Executor`] | the tools of one sandbox behind the `ActionExecutor` trait |
 //! | [`exec`] | native commands: streamed output, a caller-chosen id, nothing runs twice |
 //! | [`files`] | the file actions, and the native file operations |
+//! | `git` | changes and differences of repositories, as a backend asks for them |
 //! | [`account`] | the user that the tools work as, made where it is missing |
 //! | [`memory`] | the memory limit of a sandbox, and who is ended when it is reached |
 //! | [`parts`] | what is ready, what is starting, what failed |
@@ -16,6 +17,7 @@ mod error;
 pub mod exec;
 mod executor;
 pub mod files;
+mod git;
 pub mod memory;
 pub mod parts;
 mod run;

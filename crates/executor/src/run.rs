@@ -26,6 +26,11 @@ pub(crate) struct Waits {
 }
 
 impl Waits {
+    /// The hard limit.
+    pub(crate) const fn limit(&self) -> Option<Duration> {
+        self.limit
+    }
+
     pub(crate) fn request(&self, action: &RunAction) -> RunRequest {
         RunRequest {
             text: action.command.clone(),
