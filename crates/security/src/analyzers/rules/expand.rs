@@ -14,6 +14,9 @@ const MAX_FIELDS: usize = 1024;
 /// Most words that braces make of one.
 const MAX_BRACES: usize = 64;
 
+/// Stands for a value that is not known, but not empty: something unknown with something that is there.
+const NOT_EMPTY: &str = "\0_";
+
 /// Parts of the names of variables that hold secrets.
 const SECRET_NAMES: [&str; 9] =
     ["TOKEN", "SECRET", "PASSWORD", "PASSWD", "API_KEY", "APIKEY", "ACCESS_KEY", "PRIVATE_KEY", "CREDENTIAL"];
@@ -129,6 +132,10 @@ impl Machine<'_> {
             Change::Default(word) => {
                 let other = self.value(word);
                 known.unwrap_or(Value { flow: other.flow.and(flow_of_name(name)), ..other })
+            }
+            Change::Required(word) => {
+                self.value(word);
+                known.unwrap_or_else(|| Value { text: NOT_EMPTY.to_owned(), flow: flow_of_name(name) })
             }
             Change::Other(word) => {
                 let flow = self.value(word).flow;

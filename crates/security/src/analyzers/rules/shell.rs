@@ -151,6 +151,8 @@ pub(super) enum Change {
     None,
     /// Another word takes its place when there is no value.
     Default(Word),
+    /// Without a value the command does not run.
+    Required(Word),
     /// Something whose result only a shell knows; the word may run commands.
     Other(Word),
 }

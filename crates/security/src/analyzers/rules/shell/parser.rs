@@ -152,7 +152,7 @@ impl<'a> Reader<'a> {
         let mut stages = Vec::new();
         loop {
             self.lines()?;
-            while self.keyword("!") || self.keyword("time") || self.keyword("coproc") {
+            while self.keyword("!") || self.keyword("time") || self.coprocess() {
                 self.lines()?;
             }
             stages.push(self.stage()?);
@@ -166,6 +166,21 @@ impl<'a> Reader<'a> {
                 return Err(Fault::Syntax);
             }
         }
+    }
+
+    /// `coproc`, also with a name before a construct.
+    fn coprocess(&mut self) -> bool {
+        if !self.keyword("coproc") {
+            return false;
+        }
+        self.blanks();
+        let start = self.at;
+        let name = self.name();
+        self.blanks();
+        if name.is_empty() || !(self.at_keyword("{") || self.peek() == Some(b'(')) {
+            self.at = start;
+        }
+        true
     }
 
     fn stage(&mut self) -> Result<Stage> {
@@ -374,9 +389,13 @@ impl<'a> Reader<'a> {
                 continue;
             }
             let start = self.at;
-            let word = self.word(Context::Argument)?;
+            let mut word = self.word(Context::Argument)?;
             if self.at == start {
                 break;
+            }
+            // `declare -a name=(…)`
+            if self.peek() == Some(b'(') && word.as_bare().is_some_and(|text| text.ends_with('=')) {
+                word.pieces.extend(self.array()?.pieces);
             }
             simple.words.push(word);
         }
@@ -407,16 +426,19 @@ impl<'a> Reader<'a> {
             return Ok(None);
         }
         self.at += 1;
-        if self.peek() != Some(b'(') {
-            return Ok(Some((name, self.word(Context::Argument)?)));
-        }
+        let value = if self.peek() == Some(b'(') { self.array()? } else { self.word(Context::Argument)? };
+        Ok(Some((name, value)))
+    }
+
+    /// The values of an array with blanks between them, at the parenthesis.
+    fn array(&mut self) -> Result<Word> {
         self.at += 1;
         let mut all = Word::default();
         loop {
             self.lines()?;
             if self.peek() == Some(b')') {
                 self.at += 1;
-                return Ok(Some((name, all)));
+                return Ok(all);
             }
             let start = self.at;
             let word = self.word(Context::Argument)?;

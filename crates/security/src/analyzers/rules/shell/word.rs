@@ -214,19 +214,26 @@ impl Reader<'_> {
             self.at += 1;
             name.push(char::from(byte));
         }
+        let mut quoting = quoting;
         if self.peek() == Some(b'[') {
+            // All elements are as many words, also in quotes.
+            if self.peek_at(1) == Some(b'@') {
+                quoting = Quoting::Bare;
+            }
             self.at = self.find(self.at, b']').ok_or(Fault::Syntax)? + 1;
         }
         let defaulted = match (self.peek(), self.peek_at(1)) {
-            (Some(b':'), Some(b'-' | b'=' | b'+')) => 2,
-            (Some(b'-' | b'=' | b'+'), _) => 1,
+            (Some(b':'), Some(b'-' | b'=' | b'+' | b'?')) => 2,
+            (Some(b'-' | b'=' | b'+' | b'?'), _) => 1,
             _ => 0,
         };
+        let required = defaulted > 0 && self.peek_at(defaulted - 1) == Some(b'?');
         self.at += defaulted;
         let rest = self.word(Context::Brace)?;
         self.at += 1;
         let change = match defaulted {
             _ if opaque => Change::Other(rest),
+            _ if required => Change::Required(rest),
             0 if rest.pieces.is_empty() => Change::None,
             0 => Change::Other(rest),
             _ => Change::Default(rest),
