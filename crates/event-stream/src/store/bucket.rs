@@ -5,7 +5,7 @@ mod connector;
 use std::{error::Error, fmt, sync::Arc, time::Duration};
 
 use bytes::Bytes;
-use futures_util::{StreamExt as _, TryStreamExt as _};
+use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use object_store::{
     BackoffConfig, Error as BucketError, ObjectStore, ObjectStoreExt as _, RetryConfig, path::Path as Key,
 };
@@ -16,6 +16,8 @@ pub(super) use connector::Connector;
 
 /// Most repetitions of a request that failed in a way that may pass.
 const RETRIES: usize = 4;
+/// How the statuses stand in the errors of the library.
+const DENIED: [&str; 2] = ["status code: 401", "status code: 403"];
 
 /// Contents as objects of a bucket, at their paths.
 ///
@@ -69,12 +71,12 @@ impl BucketStore {
     async fn remove(&self, path: &str) -> Result<(), StoreError> {
         let key = key(path, path::content_key(path)?)?;
         let failed = |error| self.failed("delete", path, error);
-        let below = self.client.list(Some(&key)).map_ok(|object| object.location).boxed();
-        let mut removed = self.client.delete_stream(below);
+        let below = self.client.list(Some(&key)).map_ok(|object| object.location);
+        let mut removed = self.client.delete_stream(below.chain(stream::iter([Ok(key)])).boxed());
         while let Some(result) = removed.next().await {
             found(result).map_err(failed)?;
         }
-        found(self.client.delete(&key).await).map_err(failed)
+        Ok(())
     }
 
     /// The error for a failure of the service.
@@ -89,7 +91,8 @@ impl BucketStore {
             error @ (BucketError::PermissionDenied { .. } | BucketError::Unauthenticated { .. }) => {
                 StoreError::AccessDenied { bucket, source: error.into() }
             }
-            error if says(&error, "<Code>AccessDenied</Code>") => {
+            // The library does not tell apart how a list failed.
+            error if DENIED.iter().any(|status| says(&error, status)) => {
                 StoreError::AccessDenied { bucket, source: error.into() }
             }
             error => StoreError::Bucket { operation, path: path.to_owned(), bucket, source: error.into() },

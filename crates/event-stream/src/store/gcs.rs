@@ -15,6 +15,9 @@ pub(super) const KIND: &str = "google_cloud";
 const BUCKET: &str = "GOOGLE_CLOUD_BUCKET_NAME";
 /// Where the command line of Google Cloud keeps the credentials of its user, below the home directory.
 const USER_CREDENTIALS: &str = ".config/gcloud/application_default_credentials.json";
+/// The token that is sent to an emulator, which does not look at it. Without one the library asks the machine for its
+/// service account before each write.
+const ANONYMOUS: &str = "anonymous";
 
 /// What is known about a bucket of Google Cloud Storage.
 #[derive(Debug)]
@@ -72,7 +75,7 @@ impl GcsOptions {
             builder = builder.with_base_url(endpoint.trim_end_matches('/'));
         }
         builder = match (self.access, &self.credentials) {
-            (GcsAccess::Anonymous, _) => builder.with_skip_signature(true),
+            (GcsAccess::Anonymous, _) => builder.with_bearer_token(ANONYMOUS),
             (GcsAccess::Credentials, Some(file)) => {
                 let file = file.to_str().ok_or_else(|| refuse(format!("'{}' is not UTF-8", file.display())))?;
                 builder.with_application_credentials(file)
