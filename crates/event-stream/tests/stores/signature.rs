@@ -46,7 +46,8 @@ fn sign(key: &[u8], text: &str) -> Vec<u8> {
 
 /// A part of a query as it is signed, however the client has encoded it.
 fn strict(part: &str) -> String {
-    let encoded = decoded(&part.replace('+', " ")).bytes().map(|byte| match byte {
+    let text = decoded(&part.replace('+', " "));
+    let encoded = text.bytes().map(|byte| match byte {
         b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => char::from(byte).to_string(),
         _ => format!("%{byte:02X}"),
     });
