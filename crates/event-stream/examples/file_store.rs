@@ -4,7 +4,7 @@
 //! `FILE_STORE=s3 FILE_STORE_PATH=bucket cargo run -p gloveport-event-stream --example file_store -- list sessions`
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "the output is what the program is for")]
 
-use std::{env, path::PathBuf, process::ExitCode};
+use std::{env, process::ExitCode};
 
 use bytes::Bytes;
 use gloveport_event_stream::{
@@ -36,7 +36,7 @@ async fn run(arguments: &[&str]) -> Result<String, StoreError> {
         web_hook_url: environment("FILE_STORE_WEB_HOOK_URL"),
         web_hook_headers: None,
         web_hook_batch: environment("FILE_STORE_WEB_HOOK_BATCH").is_some(),
-        home: env::home_dir().map(PathBuf::from),
+        home: env::home_dir(),
         environment: &environment,
     })?;
     let output = match arguments {
