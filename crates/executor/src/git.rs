@@ -8,7 +8,7 @@ mod command;
 mod diff;
 mod reference;
 
-use std::{path::Path, time::Duration};
+use std::{borrow::Cow, path::Path, time::Duration};
 
 use gloveport_protocol::{CommandMetadata, Observation, RunAction, RunObservation};
 use gloveport_terminal::{Facts, ShellOptions};
@@ -79,9 +79,24 @@ pub(crate) async fn answer(
     let git = Git::new(shells, deadline);
     let answer = match question {
         Question::Changes => changes::answer(&git, &directory).await,
-        Question::Diff { file } => diff::answer(&git, &directory, file).await,
+        Question::Diff { file } => diff::answer(&git, &directory, &meant(file, &directory)).await,
     };
     observe(&answer, action, &directory, facts)
+}
+
+/// The file that a backend means. OpenHands does not escape what a shell would expand between double quotes; our own
+/// backend does. A file with the name as it stands comes first.
+fn meant<'a>(file: &'a str, directory: &Path) -> Cow<'a, str> {
+    if !file.contains('\\') || directory.join(file).symlink_metadata().is_ok() {
+        return Cow::Borrowed(file);
+    }
+    let mut plain = String::with_capacity(file.len());
+    let mut rest = file.chars().peekable();
+    while let Some(c) = rest.next() {
+        let escaped = rest.next_if(|next| c == '\\' && matches!(next, '"' | '\\' | '$' | '`'));
+        plain.push(escaped.unwrap_or(c));
+    }
+    Cow::Owned(plain)
 }
 
 fn observe(answer: &Answer, action: &RunAction, directory: &Path, facts: &Facts) -> Observation {
@@ -100,6 +115,17 @@ fn observe(answer: &Answer, action: &RunAction, directory: &Path, facts: &Facts)
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_name_may_be_escaped_unless_a_file_has_it_as_it_stands() {
+        let directory = tempfile::tempdir().unwrap();
+        std::fs::write(directory.path().join("a\\$b"), "").unwrap();
+        for (file, expected) in
+            [("a\\$b", "a\\$b"), ("c\\$\\\"\\\\\\`d", "c$\"\\`d"), ("x y", "x y"), ("e\\n\\", "e\\n\\")]
+        {
+            assert_eq!(meant(file, directory.path()), expected, "{file}");
+        }
+    }
 
     #[test]
     fn exactly_the_commands_of_a_backend_are_recognised() {

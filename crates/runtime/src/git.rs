@@ -1,8 +1,9 @@
 //! What has changed in a repository of the sandbox (runtime-interface 12).
 //!
-//! The scripts are those of a sandbox that has OpenHands in it.
+//! Our own server knows these commands and answers without Python. For a server that does not have the scripts either,
+//! they are uploaded once.
 
-use gloveport_protocol::RunAction;
+use gloveport_protocol::{Observation, RunAction, WriteAction};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -10,6 +11,8 @@ use crate::{Runtime, RuntimeError};
 
 const CHANGES_SCRIPT: &str = "/openhands/code/openhands/runtime/utils/git_changes.py";
 const DIFF_SCRIPT: &str = "/openhands/code/openhands/runtime/utils/git_diff.py";
+const OUR_CHANGES_SCRIPT: &str = include_str!("git_scripts/git_changes.py");
+const OUR_DIFF_SCRIPT: &str = include_str!("git_scripts/git_diff.py");
 
 /// How a file of a repository has changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
@@ -46,11 +49,24 @@ pub struct GitDiff {
     pub original: String,
 }
 
+/// Where the uploaded scripts are in the sandbox.
+#[derive(Clone, Debug)]
+pub(crate) struct Scripts {
+    changes: String,
+    diff: String,
+}
+
 impl Runtime {
     /// The files of the repositories in a directory that differ from what their origin has, sorted by path. None where
     /// that cannot be told.
     pub async fn git_changes(&self, directory: &str) -> Result<Option<Vec<GitChange>>, RuntimeError> {
-        let output = self.git_script(directory, &format!("python3 {CHANGES_SCRIPT}")).await?;
+        let output = match self.git_script(directory, &format!("python3 {CHANGES_SCRIPT}")).await? {
+            Some(output) => Some(output),
+            None => match self.uploaded_scripts().await? {
+                Some(scripts) => self.git_script(directory, &format!("python3 {}", scripts.changes)).await?,
+                None => None,
+            },
+        };
         let Some(output) = output else { return Ok(None) };
         match serde_json::from_str::<Value>(&output).and_then(serde_json::from_value) {
             Ok(changes) => Ok(Some(changes)),
@@ -64,7 +80,12 @@ impl Runtime {
     /// A file in its reference revision and now.
     pub async fn git_diff(&self, file: &str, directory: &str) -> Result<GitDiff, RuntimeError> {
         let quoted = double_quoted(file);
-        let output = self.git_script(directory, &format!("python3 {DIFF_SCRIPT} {quoted}")).await?;
+        let mut output = self.git_script(directory, &format!("python3 {DIFF_SCRIPT} {quoted}")).await?;
+        if output.is_none()
+            && let Some(scripts) = self.uploaded_scripts().await?
+        {
+            output = self.git_script(directory, &format!("python3 {} {quoted}", scripts.diff)).await?;
+        }
         let output = output.ok_or_else(|| RuntimeError::GitDiff(file.to_owned()))?;
         serde_json::from_str(&output).map_err(|error| RuntimeError::GitDiff(format!("{file}: {error}")))
     }
@@ -85,6 +106,33 @@ impl Runtime {
         let run =
             RunAction { is_static: true, hidden: true, cwd: Some(directory.to_owned()), ..RunAction::new(command) };
         Ok(self.command(run).await?.ok().filter(|run| run.metadata.exit_code == 0).map(|run| run.content))
+    }
+
+    /// Puts the scripts into the sandbox, once.
+    async fn uploaded_scripts(&self) -> Result<Option<&Scripts>, RuntimeError> {
+        let upload = async || -> Result<Scripts, Option<RuntimeError>> {
+            let made = RunAction { is_static: true, hidden: true, ..RunAction::new("mktemp -d") };
+            let made = self.command(made).await?.ok().filter(|run| run.metadata.exit_code == 0).ok_or(None)?;
+            let directory = made.content.trim();
+            let scripts =
+                Scripts { changes: format!("{directory}/git_changes.py"), diff: format!("{directory}/git_diff.py") };
+            for (path, text) in [(&scripts.changes, OUR_CHANGES_SCRIPT), (&scripts.diff, OUR_DIFF_SCRIPT)] {
+                let write = WriteAction::new(path.as_str(), text);
+                let written = self.run_action(&gloveport_protocol::Action::Write(write).into()).await?;
+                if matches!(written, Observation::Error(_)) {
+                    return Err(None);
+                }
+                let executable =
+                    RunAction { is_static: true, hidden: true, ..RunAction::new(format!("chmod +x \"{path}\"")) };
+                let _not_needed_to_read_it = self.command(executable).await?;
+            }
+            Ok(scripts)
+        };
+        match self.session.git_scripts.get_or_try_init(upload).await {
+            Ok(scripts) => Ok(Some(scripts)),
+            Err(None) => Ok(None),
+            Err(Some(error)) => Err(error),
+        }
     }
 }
 

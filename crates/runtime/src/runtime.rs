@@ -49,6 +49,7 @@ pub(crate) struct Session {
     pub(crate) mcp_servers: AsyncMutex<Vec<McpServerEntry>>,
     /// Ends everything that waits.
     pub(crate) stop: CancellationToken,
+    pub(crate) git_scripts: OnceCell<crate::git::Scripts>,
     /// Is cancelled when the session is connected.
     pub(crate) ready: CancellationToken,
     connector: Arc<dyn Connector>,
@@ -101,6 +102,7 @@ impl Runtime {
             own: Mutex::default(),
             mcp_servers: AsyncMutex::default(),
             stop: CancellationToken::new(),
+            git_scripts: OnceCell::new(),
             ready: CancellationToken::new(),
             connector: options.connector,
             connection: OnceLock::new(),

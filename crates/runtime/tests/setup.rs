@@ -14,7 +14,7 @@ use std::{
 use gloveport_config::{Config, McpSseServer, McpStdioServer};
 use gloveport_protocol::{Event, EventSource, Observation};
 use gloveport_runtime::{
-    Runtime, RuntimeOptions, SelectedRepository, StatusLevel,
+    ChangeStatus, GitChange, Runtime, RuntimeOptions, SelectedRepository, StatusLevel,
     git_providers::{GitProviders, ProviderToken, ProviderTokens, ProviderType},
 };
 use support::{History, Sandbox, Scripted, output, within};
@@ -129,6 +129,47 @@ async fn a_branch_that_is_an_option_is_refused() {
     let error = within(runtime.clone_or_init_repo(Some(&selected))).await.unwrap_err();
     assert_eq!(error.to_string(), "`--orphan` cannot be the name of a branch");
     assert!(sandbox.commands().is_empty());
+}
+
+#[tokio::test]
+async fn changes_diffs_and_branches_are_told_also_of_paths_with_spaces() {
+    let sandbox = Sandbox::start().await;
+    let runtime = Runtime::new(sandbox.options()).unwrap();
+    within(runtime.connect()).await.unwrap();
+    let origin = sandbox.home.path().join("origin");
+    file(&origin.join("with space.txt"), "old\n");
+    file(&origin.join("gone"), "content\n");
+    git(&origin, &["init", "-q"]);
+    git(&origin, &["add", "-A"]);
+    git(&origin, &["commit", "-qm", "first"]);
+    git(sandbox.home.path(), &["clone", "-q", "origin", "clone"]);
+    let clone = sandbox.home.path().join("clone");
+    git(&clone, &["checkout", "-qb", "work"]);
+    fs::write(clone.join("with space.txt"), "new\n").unwrap();
+    fs::remove_file(clone.join("gone")).unwrap();
+    file(&clone.join("$new \"file\""), "x");
+    let directory = clone.to_str().unwrap();
+
+    let changes = within(runtime.git_changes(directory)).await.unwrap().unwrap();
+    let change = |status, path: &str| GitChange { status, path: path.to_owned() };
+    assert_eq!(
+        changes,
+        [
+            change(ChangeStatus::Added, "$new \"file\""),
+            change(ChangeStatus::Deleted, "gone"),
+            change(ChangeStatus::Modified, "with space.txt")
+        ]
+    );
+    for (name, original, modified) in
+        [("with space.txt", "old", "new"), ("gone", "content", ""), ("$new \"file\"", "", "x")]
+    {
+        let diff = within(runtime.git_diff(name, directory)).await.unwrap();
+        assert_eq!((diff.original.as_str(), diff.modified.as_str()), (original, modified), "{name}");
+    }
+    assert_eq!(within(runtime.workspace_branch(Some("owner/clone"))).await.unwrap().as_deref(), Some("work"));
+    assert_eq!(within(runtime.git_changes("/")).await.unwrap().unwrap_or_default(), []);
+    runtime.close().await;
+    sandbox.stop().await;
 }
 
 #[tokio::test]
