@@ -8,6 +8,7 @@ use std::{
 };
 
 use bytes::Bytes;
+use rustix::fs::{FallocateFlags, fallocate};
 
 use super::record::{self, Record};
 use crate::error::{HistoryError, LogError};
@@ -15,13 +16,21 @@ use crate::error::{HistoryError, LogError};
 /// How often a lock is tried on a file that the one before removes.
 const LOCK_ATTEMPTS: usize = 64;
 
+/// Room is taken in pieces of this size.
+const PIECE: u64 = 256 << 10;
+
 /// A file of records, of which only whole batches count.
+///
+/// Room is taken before it is needed, and kept when the file is emptied: a sync that finds the room taken does not have
+/// to wait until the file system has written down what everybody else has changed.
 #[derive(Debug)]
 pub(crate) struct JournalFile {
     path: PathBuf,
     file: File,
-    /// Where the next record goes. What stands behind is no part of the journal.
+    /// Where the next record goes. What stands behind is no part of the journal, and zeros if it can be.
     length: u64,
+    /// Where the room that was taken ends.
+    reserved: u64,
     /// Whether there may be something behind, which must go before the next record is written.
     has_tail: bool,
     /// The events in it.
@@ -29,10 +38,14 @@ pub(crate) struct JournalFile {
 }
 
 impl JournalFile {
-    /// Opens a journal, or creates it. The records are given to `each`, which is called once per record and in order.
+    const fn new(path: PathBuf, file: File) -> Self {
+        Self { path, file, length: 0, reserved: 0, has_tail: false, ids: Vec::new() }
+    }
+
+    /// Opens a journal, or creates it.
     pub(crate) fn open(path: PathBuf) -> Result<Self, LogError> {
         let file = open(&path).map_err(|source| LogError { operation: "open", path: path.clone(), source })?;
-        Ok(Self { path, file, length: 0, has_tail: false, ids: Vec::new() })
+        Ok(Self::new(path, file))
     }
 
     /// Opens a journal and locks it; the lock ends with the process at the latest.
@@ -54,7 +67,7 @@ impl JournalFile {
             let locked = file.metadata().map_err(|source| failed("look at", source))?;
             match path.symlink_metadata() {
                 Ok(named) if (named.dev(), named.ino()) == (locked.dev(), locked.ino()) => {
-                    return Ok(Self { path, file, length: 0, has_tail: false, ids: Vec::new() });
+                    return Ok(Self::new(path, file));
                 }
                 Ok(_) => {}
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
@@ -73,7 +86,8 @@ impl JournalFile {
         let size = rest.len();
         let records: Vec<_> = std::iter::from_fn(|| record::decode(&mut rest)).collect();
         self.length = (size - rest.len()) as u64;
-        self.has_tail = !rest.is_empty();
+        self.reserved = size as u64;
+        self.has_tail = rest.iter().any(|byte| *byte != 0);
         self.ids = records.iter().map(|record| record.id).collect();
         Ok(records)
     }
@@ -91,6 +105,7 @@ impl JournalFile {
         if self.has_tail {
             self.cut()?;
         }
+        self.reserve(self.length + records.len() as u64);
         self.has_tail = true;
         let written = self.file.write_all_at(records, self.length).and_then(|()| self.file.sync_data());
         if let Err(source) = written {
@@ -118,7 +133,7 @@ impl JournalFile {
         self.ids.clear();
         self.length = 0;
         self.has_tail = true;
-        self.file.set_len(0).map_err(|source| self.failed("cut", source))?;
+        self.empty().map_err(|source| self.failed("cut", source))?;
         self.has_tail = false;
         Ok(())
     }
@@ -129,11 +144,29 @@ impl JournalFile {
     }
 
     fn cut(&mut self) -> Result<(), LogError> {
-        self.file
-            .set_len(self.length)
-            .and_then(|()| self.file.sync_data())
-            .map_err(|source| self.failed("cut", source))?;
+        self.empty().and_then(|()| self.file.sync_data()).map_err(|source| self.failed("cut", source))?;
         self.has_tail = false;
+        Ok(())
+    }
+
+    /// Takes room up to here. Where that cannot be done, writing takes the room, or says why it cannot.
+    fn reserve(&mut self, end: u64) {
+        let target = end.next_multiple_of(PIECE);
+        if end > self.reserved
+            && fallocate(&self.file, FallocateFlags::empty(), self.reserved, target - self.reserved).is_ok()
+        {
+            self.reserved = target;
+        }
+    }
+
+    /// Makes zeros of what stands behind the records, or cuts it off where that cannot be done.
+    fn empty(&mut self) -> io::Result<()> {
+        let flags = FallocateFlags::ZERO_RANGE | FallocateFlags::KEEP_SIZE;
+        let size = self.file.metadata()?.len();
+        if size > self.length && fallocate(&self.file, flags, self.length, size - self.length).is_err() {
+            self.file.set_len(self.length)?;
+            self.reserved = self.length;
+        }
         Ok(())
     }
 

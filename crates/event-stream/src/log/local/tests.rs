@@ -1,6 +1,6 @@
 //! The log is dropped without being closed to have what a kill leaves; files are damaged as a loss of power may.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, os::unix::fs::FileExt as _};
 
 use proptest::{prelude::*, sample::Index};
 
@@ -48,6 +48,19 @@ fn a_closed_log_leaves_events_and_pages_only() {
     assert_eq!(names(&root.path().join("c")), ["event_cache", "events"]);
     assert_eq!(names(&root.path().join("c/event_cache")), ["0-25.json", "25-50.json"]);
     assert_eq!(names(&root.path().join("c/events")).len(), 60);
+}
+
+#[test]
+fn events_are_synced_one_by_one_where_they_must_be() {
+    let root = tempfile::tempdir().unwrap();
+    let (mut log, _) = open(root.path());
+    append(&mut log, &(0..30).map(|id| entry(id, 10)).collect::<Vec<_>>());
+    // One that somebody has removed is none that fails.
+    fs::remove_file(root.path().join("c/events/3.json")).unwrap();
+    log.directories.sync_each(&(0..30).collect::<Vec<_>>()).unwrap();
+    fs::remove_dir_all(root.path().join("c/event_cache")).unwrap();
+    let error = log.directories.sync_each(&[0]).unwrap_err();
+    assert_eq!((error.operation, error.path), ("sync", root.path().join("c/event_cache")));
 }
 
 #[test]
@@ -238,14 +251,15 @@ proptest! {
             }
             let journalled: Vec<_> = log.journals.iter().flat_map(|journal| journal.ids().to_vec()).collect();
             let active = root.path().join("c").join(JOURNALS[log.active]);
+            let end = log.journals[log.active].length();
             drop(log);
             if !journalled.is_empty() {
                 for (at, kind) in life.damage {
                     damage(&root.path().join(format!("c/events/{}.json", at.get(&journalled))), kind);
                 }
             }
-            let mut file = OpenOptions::new().append(true).open(active).unwrap();
-            file.write_all(&life.tail).unwrap();
+            let file = OpenOptions::new().write(true).open(active).unwrap();
+            file.write_all_at(&life.tail, end).unwrap();
         }
         let (log, next) = open(root.path());
         prop_assert_eq!(next, i64::try_from(expected.len()).unwrap());
