@@ -1,6 +1,6 @@
 //! What can go wrong with a history.
 
-use std::{io, path::PathBuf};
+use std::{error::Error, io, path::PathBuf};
 
 use gloveport_protocol::ParseEventError;
 
@@ -45,7 +45,7 @@ pub enum HistoryError {
     #[error("Limit must be between 1 and 100")]
     Limit,
     /// The server of a nested history cannot be reached, or broke off.
-    #[error("the events at {url} cannot be read: {source}")]
+    #[error("the events at {url} cannot be read: {}", causes(source))]
     Request {
         /// Where the request went.
         url: String,
@@ -120,4 +120,15 @@ pub enum SubscribeError {
     /// The stream is closed.
     #[error("nobody can subscribe: the event stream is closed")]
     Closed,
+}
+
+/// An error with its causes, in one line.
+fn causes(error: &(dyn Error + 'static)) -> String {
+    let mut texts = vec![error.to_string()];
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        texts.push(error.to_string());
+        cause = error.source();
+    }
+    texts.join(": ")
 }

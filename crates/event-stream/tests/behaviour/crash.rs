@@ -16,7 +16,7 @@ use gloveport_event_stream::{EventStore, EventStream, HistoryError, Search};
 const KILLS: u32 = 200;
 
 /// The program that appends.
-fn program() -> PathBuf {
+pub(crate) fn program() -> PathBuf {
     let tests = std::env::current_exe().unwrap();
     let path = tests.parent().unwrap().parent().unwrap().join("examples/history");
     assert!(path.is_file(), "{} is not built; run cargo with --examples", path.display());

@@ -4,7 +4,10 @@
 
 mod common;
 mod crash;
+mod disk_full;
 mod listen;
+mod nested;
+mod search;
 mod stores;
 mod stream;
 mod subscribers;
