@@ -146,18 +146,23 @@ async fn a_server_that_cannot_be_reached_or_understood_is_an_error_that_names_it
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     let store = NestedEventStore::new(http(), &url, Some(Secret::new("hunter2")));
-    for (answer, reason) in [
-        ("HTTP/1.1 500 Oh\r\nContent-Length: 0\r\n\r\n", "the server answered with status 500 Internal Server Error"),
+    for (status, body, reason) in [
+        ("500 Oh", "", "the server answered with status 500 Internal Server Error"),
+        ("200 OK", "{\"events\": [], \"has_more\": true}", "the server says that there is more, and gives nothing"),
         (
-            "HTTP/1.1 200 OK\r\nContent-Length: 33\r\n\r\n{\"events\": [],   \"has_more\": true}",
-            "the server says that there is more, and gives nothing",
-        ),
-        (
-            "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n[]",
+            "200 OK",
+            "[]",
             "the answer is no list of events: invalid length 0, expected struct Answer with 2 elements at line 1 \
              column 2",
         ),
+        (
+            "200 OK",
+            "{\"events\": [{\"action\": \"null\", \"args\": {}}], \"has_more\": true}",
+            "an event has no number",
+        ),
     ] {
+        let length = body.len();
+        let answer = format!("HTTP/1.1 {status}\r\nConnection: close\r\nContent-Length: {length}\r\n\r\n{body}");
         let mut events = store.search(Search::default());
         let (result, ()) = tokio::join!(within(events.next()), async {
             let (stream, _) = listener.accept().await.unwrap();
