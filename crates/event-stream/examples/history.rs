@@ -6,6 +6,7 @@
 //!                                        answers each with the event as it is stored, or {"error": …}
 //! history search ROOT SID SEARCH [USER]  prints the events of a search, which is a JSON object
 //! history conversations ROOT LIMIT       prints the metadata of all conversations, page by page
+//! history describe ROOT                  saves the metadata of conversations that standard input has, one per line
 //! history save ROOT SID PATH             saves the trajectory
 //! history load PATH                      prints what is played again of a trajectory: the task, then the actions
 //! ```
@@ -38,6 +39,7 @@ async fn main() -> anyhow::Result<()> {
         ["search", root, sid, search] => find(root, sid, search, None).await,
         ["search", root, sid, search, user] => find(root, sid, search, Some(user)).await,
         ["conversations", root, limit] => conversations(root, limit.parse()?).await,
+        ["describe", root] => describe(root).await,
         ["save", root, sid, path] => save(root, sid, path).await,
         ["load", path] => load(path).await,
         _ => bail!("wrong arguments: {arguments:?}"),
@@ -131,6 +133,14 @@ async fn conversations(root: &str, limit: usize) -> anyhow::Result<()> {
         let Some(next) = page.next_page_id else { return Ok(()) };
         page_id = Some(next);
     }
+}
+
+async fn describe(root: &str) -> anyhow::Result<()> {
+    let store = ConversationStore::new(Arc::new(LocalStore::new(Path::new(root), None)?));
+    for line in io::stdin().lock().lines() {
+        store.save(&serde_json::from_str(&line?)?).await?;
+    }
+    Ok(())
 }
 
 async fn save(root: &str, sid: &str, path: &str) -> anyhow::Result<()> {
