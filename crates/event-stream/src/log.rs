@@ -16,6 +16,7 @@ use crate::{
     store::FileStore,
 };
 
+use local::AppendError;
 pub(crate) use local::{JournalLimits, LocalLog};
 use stored::StoredLog;
 
@@ -38,6 +39,8 @@ pub(crate) enum Log {
 pub(crate) enum Outcome {
     /// The first ones are stored, the others are not. There may be a reason for the first that is not.
     Prefix(usize, Option<AddEventError>),
+    /// The first ones are stored; the number of the next one is taken, and this one is free.
+    Taken(usize, i64),
     /// Each has its own result.
     Each(Vec<Result<(), AddEventError>>),
 }
@@ -73,7 +76,11 @@ impl Log {
                 match tokio::task::spawn_blocking(work).await {
                     Ok((log, count, error)) => {
                         *slot = Some(log);
-                        Outcome::Prefix(count, error.map(AddEventError::from))
+                        match error {
+                            None => Outcome::Prefix(count, None),
+                            Some(AppendError::Failed(error)) => Outcome::Prefix(count, Some(error.into())),
+                            Some(AppendError::Taken { next }) => Outcome::Taken(count, next),
+                        }
                     }
                     Err(error) => {
                         tracing::error!(%error, "the event log is lost; no more events are stored");

@@ -192,3 +192,6 @@ impl fmt::Debug for EventStream {
         formatter.debug_struct("EventStream").field("history", &self.shared.history).finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests;

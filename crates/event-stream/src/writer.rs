@@ -107,6 +107,12 @@ impl Writer {
                         Some(error) => refuse(batch.pop_front(), error),
                     }
                 }
+                Outcome::Taken(stored, next) => {
+                    for (id, size) in sizes.iter().take(stored) {
+                        self.stored(batch.pop_front(), *id, *size);
+                    }
+                    self.next.store(next, Ordering::Release);
+                }
                 Outcome::Each(results) => {
                     for ((id, size), result) in sizes.iter().zip(results) {
                         match result {

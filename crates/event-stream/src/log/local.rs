@@ -15,6 +15,10 @@ use std::{
 };
 
 use bytes::Bytes;
+use rustix::{
+    fs::{CWD, RenameFlags, renameat_with},
+    io::Errno,
+};
 
 use super::{Entry, journal::JournalFile, record};
 use crate::{
@@ -42,6 +46,27 @@ impl Default for JournalLimits {
     fn default() -> Self {
         Self { length: 4 << 20, count: 1_024 }
     }
+}
+
+/// Why an event was not appended.
+#[derive(Debug)]
+pub(crate) enum AppendError {
+    /// Its number is taken; this one is free.
+    Taken {
+        /// The number.
+        next: i64,
+    },
+    /// It cannot be stored.
+    Failed(LogError),
+}
+
+/// What may be where a file is to be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Place {
+    /// Nothing.
+    Free,
+    /// Something that is not needed any more.
+    Any,
 }
 
 /// The durable log of one conversation. There is one at a time, in all processes.
@@ -91,7 +116,20 @@ impl LocalLog {
     }
 
     /// Makes events durable and visible, in order. Gives how many are, and why the next one is not.
-    pub(crate) fn append(&mut self, entries: &[Entry]) -> (usize, Option<LogError>) {
+    pub(crate) fn append(&mut self, entries: &[Entry]) -> (usize, Option<AppendError>) {
+        let (count, error) = self.append_all(entries);
+        let error = error.map(|error| match error.source.kind() {
+            // The reference knows no lock. Its event stays, and ours gets a number behind it.
+            io::ErrorKind::AlreadyExists => self.directories.next_id().map_or_else(AppendError::Failed, |next| {
+                tracing::warn!(path = %error.path.display(), "another program adds events to this conversation, too");
+                AppendError::Taken { next }
+            }),
+            _ => AppendError::Failed(error),
+        });
+        (count, error)
+    }
+
+    fn append_all(&mut self, entries: &[Entry]) -> (usize, Option<LogError>) {
         if let Err(error) = self.rotate() {
             return (0, Some(error));
         }
@@ -110,7 +148,7 @@ impl LocalLog {
         }
         let mut end = start;
         for (done, entry) in entries.iter().enumerate() {
-            if let Err(error) = self.directories.publish(&self.directories.event(entry.id), &entry.text) {
+            if let Err(error) = self.directories.publish(&self.directories.event(entry.id), &entry.text, Place::Free) {
                 let journal = &mut self.journals[self.active];
                 if let Err(error) = journal.take_back(count + done, end) {
                     tracing::error!("{error}; it is tried again before the next event is stored");
@@ -249,12 +287,15 @@ impl Directories {
     }
 
     /// Puts a file into its place whole, but does not sync it.
-    fn publish(&self, place: &Path, content: &[u8]) -> Result<(), LogError> {
+    fn publish(&self, place: &Path, content: &[u8], what: Place) -> Result<(), LogError> {
         let temporary = self.conversation.join(TEMPORARY);
         let write = || {
             let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&temporary)?;
             file.write_all(content)?;
-            fs::rename(&temporary, place)
+            match what {
+                Place::Free => rename_new(&temporary, place),
+                Place::Any => fs::rename(&temporary, place),
+            }
         };
         write().map_err(|source| {
             // A full disk gets its room back.
@@ -264,7 +305,7 @@ impl Directories {
     }
 
     fn publish_page(&self, page: &FullPage) -> Result<(), LogError> {
-        self.publish(&self.page(page.start), &page.content)
+        self.publish(&self.page(page.start), &page.content, Place::Any)
     }
 
     /// Writes an event again if its file is missing, empty or torn; says whether it was.
@@ -283,7 +324,7 @@ impl Directories {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(error) => return Err(failed("read", &place)(error)),
         }
-        self.publish(&place, text)?;
+        self.publish(&place, text, Place::Any)?;
         Ok(true)
     }
 
@@ -360,6 +401,18 @@ fn sync_file_system(directory: &Path) -> io::Result<bool> {
     }
     rustix::fs::syncfs(&file)?;
     Ok(true)
+}
+
+/// Renames a file unless something has the new name.
+fn rename_new(from: &Path, to: &Path) -> io::Result<()> {
+    match renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE) {
+        // The file system does not know the flag.
+        Err(Errno::INVAL | Errno::NOSYS) => match to.symlink_metadata() {
+            Ok(_) => Err(io::ErrorKind::AlreadyExists.into()),
+            Err(_) => fs::rename(from, to),
+        },
+        other => Ok(other?),
+    }
 }
 
 /// Makes a file durable; a missing one is: a page may not have been written, an event was removed by somebody else.

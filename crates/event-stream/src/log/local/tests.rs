@@ -115,14 +115,12 @@ fn an_event_that_cannot_be_shown_is_not_in_the_journal_either() {
     let away = root.path().join("away");
     let (mut log, _) = open(root.path());
     append(&mut log, &[entry(0, 1)]);
-    // A directory where the second file must go lets the first through.
-    fs::create_dir(events.join("2.json")).unwrap();
-    let (count, error) = log.append(&[entry(1, 1), entry(2, 1), entry(3, 1)]);
-    let text = format!("cannot write '{}': Is a directory (os error 21)", events.join("2.json").display());
-    assert_eq!((count, error.unwrap().to_string()), (1, text));
-    fs::remove_dir(events.join("2.json")).unwrap();
+    append(&mut log, &[entry(1, 1)]);
     fs::rename(&events, &away).unwrap();
-    assert_eq!(log.append(&[entry(2, 2)]).0, 0);
+    let (count, error) = log.append(&[entry(2, 2)]);
+    let text = format!("cannot write '{}': No such file or directory (os error 2)", events.join("2.json").display());
+    assert!(matches!(error, Some(AppendError::Failed(error)) if error.to_string() == text));
+    assert_eq!(count, 0);
     fs::rename(&away, &events).unwrap();
     append(&mut log, &[entry(2, 3)]);
     drop(log);
@@ -132,6 +130,30 @@ fn an_event_that_cannot_be_shown_is_not_in_the_journal_either() {
     let (log, next) = open(root.path());
     assert_eq!(next, 3);
     for (id, filler) in [(0, 1), (1, 1), (2, 3)] {
+        assert_eq!(stored(root.path(), id), entry(id, filler).text);
+    }
+    log.close().unwrap();
+}
+
+#[test]
+fn an_event_that_another_program_adds_meanwhile_is_never_replaced() {
+    let root = tempfile::tempdir().unwrap();
+    let (mut log, _) = open(root.path());
+    append(&mut log, &[entry(0, 1)]);
+    let other = "{\"id\": 2, \"by\": \"somebody else\"}";
+    fs::write(root.path().join("c/events/2.json"), other).unwrap();
+    let (count, error) = log.append(&[entry(1, 1), entry(2, 1), entry(3, 1)]);
+    assert!(matches!(error, Some(AppendError::Taken { next: 3 })), "{error:?}");
+    assert_eq!(count, 1);
+    append(&mut log, &[entry(3, 2), entry(4, 2)]);
+    drop(log);
+    for id in [0, 1, 3, 4] {
+        fs::remove_file(root.path().join(format!("c/events/{id}.json"))).unwrap();
+    }
+    let (log, next) = open(root.path());
+    assert_eq!(next, 5);
+    assert_eq!(stored(root.path(), 2), other.as_bytes());
+    for (id, filler) in [(0, 1), (1, 1), (3, 2), (4, 2)] {
         assert_eq!(stored(root.path(), id), entry(id, filler).text);
     }
     log.close().unwrap();
