@@ -21,13 +21,13 @@ use bytes::Bytes;
 pub use bucket::BucketStore;
 pub use factory::{StoreOptions, open_store};
 #[cfg(feature = "gcs")]
-pub use gcs::{GcsAccess, GcsOptions};
+pub use gcs::{GcsAccess, GcsOptions, GcsStore};
 pub use http::HttpLimits;
 pub use local::LocalStore;
 pub(crate) use local::{create_directories, sync_directory};
 pub use memory::MemoryStore;
 #[cfg(feature = "s3")]
-pub use s3::S3Options;
+pub use s3::{S3Options, S3Store};
 pub use webhook::{Clock, Delivery, Pause, WebhookOptions, WebhookStore};
 
 /// A future that can be sent to another thread.

@@ -2,7 +2,7 @@
 
 mod connector;
 
-use std::{error::Error, fmt, sync::Arc, time::Duration};
+use std::{error::Error, fmt, time::Duration};
 
 use bytes::Bytes;
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
@@ -19,21 +19,22 @@ const RETRIES: usize = 4;
 /// How the statuses stand in the errors of the library.
 const DENIED: [&str; 2] = ["status code: 401", "status code: 403"];
 
-/// Contents as objects of a bucket, at their paths.
+/// Contents as objects of a bucket, at their paths. `C` is the client of the service; each service has its own type, so
+/// that a program has only the code that it uses.
 ///
 /// What is below a path is found by the prefix of its objects; a directory that nothing is below does not exist.
 /// Requests that fail in a way that may pass (connections, 5xx, 429) are sent again a few times.
 ///
 /// The other failures are told apart: only what is missing is [`StoreError::NotFound`], so that a bucket that cannot be
 /// reached does not look like an empty one.
-pub struct BucketStore {
+pub struct BucketStore<C> {
     bucket: String,
-    client: Arc<dyn ObjectStore>,
+    client: C,
 }
 
-impl BucketStore {
-    pub(super) fn new(bucket: String, client: impl ObjectStore) -> Self {
-        Self { bucket, client: Arc::new(client) }
+impl<C: ObjectStore> BucketStore<C> {
+    pub(super) fn new(bucket: String, client: C) -> Self {
+        Self { bucket, client }
     }
 
     /// The name of the bucket.
@@ -100,7 +101,7 @@ impl BucketStore {
     }
 }
 
-impl FileStore for BucketStore {
+impl<C: ObjectStore> FileStore for BucketStore<C> {
     fn write<'a>(&'a self, path: &'a str, content: Bytes) -> BoxFuture<'a, Result<(), StoreError>> {
         Box::pin(self.put(path, content))
     }
@@ -120,7 +121,7 @@ impl FileStore for BucketStore {
     }
 }
 
-impl fmt::Debug for BucketStore {
+impl<C> fmt::Debug for BucketStore<C> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("BucketStore").field("bucket", &self.bucket).finish_non_exhaustive()
     }

@@ -2,12 +2,15 @@
 
 use std::path::{Path, PathBuf};
 
-use object_store::gcp::GoogleCloudStorageBuilder;
+use object_store::gcp::{GoogleCloudStorage, GoogleCloudStorageBuilder};
 
 use super::{
     BucketStore, HttpLimits, StoreError,
     bucket::{Connector, bucket_name, retries},
 };
+
+/// A bucket of Google Cloud Storage.
+pub type GcsStore = BucketStore<GoogleCloudStorage>;
 
 /// The kind of store in the configuration.
 pub(super) const KIND: &str = "google_cloud";
@@ -65,7 +68,7 @@ impl GcsOptions {
     }
 
     /// Makes the store. Nothing is sent before it is used.
-    pub fn open(self) -> Result<BucketStore, StoreError> {
+    pub fn open(self) -> Result<GcsStore, StoreError> {
         let refuse = |reason| StoreError::Configuration { kind: KIND, reason };
         let mut builder = GoogleCloudStorageBuilder::new()
             .with_bucket_name(&self.bucket)

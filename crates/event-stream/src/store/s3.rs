@@ -1,12 +1,15 @@
 //! Buckets of Amazon S3, and of what speaks its API.
 
 use gloveport_protocol::Secret;
-use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey};
+use object_store::aws::{AmazonS3, AmazonS3Builder, AmazonS3ConfigKey};
 
 use super::{
     BucketStore, HttpLimits, StoreError,
     bucket::{Connector, bucket_name, retries},
 };
+
+/// A bucket of S3.
+pub type S3Store = BucketStore<AmazonS3>;
 
 /// The kind of store in the configuration.
 pub(super) const KIND: &str = "s3";
@@ -68,7 +71,7 @@ impl S3Options {
     }
 
     /// Makes the store. Nothing is sent before it is used.
-    pub fn open(self) -> Result<BucketStore, StoreError> {
+    pub fn open(self) -> Result<S3Store, StoreError> {
         let plain = self.endpoint.as_deref().is_some_and(|url| url.starts_with("http://"));
         let mut builder = AmazonS3Builder::new()
             .with_bucket_name(&self.bucket)

@@ -22,10 +22,7 @@ async fn lists_go_on_after_the_first_page() {
             server.put(&format!("events/{number}.json"));
             server.put(&format!("pages/{number}/x"));
         }
-        let store: Box<dyn gloveport_event_stream::FileStore> = match service {
-            Service::S3 => Box::new(server.s3()),
-            Service::Gcs => Box::new(server.gcs()),
-        };
+        let store = server.store();
         within(async {
             let expected: Vec<String> = (0..10).map(|number| format!("events/{number}.json")).collect();
             assert_eq!(store.list("events").await.unwrap(), expected);
@@ -148,10 +145,7 @@ async fn a_wrong_key_is_denied_and_not_shown() {
 async fn what_may_pass_is_tried_again() {
     for service in [Service::S3, Service::Gcs] {
         let server = service.start().await;
-        let store = match service {
-            Service::S3 => server.s3(),
-            Service::Gcs => server.gcs(),
-        };
+        let store = server.store();
         within(async {
             server.fail([Fault::Status(500, "InternalError"), Fault::Status(503, "SlowDown")]);
             store.write("a", Bytes::from("x")).await.unwrap();

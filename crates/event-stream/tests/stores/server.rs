@@ -14,7 +14,10 @@ use axum::{
     response::Response,
 };
 use bytes::Bytes;
-use gloveport_event_stream::store::{BucketStore, GcsAccess, GcsOptions, HttpLimits, S3Options};
+use gloveport_event_stream::{
+    FileStore,
+    store::{GcsAccess, GcsOptions, GcsStore, HttpLimits, S3Options, S3Store},
+};
 use http::{Method, StatusCode, Uri, header};
 use tokio::{net::TcpListener, task::JoinHandle};
 
@@ -90,11 +93,11 @@ impl Service {
 
 impl Server {
     /// A store in its bucket, with credentials that it knows.
-    pub(crate) fn s3(&self) -> BucketStore {
+    pub(crate) fn s3(&self) -> S3Store {
         self.s3_as(signature::ACCESS_KEY, SHORT)
     }
 
-    pub(crate) fn s3_as(&self, access_key: &str, limits: HttpLimits) -> BucketStore {
+    pub(crate) fn s3_as(&self, access_key: &str, limits: HttpLimits) -> S3Store {
         let url = self.url.clone();
         let environment = |name: &str| match name {
             "AWS_S3_ENDPOINT" => Some(url.clone()),
@@ -109,12 +112,20 @@ impl Server {
     }
 
     /// A store in its bucket, without credentials.
-    pub(crate) fn gcs(&self) -> BucketStore {
+    pub(crate) fn gcs(&self) -> GcsStore {
         let environment = |name: &str| (name == "STORAGE_EMULATOR_HOST").then(|| self.url.clone());
         let mut options = GcsOptions::from_environment(Some(BUCKET.to_owned()), None, &environment).unwrap();
         assert_eq!(options.access, GcsAccess::Anonymous);
         options.limits = SHORT;
         options.open().unwrap()
+    }
+
+    /// A store in its bucket.
+    pub(crate) fn store(&self) -> Box<dyn FileStore> {
+        match self.shared.service {
+            Service::S3 => Box::new(self.s3()),
+            Service::Gcs => Box::new(self.gcs()),
+        }
     }
 
     pub(crate) fn url(&self) -> &str {
