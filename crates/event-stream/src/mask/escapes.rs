@@ -13,21 +13,21 @@ pub(super) fn literal_form(text: &str) -> Units {
 /// The forms of a text that spell it character by character, the literal one first.
 pub(super) fn forms(text: &str) -> Vec<Units> {
     let pieces = pieces(text);
-    let rows = |spell, newline: &[&str]| spelled(&pieces, spell, newline);
-    let escaped = rows(
-        backslashed,
-        &["\r\n", "\n", "\\r\\n", "\\n", "$'\\n'", "\\x0a", "\\x0A", "\\012", "\\u000a", "\\u000A", "\\u{a}"],
-    );
-    let twice = escaped.iter().map(|row| row.iter().map(|spelling| within_json(spelling)).collect()).collect();
-    let mut forms = vec![literal_form(text)];
+    let escaped = [Hexadecimal::Bytes, Hexadecimal::Characters].map(|hexadecimal| {
+        let newline =
+            ["\r\n", "\n", "\\r\\n", "\\n", "$'\\n'", "\\x0a", "\\x0A", "\\012", "\\u000a", "\\u000A", "\\u{a}"];
+        spelled(&pieces, |char| backslashed(char, hexadecimal), &newline)
+    });
+    let twice = escaped
+        .each_ref()
+        .map(|rows| rows.iter().map(|row| row.iter().map(|text| within_json(text)).collect()).collect());
     let others = [
         single_quoted(&pieces),
-        escaped,
-        twice,
-        rows(percent, &["%0D%0A", "%0d%0a", "%0A", "%0a"]),
-        rows(markup, &["\r\n", "\n", "&#10;", "&#xa;", "&#xA;"]),
+        spelled(&pieces, percent, &["%0D%0A", "%0d%0a", "%0A", "%0a"]),
+        spelled(&pieces, markup, &["\r\n", "\n", "&#10;", "&#xa;", "&#xA;"]),
     ];
-    for rows in others {
+    let mut forms = vec![literal_form(text)];
+    for rows in others.into_iter().chain(escaped).chain(twice) {
         let form = Units::new(Length::Bounded, rows);
         if !forms.iter().any(|known| known.same_as(&form)) {
             forms.push(form);
@@ -37,7 +37,7 @@ pub(super) fn forms(text: &str) -> Vec<Units> {
 }
 
 /// The spellings of each character, given what spells one and what stands for a line break.
-fn spelled(pieces: &[Piece], spell: fn(char) -> Vec<String>, newline: &[&str]) -> Vec<Vec<String>> {
+fn spelled(pieces: &[Piece], spell: impl Fn(char) -> Vec<String>, newline: &[&str]) -> Vec<Vec<String>> {
     let newline: Vec<String> = newline.iter().copied().map(String::from).collect();
     let rows = pieces.iter().flat_map(|piece| match *piece {
         Piece::Newline => vec![newline.clone()],
@@ -77,9 +77,18 @@ fn single_quoted(pieces: &[Piece]) -> Vec<Vec<String>> {
     rows.collect()
 }
 
+/// What two hexadecimal digits after `\x` are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Hexadecimal {
+    /// A byte of UTF-8, as in a shell.
+    Bytes,
+    /// A character up to U+00FF, as in Python.
+    Characters,
+}
+
 /// With backslashes, as `printf %q`, double quotes, `$'…'`, JSON and the literals of programming languages have it.
 /// Who prints decides which characters are escaped and how, so each may stand in any of these spellings.
-fn backslashed(char: char) -> Vec<String> {
+fn backslashed(char: char, hexadecimal: Hexadecimal) -> Vec<String> {
     let code = u32::from(char);
     if char.is_ascii_alphanumeric() {
         return literal(char);
@@ -109,11 +118,12 @@ fn backslashed(char: char) -> Vec<String> {
     let mut buffer = [0; 4];
     let bytes = char.encode_utf8(&mut buffer).as_bytes();
     row.push(each(bytes, |byte| format!("\\{byte:03o}")));
-    row.push(each(bytes, |byte| format!("\\x{byte:02x}")));
-    row.push(each(bytes, |byte| format!("\\x{byte:02X}")));
-    // `Ã` would be spelled as its own first byte.
-    if code <= 0xff && char != '\u{c3}' {
+    // `\xc3` may be the character `Ã` or the first of two bytes that are `ã`; no text has both.
+    if hexadecimal == Hexadecimal::Characters && code <= 0xff {
         row.extend([format!("\\x{code:02x}"), format!("\\x{code:02X}")]);
+    } else {
+        row.push(each(bytes, |byte| format!("\\x{byte:02x}")));
+        row.push(each(bytes, |byte| format!("\\x{byte:02X}")));
     }
     let mut buffer = [0; 2];
     let halves = char.encode_utf16(&mut buffer);

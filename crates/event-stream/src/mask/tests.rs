@@ -88,6 +88,10 @@ fn secrets_that_overlap_are_hidden_whole() {
 #[test]
 fn a_secret_is_found_as_programs_print_it() {
     let secret = "pa$$ \"w'o\\rd\"\té€😀";
+    assert_eq!(
+        masker(&["Ãa~ÃãÃ"]).mask(r"\xc3a~\xc3\xe3\xc3 \xc3\x83a~\xc3\x83\xc3\xa3\xc3\x83"),
+        "<secret_hidden> <secret_hidden>"
+    );
     let rows = [
         r#"pa\$\$ \"w'o\\rd\"	é€😀"#,
         r#"pa$$ \"w'o\\rd\"\té€😀"#,
