@@ -132,6 +132,9 @@ impl Runtime {
         if self.is_initialized() {
             return Ok(());
         }
+        if let Some(analyzer) = session.gate.analyzer() {
+            analyzer.start().await?;
+        }
         if session.connection.get().is_none() {
             let request = ConnectRequest {
                 sid: &session.sid,
