@@ -202,7 +202,8 @@ impl LocalLog {
         }
     }
 
-    /// Waits until the events of the other file are synced, and empties it. If that failed, it is tried again here.
+    /// Waits until the events of the other file are synced, and empties it. If that failed, or nobody began it since a
+    /// crash, it is done here.
     fn finish_checkpoint(&mut self) -> Result<(), LogError> {
         let outcome = self.checkpoint.0.take().map(JoinHandle::join);
         let other = &mut self.journals[1 - self.active];
@@ -231,11 +232,7 @@ impl LocalLog {
             let directory = self.directories.conversation.display();
             tracing::warn!(%directory, restored, "events that a crash had cut off were restored from the journal");
         }
-        self.directories.check_pages(records.iter().map(|record| record.id))?;
-        if self.journals[1 - self.active].length() > 0 {
-            self.start_checkpoint();
-        }
-        Ok(())
+        Ok(self.directories.check_pages(records.iter().map(|record| record.id))?)
     }
 
     /// Takes up the page that the next event belongs to. Without all of its events there will be no page.
