@@ -76,14 +76,16 @@ def golden_events():
     for name in ("actions", "observations"):
         events += [case["output"] for case in json.loads((GOLDEN / f"{name}.json").read_text())]
     # What is not ASCII, and what the masks and the pages must not touch.
-    events.append({"action": "message", "args": {"content": "Grüße, 漢字 😀 \u007f \"quoted\" \\ \n\t", "image_urls": ["x"]}})
+    text = "Grüße, 漢字 😀 \u007f \"quoted\" \\ \n\t"
+    events.append({"action": "message", "args": {"content": text, "image_urls": ["x"]}})
     return events
 
 
 def additions(events):
     """The events without what a stream gives them, with a source each."""
     sources = ["agent", "user", "environment"]
-    bare = [{key: value for key, value in event.items() if key not in ("id", "timestamp", "source")} for event in events]
+    given = ("id", "timestamp", "source")
+    bare = [{key: value for key, value in event.items() if key not in given} for event in events]
     return [{"source": sources[at % 3], "event": event} for at, event in enumerate(bare)]
 
 
@@ -121,7 +123,8 @@ def we_write(events):
     read = [store.get_event(at) for at in range(len(events))]
     same("the reference reads our events as we do", [event_to_dict(event) for event in read], stored)
     same("our files are the texts that the reference writes", texts, [openhands_json.dumps(e) for e in stored])
-    same("the reference makes the same text of what it read", texts, [openhands_json.dumps(event_to_dict(e)) for e in read])
+    again = [openhands_json.dumps(event_to_dict(event)) for event in read]
+    same("the reference makes the same text of what it read", texts, again)
     same("the reference finds our events", [event_to_dict(event) for event in store.search_events()], stored)
     pages = sorted(path.name for path in (root / "sessions/s/event_cache").iterdir())
     starts = range(0, len(events) - len(events) % 25, 25)
@@ -137,7 +140,8 @@ def we_write(events):
     names = sorted(path.name for path in (root / "sessions/s").iterdir())
     check("nothing else is there", names, ["TASKS.md", "event_cache", "events"])
     ours("add", root, "s", "u", lines=additions(events[:3]))
-    same("a user's events are where the reference looks", [e.id for e in reference_store(root, "u").search_events()], [0, 1, 2])
+    found = [event.id for event in reference_store(root, "u").search_events()]
+    same("a user's events are where the reference looks", found, [0, 1, 2])
     return root
 
 
@@ -158,7 +162,8 @@ def both_write(events):
     texts = [json.loads(text) for text in event_files(root)]
     check("numbers go on from one to the other", [event["id"] for event in texts], list(range(42)))
     same("we read what both have written", ours("search", root, "s", "{}"), texts)
-    same("the reference reads what both have written", [event_to_dict(e) for e in reference_store(root).search_events()], texts)
+    found = [event_to_dict(event) for event in reference_store(root).search_events()]
+    same("the reference reads what both have written", found, texts)
 
 
 def searches(root, events):
@@ -253,7 +258,8 @@ def metadata():
     expected = listed()
     texts = {name: (root / f"sessions/{name}/metadata.json").read_text() for name, _ in expected}
     found = ours("conversations", root, 10)
-    same("we list conversations as the reference does", [data["conversation_id"] for data in found], [n for n, _ in expected])
+    names = [name for name, _ in expected]
+    same("we list conversations as the reference does", [data["conversation_id"] for data in found], names)
     same("with what is known about them", found, [json.loads(texts[name]) for name, _ in expected])
     ours("describe", root, lines=found)
     again = {name: (root / f"sessions/{name}/metadata.json").read_text() for name in texts}
@@ -272,7 +278,8 @@ def trajectories(events):
     ours_saved = subprocess.run([PROGRAM, "save", root, "s", path], capture_output=True, text=True, check=True)
     check("the place of a trajectory is told", ours_saved.stdout, f"{path}\n")
     histories = [event_to_trajectory(event) for event in reference_store(root).search_events()]
-    check("we save a trajectory as the reference does", first_difference(path.read_text(), json.dumps(histories, indent=4)), None)
+    text = path.read_text()
+    check("we save it as the reference does", first_difference(text, json.dumps(histories, indent=4)), None)
     played = ReplayManager.get_replay_events(json.loads(path.read_text()))
     manager = ReplayManager(played[1:])
     expected = [event_to_dict(played[0])]
@@ -280,7 +287,7 @@ def trajectories(events):
         expected.append(event_to_dict(manager.step()))
     same("we play it again as the reference does", ours("load", path), expected)
     subprocess.run([PROGRAM, "save", root, "s", Path(HOME) / "deep"], capture_output=True, check=True)
-    check("a trajectory in a directory has the conversation's name", (Path(HOME) / "deep/s.json").read_text(), path.read_text())
+    check("in a directory it has the conversation's name", (Path(HOME) / "deep/s.json").read_text(), text)
 
 
 def main():

@@ -1,5 +1,6 @@
 //! Where the events of an open stream are made durable.
 
+mod files;
 mod journal;
 mod local;
 mod record;
@@ -58,7 +59,7 @@ impl Log {
         };
         let conversation = root.join(checked(history.paths())?);
         let path = conversation.clone();
-        let opened = tokio::task::spawn_blocking(move || LocalLog::open(conversation, limits)).await;
+        let opened = tokio::task::spawn_blocking(move || LocalLog::open(&conversation, limits)).await;
         let (log, next) =
             opened.unwrap_or_else(|error| Err(LogError { operation: "open", path, source: error.into() }.into()))?;
         Ok((Self::Local(Some(Box::new(log))), next))

@@ -11,3 +11,4 @@ mod search;
 mod stores;
 mod stream;
 mod subscribers;
+mod trajectories;

@@ -1,10 +1,11 @@
 //! The log is dropped without being closed to have what a kill leaves; files are damaged as a loss of power may.
 
-use std::{collections::BTreeMap, os::unix::fs::FileExt as _};
+use std::{collections::BTreeMap, fs::OpenOptions, os::unix::fs::FileExt as _};
 
 use proptest::{prelude::*, sample::Index};
 
 use super::*;
+use crate::store::create_directories;
 
 /// A journal that is full soon, so that it changes files often.
 const SMALL: JournalLimits = JournalLimits { length: 2_000, count: 12 };
@@ -14,7 +15,7 @@ fn entry(id: i64, filler: usize) -> Entry {
 }
 
 fn open(root: &Path) -> (LocalLog, i64) {
-    LocalLog::open(root.join("c"), SMALL).unwrap()
+    LocalLog::open(&root.join("c"), SMALL).unwrap()
 }
 
 fn append(log: &mut LocalLog, entries: &[Entry]) {
@@ -57,9 +58,9 @@ fn events_are_synced_one_by_one_where_they_must_be() {
     append(&mut log, &(0..30).map(|id| entry(id, 10)).collect::<Vec<_>>());
     // One that somebody has removed is none that fails.
     fs::remove_file(root.path().join("c/events/3.json")).unwrap();
-    log.directories.sync_each(&(0..30).collect::<Vec<_>>()).unwrap();
+    log.files.sync_each(&(0..30).collect::<Vec<_>>()).unwrap();
     fs::remove_dir_all(root.path().join("c/event_cache")).unwrap();
-    let error = log.directories.sync_each(&[0]).unwrap_err();
+    let error = log.files.sync_each(&[0]).unwrap_err();
     assert_eq!((error.operation, error.path), ("sync", root.path().join("c/event_cache")));
 }
 
@@ -98,7 +99,7 @@ fn what_another_program_has_stored_after_a_crash_stays() {
 fn a_page_that_a_crash_has_torn_is_removed() {
     for damage in ["", "[", "null"] {
         let root = tempfile::tempdir().unwrap();
-        let (mut log, _) = LocalLog::open(root.path().join("c"), JournalLimits::default()).unwrap();
+        let (mut log, _) = LocalLog::open(&root.path().join("c"), JournalLimits::default()).unwrap();
         append(&mut log, &(0..60).map(|id| entry(id, 1)).collect::<Vec<_>>());
         drop(log);
         fs::write(root.path().join("c/event_cache/25-50.json"), damage).unwrap();
@@ -163,7 +164,7 @@ fn an_event_that_another_program_adds_meanwhile_is_never_replaced() {
 fn a_log_is_open_once() {
     let root = tempfile::tempdir().unwrap();
     let (log, _) = open(root.path());
-    assert!(matches!(LocalLog::open(root.path().join("c"), SMALL), Err(HistoryError::Locked { .. })));
+    assert!(matches!(LocalLog::open(&root.path().join("c"), SMALL), Err(HistoryError::Locked { .. })));
     log.close().unwrap();
     open(root.path()).0.close().unwrap();
 }
@@ -178,7 +179,7 @@ fn the_lock_is_never_on_a_file_that_was_removed() {
             thread::spawn(move || {
                 let mut count = 0;
                 while count < 25 {
-                    match LocalLog::open(path.join("c"), SMALL) {
+                    match LocalLog::open(&path.join("c"), SMALL) {
                         Ok((mut log, next)) => {
                             append(&mut log, &[entry(next, 1)]);
                             log.close().unwrap();
@@ -291,7 +292,7 @@ proptest! {
         for page in names(&root.path().join("c/event_cache")) {
             let start: i64 = page.split('-').next().unwrap().parse().unwrap();
             let content = fs::read(root.path().join("c/event_cache").join(page)).unwrap();
-            prop_assert!(log.directories.is_page(&content, start));
+            prop_assert!(log.files.is_page(&content, start));
         }
         log.close().unwrap();
     }
