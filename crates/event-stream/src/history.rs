@@ -1,11 +1,12 @@
 //! The history of a conversation, for readers (event-stream 3).
 
 mod filter;
+pub(crate) mod number;
 mod page;
 mod search;
 
 use std::{
-    fmt,
+    fmt, io,
     sync::{
         Arc,
         atomic::{AtomicI64, Ordering},
@@ -93,12 +94,23 @@ impl EventStore {
         if let Some(next) = &self.shared.next {
             return Ok(next.load(Ordering::Acquire));
         }
+        if let Some(root) = self.files().directory() {
+            let directory = self.paths().below(root)?.join("events");
+            let path = directory.clone();
+            let found = tokio::task::spawn_blocking(move || number::highest_in(&directory)).await;
+            return match found.unwrap_or_else(|error| Err(error.into())) {
+                Ok(last) => Ok(last.map_or(0, |last| last.saturating_add(1))),
+                Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(0),
+                Err(source) => Err(StoreError::Io { operation: "list", path, source }.into()),
+            };
+        }
         let names = match self.files().list(&self.paths().events()).await {
             Ok(names) => names,
             Err(StoreError::NotFound { .. }) => return Ok(0),
             Err(error) => return Err(error.into()),
         };
-        Ok(names.iter().filter_map(|path| id_of(path)).max().map_or(0, |last| last + 1))
+        let last = names.iter().filter_map(|path| number::of_path(path)).max();
+        Ok(last.map_or(0, |last| last.saturating_add(1)))
     }
 
     /// One event, from its own file; the pages are not looked at.
@@ -187,15 +199,4 @@ fn parse(content: &[u8]) -> Result<Event, String> {
         _ => format!("it is no JSON: {error}"),
     })?;
     Event::from_value(value).map_err(|error| error.to_string())
-}
-
-/// The number in the name of an event's file.
-fn id_of(path: &str) -> Option<i64> {
-    let name = path.rsplit('/').next().unwrap_or(path);
-    let stem = name.split('.').next().unwrap_or(name);
-    let id = stem.parse().ok().filter(|id| *id >= 0);
-    if id.is_none() {
-        tracing::warn!(path, "a file among the events is left out: its name is no number");
-    }
-    id
 }

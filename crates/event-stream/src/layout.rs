@@ -1,5 +1,9 @@
 //! Where the parts of a conversation stand in a store (event-stream 2).
 
+use std::path::{Path, PathBuf};
+
+use crate::store::StoreError;
+
 /// The directory that holds the conversations of nobody in particular.
 pub const CONVERSATIONS: &str = "sessions";
 
@@ -22,6 +26,16 @@ impl ConversationPaths {
     /// The directory, with a slash at its end.
     pub fn directory(&self) -> &str {
         &self.directory
+    }
+
+    /// The directory on this machine, for a store that is one.
+    pub(crate) fn below(&self, root: &Path) -> Result<PathBuf, StoreError> {
+        let path = &self.directory;
+        if path.split('/').any(|part| part == ".." || part.contains('\0')) {
+            let reason = "the name of a conversation or a user leads out of the store";
+            return Err(StoreError::Path { path: path.clone(), reason });
+        }
+        Ok(root.join(path.split('/').filter(|part| !part.is_empty()).collect::<PathBuf>()))
     }
 
     /// The directory of the events, with a slash at its end.

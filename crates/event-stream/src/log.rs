@@ -6,14 +6,13 @@ mod local;
 mod record;
 mod stored;
 
-use std::{path::PathBuf, sync::Arc};
+use std::sync::Arc;
 
 use bytes::Bytes;
 
 use crate::{
     error::{AddEventError, HistoryError, LogError},
     history::EventStore,
-    layout::ConversationPaths,
     store::FileStore,
 };
 
@@ -57,7 +56,7 @@ impl Log {
             let (log, next) = StoredLog::open(store, history).await?;
             return Ok((Self::Stored(log), next));
         };
-        let conversation = root.join(checked(history.paths())?);
+        let conversation = history.paths().below(root)?;
         let path = conversation.clone();
         let opened = tokio::task::spawn_blocking(move || LocalLog::open(&conversation, limits)).await;
         let (log, next) =
@@ -106,14 +105,4 @@ impl Log {
             }
         }
     }
-}
-
-/// The directory of a conversation below the root of a store on this machine.
-fn checked(paths: &ConversationPaths) -> Result<PathBuf, HistoryError> {
-    let path = paths.directory();
-    if path.split('/').any(|part| part == ".." || part.contains('\0')) {
-        let reason = "the name of a conversation or a user leads out of the store";
-        return Err(crate::store::StoreError::Path { path: path.to_owned(), reason }.into());
-    }
-    Ok(path.split('/').filter(|part| !part.is_empty()).collect())
 }

@@ -10,7 +10,7 @@ use gloveport_protocol::ParseEventError;
 
 pub use load::{Trajectory, load, parse};
 pub use replay::Replay;
-pub use save::{Screenshots, save, to_value};
+pub use save::{Screenshots, filter, save, to_value};
 
 use crate::error::HistoryError;
 

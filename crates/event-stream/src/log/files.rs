@@ -15,7 +15,7 @@ use rustix::{
 
 use crate::{
     error::LogError,
-    history::{FullPage, PAGE_SIZE, PageBuilder, is_event, page_start},
+    history::{FullPage, PAGE_SIZE, PageBuilder, is_event, number, page_start},
     store::{create_directories, sync_directory},
 };
 
@@ -72,17 +72,8 @@ impl EventFiles {
 
     /// One more than the highest number of an event.
     pub(crate) fn next_id(&self) -> Result<i64, LogError> {
-        let mut next = 0;
-        for entry in fs::read_dir(&self.events).map_err(failed("list", &self.events))? {
-            let name = entry.map_err(failed("list", &self.events))?.file_name();
-            let stem = name.to_str().and_then(|name| name.split('.').next());
-            if let Some(id) = stem.and_then(|stem| stem.parse::<i64>().ok()).filter(|id| *id >= 0) {
-                next = next.max(id.saturating_add(1));
-            } else {
-                tracing::warn!(?name, "a file among the events is left out: its name is no number");
-            }
-        }
-        Ok(next)
+        let last = number::highest_in(&self.events).map_err(failed("list", &self.events))?;
+        Ok(last.map_or(0, |last| last.saturating_add(1)))
     }
 
     /// Puts a file into its place whole, but does not sync it.

@@ -12,7 +12,10 @@ use serde_json::Value;
 use tempfile::NamedTempFile;
 
 use super::TrajectoryError;
-use crate::{history::Events, json};
+use crate::{
+    history::{EventFilter, EventType, Events},
+    json,
+};
 
 /// Parts of what a browser shows that are not worth their room.
 const DROPPED: [&str; 7] = [
@@ -36,6 +39,17 @@ pub enum Screenshots {
     Drop,
     /// They are saved.
     Keep,
+}
+
+/// Which events the reference puts into a trajectory: those that its agent sees.
+pub fn filter() -> EventFilter {
+    let exclude_types = vec![
+        EventType::action("null"),
+        EventType::observation("null"),
+        EventType::action("change_agent_state"),
+        EventType::observation("agent_state_changed"),
+    ];
+    EventFilter { exclude_types, exclude_hidden: true, ..EventFilter::default() }
 }
 
 /// An event as it stands in a trajectory.
@@ -177,6 +191,21 @@ mod tests {
             let mut value = extras.clone();
             strip(&mut value, screenshots);
             assert_eq!(value, expected);
+        }
+    }
+
+    #[test]
+    fn what_the_agent_does_not_see_is_not_saved() {
+        for (event, is_saved) in [
+            (json!({"action": "null", "args": {}}), false),
+            (json!({"observation": "null", "content": ""}), false),
+            (json!({"action": "change_agent_state", "args": {"agent_state": "running"}}), false),
+            (json!({"observation": "agent_state_changed", "content": "", "extras": {"agent_state": "running"}}), false),
+            (json!({"action": "run", "args": {"command": "x", "hidden": true}}), false),
+            (json!({"action": "run", "args": {"command": "x"}}), true),
+            (json!({"action": "system", "args": {"content": "x"}}), true),
+        ] {
+            assert_eq!(filter().includes(&Event::from_value(event.clone()).unwrap()), is_saved, "{event}");
         }
     }
 
