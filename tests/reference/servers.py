@@ -12,23 +12,26 @@ import urllib.request
 signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
 
 
-def start_reference(home, servers, key=None):
-    """Port and working directory of the reference's server."""
-    return start([sys.executable, "-u", "-m", "openhands.runtime.action_execution_server"], home, servers, key)
+def start_reference(home, servers, key=None, own_home=False):
+    """Port and working directory of the reference's server. With `own_home` its tools have that home, not the user's."""
+    command = [sys.executable, "-u", "-m", "openhands.runtime.action_execution_server"]
+    return start(command, home, servers, key, own_home)
 
 
-def start_ours(binary, home, servers, key=None):
-    """Port and working directory of our server."""
-    return start([binary, "action-execution-server"], home, servers, key)
+def start_ours(binary, home, servers, key=None, own_home=False):
+    """Port and working directory of our server. With `own_home` its tools have that home, not the user's."""
+    return start([binary, "action-execution-server"], home, servers, key, own_home)
 
 
-def start(command, home, servers, key):
+def start(command, home, servers, key, own_home):
     port = free_port()
     work = os.path.join(home, "work")
     os.makedirs(work)
     environment = {**os.environ, "HOME": home, "NO_CHANGE_TIMEOUT_SECONDS": "2", "LOG_LEVEL": "ERROR"}
     for name in ("SESSION_API_KEY", "RUST_BACKTRACE"):
         environment.pop(name, None)
+    if own_home:
+        environment["SU_TO_USER"] = "false"
     if key:
         environment["SESSION_API_KEY"] = key
     words = [str(port), "--working-dir", work, "--username", "root", "--user-id", "0", "--no-enable-browser"]

@@ -38,8 +38,8 @@ def main():
     with tempfile.TemporaryDirectory() as one, tempfile.TemporaryDirectory() as two:
         try:
             for name, (port, work) in (
-                ("the reference", both.start_reference(one, started)),
-                ("gloveport", both.start_ours(binary, two, started)),
+                ("the reference", both.start_reference(one, started, own_home=True)),
+                ("gloveport", both.start_ours(binary, two, started, own_home=True)),
             ):
                 totals = [sum(pair) for pair in zip(totals, drive(name, port, work))]
         finally:

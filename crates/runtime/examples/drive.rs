@@ -1,7 +1,7 @@
 //! Drives the sandbox behind a server as a backend does, and says what did not come out as it should.
 //!
 //! `drive URL WORKSPACE` works with any server of the OpenHands interface, also the reference's. Last line:
-//! `N passed, N failed, N skipped`.
+//! `N passed, N failed, N skipped`. It changes `~/.bashrc` and the global git configuration of the sandbox's user.
 
 #![expect(clippy::print_stdout, reason = "it shows what it found")]
 
