@@ -16,7 +16,10 @@ import zipfile
 
 BINARY = os.path.abspath(sys.argv[1])
 HOME = tempfile.mkdtemp(prefix="reference-client-")
-os.environ.update(HOME=HOME, USER="root", LOG_LEVEL="ERROR", NO_CHANGE_TIMEOUT_SECONDS="2", SKIP_DEPENDENCY_CHECK="1")
+# Tools that become the user again would have that user's home.
+os.environ.update(
+    HOME=HOME, USER="root", LOG_LEVEL="ERROR", NO_CHANGE_TIMEOUT_SECONDS="2", SKIP_DEPENDENCY_CHECK="1", SU_TO_USER="false"
+)
 os.environ.pop("SESSION_API_KEY", None)
 
 from openhands.core.config import OpenHandsConfig  # noqa: E402
