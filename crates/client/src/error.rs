@@ -277,7 +277,7 @@ fn is_incomplete(error: &reqwest::Error) -> bool {
 }
 
 /// An error with its causes, in one line.
-fn causes(error: &(dyn Error + 'static)) -> String {
+pub fn causes(error: &(dyn Error + 'static)) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(error) = cause {

@@ -26,7 +26,7 @@ mod transfer;
 mod tree;
 
 pub use client::ActionExecutionClient;
-pub use error::{ClientError, NativeError, StatusError};
+pub use error::{ClientError, NativeError, StatusError, causes};
 pub use exec::{ExecEvent, ExecStream};
 pub use files::{
     ByteStream, Content, ContentInfo, Files, ListOptions, PutOptions, Range, RemotePath, Upload, Watch, WatchEvent,

@@ -1,7 +1,5 @@
 //! Answers of HTTP servers, read within bounds.
 
-use std::error::Error;
-
 use reqwest::Response;
 
 /// Why an answer cannot be read.
@@ -27,16 +25,5 @@ pub(crate) async fn body(mut response: Response, limit: usize) -> Result<Vec<u8>
 
 /// An error of the HTTP library with its causes in one line, without the URL.
 pub(crate) fn causes(error: reqwest::Error) -> String {
-    let error = error.without_url();
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        let next = error.to_string();
-        if !text.ends_with(&next) {
-            text.push_str(": ");
-            text.push_str(&next);
-        }
-        cause = error.source();
-    }
-    text
+    gloveport_client::causes(&error.without_url())
 }

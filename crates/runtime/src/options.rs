@@ -20,7 +20,7 @@ pub struct RuntimeOptions {
     pub connector: Arc<dyn Connector>,
     /// The history, from which actions are executed and to which observations are added.
     pub event_stream: Option<EventStream>,
-    /// Where the list of tasks is kept; none keeps no tasks.
+    /// Where the list of tasks is kept; none is the store of the event stream.
     pub file_store: Option<Arc<dyn FileStore>>,
     /// The session: key of everything that belongs to it.
     pub sid: String,

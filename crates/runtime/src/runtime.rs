@@ -4,10 +4,7 @@ use std::{
     collections::{BTreeMap, HashMap},
     fmt,
     path::Path,
-    sync::{
-        Arc, Mutex, OnceLock, PoisonError,
-        atomic::{AtomicBool, Ordering},
-    },
+    sync::{Arc, Mutex, OnceLock, PoisonError},
 };
 
 use gloveport_config::Config;
@@ -39,7 +36,7 @@ pub(crate) struct Session {
     pub(crate) stream: Option<EventStream>,
     pub(crate) file_store: Option<Arc<dyn FileStore>>,
     pub(crate) status: StatusReporter,
-    pub(crate) gate: Gate,
+    pub(crate) gate: Arc<Gate>,
     pub(crate) llm_editor: Option<LlmEditor>,
     pub(crate) providers: GitProviders,
     pub(crate) refresh: Option<Refresh>,
@@ -54,8 +51,7 @@ pub(crate) struct Session {
     pub(crate) ready: CancellationToken,
     connector: Arc<dyn Connector>,
     connection: OnceLock<Arc<dyn SandboxConnection>>,
-    connecting: AsyncMutex<()>,
-    initialized: AtomicBool,
+    connected: OnceCell<()>,
     closing: OnceCell<()>,
     plugins: Vec<String>,
     env_vars: BTreeMap<String, Secret>,
@@ -87,7 +83,7 @@ impl Runtime {
         }
         env_vars.extend(options.secrets);
         let llm_editor = editing::editor(&options.config)?;
-        let gate = gate(&options.config, &options.backend_environment)?;
+        let gate = Arc::new(gate(&options.config, &options.backend_environment)?);
         let session = Arc::new(Session {
             config: options.config,
             sid: options.sid,
@@ -106,8 +102,7 @@ impl Runtime {
             ready: CancellationToken::new(),
             connector: options.connector,
             connection: OnceLock::new(),
-            connecting: AsyncMutex::default(),
-            initialized: AtomicBool::new(false),
+            connected: OnceCell::new(),
             closing: OnceCell::new(),
             plugins,
             env_vars,
@@ -124,14 +119,17 @@ impl Runtime {
     /// Makes or finds the sandbox, waits until its tools answer, and gives them their environment. A second call does
     /// nothing.
     pub async fn connect(&self) -> Result<(), RuntimeError> {
-        let session = &self.session;
-        let _one_at_a_time = session.connecting.lock().await;
-        if session.stop.is_cancelled() {
+        if self.session.stop.is_cancelled() {
             return Err(RuntimeError::Closed);
         }
-        if self.is_initialized() {
-            return Ok(());
-        }
+        self.session.connected.get_or_try_init(|| self.connect_once()).await?;
+        // What waits in the stream finds the session connected.
+        self.session.ready.cancel();
+        Ok(())
+    }
+
+    async fn connect_once(&self) -> Result<(), RuntimeError> {
+        let session = &self.session;
         if let Some(analyzer) = session.gate.analyzer() {
             analyzer.start().await?;
         }
@@ -145,17 +143,15 @@ impl Runtime {
                 connected = session.connector.connect(request) => connected?,
                 () = session.stop.cancelled() => return Err(RuntimeError::Closed),
             };
-            // Nobody else sets it while the lock is held.
+            // Nobody else connects meanwhile.
             let _first = session.connection.set(connection);
         }
         if !session.attach_to_existing {
             self.set_up_environment().await?;
         }
-        session.initialized.store(true, Ordering::Release);
         if !session.attach_to_existing && session.status.latest() == Some(RuntimeStatus::StartingRuntime) {
             session.status.set(crate::StatusLevel::Info, RuntimeStatus::Ready, "");
         }
-        session.ready.cancel();
         Ok(())
     }
 
@@ -186,7 +182,7 @@ impl Runtime {
 
     /// Whether `connect` is done.
     pub fn is_initialized(&self) -> bool {
-        self.session.initialized.load(Ordering::Acquire)
+        self.session.connected.initialized()
     }
 
     /// The session's id.
@@ -287,12 +283,14 @@ impl Drop for Session {
         }
         // Without `close` the sandbox is given back in the background.
         let Ok(handle) = tokio::runtime::Handle::try_current() else { return };
-        let (stream, sid, connector) = (self.stream.take(), std::mem::take(&mut self.sid), Arc::clone(&self.connector));
+        let (stream, sid) = (self.stream.take(), std::mem::take(&mut self.sid));
+        let (connector, gate) = (Arc::clone(&self.connector), Arc::clone(&self.gate));
         handle.spawn(async move {
             if let Some(stream) = stream {
                 stream.unsubscribe(SubscriberId::Runtime, &sid).await;
             }
             connector.close().await;
+            gate.close().await;
         });
     }
 }

@@ -18,8 +18,11 @@ pub(crate) async fn track(session: &Session, action: &TaskTrackingAction) -> Obs
             ..TaskTrackingObservation::new(content)
         })
     };
-    let Some(store) = &session.file_store else {
-        return failed("This session keeps no list of tasks: it has no file store.".to_owned());
+    let of_stream = session.stream.as_ref().map(|stream| stream.store().files());
+    let Some(store) = session.file_store.as_deref().or(of_stream) else {
+        return failed(
+            "This session keeps no list of tasks: it has neither an event stream nor a file store.".to_owned(),
+        );
     };
     match action.command.as_str() {
         "plan" => {

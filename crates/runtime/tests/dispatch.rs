@@ -22,7 +22,6 @@ fn options(sandbox: &Scripted, history: &History) -> (RuntimeOptions, Statuses) 
     let told = Arc::clone(&statuses);
     let options = RuntimeOptions {
         attach_to_existing: true,
-        file_store: Some(Arc::clone(&history.store)),
         status_callback: Some(Arc::new(move |level: StatusLevel, status, text| {
             told.lock().unwrap().push(format!("{} {status} {text}", level.as_str()));
         })),

@@ -108,7 +108,6 @@ fn printed() -> Vec<(&'static str, &'static str, String)> {
                 .output()
                 .unwrap();
             let text = String::from_utf8(script.stdout).unwrap();
-            // What stands around the value is no secret: only pieces of it are looked for.
             printed.push((name, form, text));
         }
     }
@@ -218,7 +217,10 @@ async fn secrets_are_seen_nowhere() {
     assert_eq!(count, expected);
     assert_hidden("an event", &events);
     for (name, form, text) in printed() {
-        for line in text.lines().filter(|line| line.len() > 12 && !line.contains("KEY-----")) {
+        // The session's variables have other names: what counts stands behind them.
+        let pieces =
+            text.lines().map(|line| line.split_once(" V=").or(line.split_once("V=")).map_or(line, |(_, piece)| piece));
+        for line in pieces.filter(|piece| piece.len() > 12 && !piece.contains("KEY-----")) {
             assert!(!events.contains(line), "{name} is seen in the form {form}: {line}");
         }
     }
