@@ -1,0 +1,105 @@
+//! What a provider can do.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+macro_rules! capabilities {
+    ($($(#[doc = $doc:literal])+ $name:ident = $label:literal,)+) => {
+        /// What a provider can do. What it cannot do it refuses ([`SandboxSpec::check`](crate::SandboxSpec::check)).
+        #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+        #[serde(default, deny_unknown_fields)]
+        pub struct Capabilities {
+            /// What keeps a sandbox apart from the machine.
+            pub isolation: Isolation,
+            $($(#[doc = $doc])+ pub $name: bool,)+
+        }
+
+        impl Capabilities {
+            /// Nothing but to start and end a sandbox.
+            pub const NONE: Self = Self { isolation: Isolation::None, $($name: false,)+ };
+
+            /// All of them in the order of the documents: field, what it is for people, and whether it is there.
+            pub fn rows(&self) -> Vec<(&'static str, &'static str, bool)> {
+                vec![$((stringify!($name), $label, self.$name),)+]
+            }
+        }
+    };
+}
+
+capabilities! {
+    /// A sandbox is made from an image that the caller names.
+    images = "images",
+    /// A command of the caller runs instead of our server.
+    commands = "own command",
+    /// Directories of the backend's machine can be used in a sandbox.
+    host_directories = "host directories",
+    /// Volumes of the engine can be used in a sandbox.
+    volumes = "volumes",
+    /// The processors can be limited.
+    limit_cpus = "CPU limit",
+    /// The memory can be limited.
+    limit_memory = "memory limit",
+    /// The disk space can be limited.
+    limit_disk = "disk limit",
+    /// The number of processes can be limited.
+    limit_processes = "process limit",
+    /// A sandbox can have GPUs.
+    gpus = "GPUs",
+    /// The network can be closed or confined.
+    network_policy = "network policy",
+    /// Ports of programs in a sandbox get URLs.
+    ports = "exposed ports",
+    /// Sandboxes carry labels, by which they can be listed.
+    labels = "labels",
+    /// There are several ways to keep sandboxes apart.
+    runtime_classes = "runtime classes",
+    /// Sandboxes can be paused and resumed; their files and, where the engine can, their processes stay.
+    pause = "pause and resume",
+    /// Processes go on after a pause where they were.
+    pause_keeps_processes = "processes survive a pause",
+    /// What the server writes can be read.
+    logs = "logs",
+    /// What the server writes can be followed.
+    follow_logs = "follow logs",
+    /// Sandboxes end by themselves after a time.
+    time_to_live = "time to live",
+    /// Sandboxes end by themselves when nobody uses them.
+    idle_stop = "stop when idle",
+    /// Sandboxes can outlive the backend that made them, and others can attach to them.
+    keep_alive = "keep alive and attach",
+    /// Sandboxes can be started ahead.
+    warm = "warm sandboxes",
+}
+
+impl Default for Capabilities {
+    fn default() -> Self {
+        Self::NONE
+    }
+}
+
+/// What keeps a sandbox apart from the machine.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Isolation {
+    /// Nothing: it works on the machine as a user of it.
+    #[default]
+    None,
+    /// Its processes are confined by the kernel and see the machine's files.
+    Process,
+    /// It has files, processes and a network of its own.
+    Container,
+    /// It has a kernel of its own.
+    VirtualMachine,
+}
+
+impl fmt::Display for Isolation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::None => "none",
+            Self::Process => "process",
+            Self::Container => "container",
+            Self::VirtualMachine => "virtual machine",
+        })
+    }
+}

@@ -1,0 +1,34 @@
+//! Whatever hosts sandboxes: one trait for this machine, Docker, Kubernetes and hosted services.
+//!
+//! A [`Provider`] makes, finds, lists, pauses and deletes sandboxes, each with a live server in it. It knows nothing of
+//! actions. `docs/providers.md` says why the trait is as it is.
+//!
+//! | module | idea |
+//! |---|---|
+//! | [`Provider`] | the trait |
+//! | [`SandboxSpec`] | what a sandbox is made from |
+//! | [`Sandbox`] | a sandbox as its engine tells it |
+//! | [`Capabilities`] | what a provider can do, and what it refuses |
+//! | [`Progress`] | how far the making of a sandbox is, with times |
+//! | [`wait_until_alive`] | not yet, never, or gone |
+//! | [`Registry`] | providers by name |
+
+mod capabilities;
+mod error;
+mod names;
+mod progress;
+mod provider;
+mod registry;
+mod sandbox;
+mod spec;
+mod wait;
+
+pub use capabilities::{Capabilities, Isolation};
+pub use error::{Cause, ProviderError};
+pub use names::{InvalidName, SandboxId, SessionId};
+pub use progress::{Phase, PhaseReport, PhaseTiming, Progress, ProgressCallback};
+pub use provider::{Check, GcOptions, GcReport, ListFilter, LogOptions, LogStream, Provider, Removed};
+pub use registry::{Factory, ProviderContext, Registry};
+pub use sandbox::{Lifetime, Restarts, Sandbox, SandboxState};
+pub use spec::{ExposedPort, Mount, MountSource, NetworkPolicy, ResourceLimits, SandboxSpec, Workspace};
+pub use wait::{WaitError, WaitOptions, wait_until_alive};

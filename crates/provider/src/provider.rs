@@ -1,0 +1,152 @@
+//! The trait.
+
+use std::{collections::BTreeMap, fmt, path::PathBuf, time::Duration};
+
+use bytes::Bytes;
+use futures_util::stream::BoxStream;
+use gloveport_protocol::BoxFuture;
+use serde::Serialize;
+
+use crate::{Capabilities, Progress, ProviderError, Sandbox, SandboxId, SandboxSpec, SessionId};
+
+/// What the server of a sandbox writes, as bytes; a piece is at most 64 KiB.
+pub type LogStream = BoxStream<'static, Result<Bytes, ProviderError>>;
+
+/// Hosts sandboxes on one engine.
+///
+/// The engine is the only database: a provider that is made anew, in whatever process, finds every sandbox. All calls
+/// may be made at the same time and given up at any time; a `create` that is given up leaves nothing behind, or
+/// something that [`collect_garbage`](Self::collect_garbage) removes.
+pub trait Provider: Send + Sync + fmt::Debug {
+    /// The name by which it is registered.
+    fn name(&self) -> &str;
+
+    /// What it can do.
+    fn capabilities(&self) -> Capabilities;
+
+    /// Makes a sandbox and returns as soon as the engine has it; its server need not answer yet. A session that has a
+    /// live sandbox already is [`ProviderError::SessionExists`]; one that has ended is replaced.
+    fn create<'a>(
+        &'a self,
+        spec: &'a SandboxSpec,
+        progress: &'a Progress,
+    ) -> BoxFuture<'a, Result<Sandbox, ProviderError>>;
+
+    /// A sandbox by its id.
+    fn find<'a>(&'a self, id: &'a SandboxId) -> BoxFuture<'a, Result<Option<Sandbox>, ProviderError>>;
+
+    /// The sandbox of a session; the live one, if it has several.
+    fn find_session<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<Option<Sandbox>, ProviderError>>;
+
+    /// All sandboxes that the filter lets through, the oldest first.
+    fn list<'a>(&'a self, filter: &'a ListFilter) -> BoxFuture<'a, Result<Vec<Sandbox>, ProviderError>>;
+
+    /// Lets a sandbox rest. Of one that rests already it is no error.
+    fn pause<'a>(&'a self, id: &'a SandboxId) -> BoxFuture<'a, Result<(), ProviderError>>;
+
+    /// Lets a paused sandbox go on, under the same id and URL. Of one that runs it is no error. Its server may need a
+    /// while until it answers.
+    fn resume<'a>(&'a self, id: &'a SandboxId) -> BoxFuture<'a, Result<(), ProviderError>>;
+
+    /// Ends a sandbox and removes all that belongs to it. Returns when nothing is left; `false` if there was none.
+    fn delete<'a>(&'a self, id: &'a SandboxId) -> BoxFuture<'a, Result<bool, ProviderError>>;
+
+    /// What its server writes.
+    fn logs<'a>(&'a self, id: &'a SandboxId, options: LogOptions) -> BoxFuture<'a, Result<LogStream, ProviderError>>;
+
+    /// Removes what nobody wants any more: what is left of sandboxes that have ended, those whose time is over, and
+    /// orphans.
+    fn collect_garbage<'a>(&'a self, options: &'a GcOptions) -> BoxFuture<'a, Result<GcReport, ProviderError>>;
+
+    /// This backend uses the sandbox from now on: should it die without [`release`](Self::release), the sandbox is an
+    /// orphan. For an engine that cannot know it is nothing.
+    fn hold<'a>(&'a self, _id: &'a SandboxId) -> BoxFuture<'a, Result<(), ProviderError>> {
+        Box::pin(async { Ok(()) })
+    }
+
+    /// This backend no longer uses a kept sandbox, which is to stay.
+    fn release<'a>(&'a self, _id: &'a SandboxId) -> BoxFuture<'a, Result<(), ProviderError>> {
+        Box::pin(async { Ok(()) })
+    }
+
+    /// Starts sandboxes ahead until this many wait, which `create` then uses where [`SandboxSpec::warm`] lets it.
+    fn warm(&self, _count: usize) -> BoxFuture<'_, Result<(), ProviderError>> {
+        Box::pin(async {
+            let what = "warm sandboxes".to_owned();
+            Err(ProviderError::Unsupported { provider: self.name().to_owned(), what })
+        })
+    }
+
+    /// What works and what does not, for `gloveport doctor`.
+    fn check(&self) -> BoxFuture<'_, Vec<Check>>;
+
+    /// How often the engine may be asked about a sandbox that is being started.
+    fn poll_interval(&self) -> Duration {
+        Duration::from_secs(1)
+    }
+
+    /// The backend ends: warm sandboxes and those that live with the backend are deleted.
+    fn close(&self) -> BoxFuture<'_, ()>;
+}
+
+/// Which sandboxes are listed.
+#[derive(Clone, Debug, Default)]
+pub struct ListFilter {
+    /// Only those with all of these labels.
+    pub labels: BTreeMap<String, String>,
+    /// Also those that have ended.
+    pub ended: bool,
+}
+
+/// Which part of a log.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct LogOptions {
+    /// Goes on until the sandbox ends.
+    pub follow: bool,
+    /// Begins with this many last lines; `None` for all that is kept.
+    pub tail: Option<usize>,
+}
+
+/// What counts as garbage.
+#[derive(Clone, Debug, Default)]
+pub struct GcOptions {
+    /// Also kept sandboxes that no living backend holds, though they are no orphans.
+    pub all: bool,
+    /// Only tells what would be removed.
+    pub dry_run: bool,
+}
+
+/// What was removed.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct GcReport {
+    /// What, in the order of removal.
+    pub removed: Vec<Removed>,
+    /// What could not be removed, with the reason.
+    pub failed: Vec<String>,
+}
+
+/// Something that was removed.
+#[derive(Clone, Debug, Serialize)]
+pub struct Removed {
+    /// The sandbox, if it was one.
+    pub id: Option<SandboxId>,
+    /// Its session, as far as it is known.
+    pub session_id: Option<SessionId>,
+    /// A directory or another object that was left.
+    pub path: Option<PathBuf>,
+    /// Why: "its backend has died", "its time is over", "it has ended".
+    pub reason: String,
+}
+
+/// One thing that a provider needs.
+#[derive(Clone, Debug, Serialize)]
+pub struct Check {
+    /// What: "docker daemon".
+    pub name: String,
+    /// Whether it works.
+    pub works: bool,
+    /// What was found.
+    pub found: String,
+    /// What to do about it, if it does not work.
+    pub remedy: Option<String>,
+}

@@ -1,0 +1,293 @@
+//! What a sandbox is made from.
+
+use std::{collections::BTreeMap, path::PathBuf, time::Duration};
+
+use gloveport_protocol::Secret;
+
+use crate::{Capabilities, Isolation, ProviderError, SessionId};
+
+/// What a sandbox is made from.
+///
+/// What a provider cannot do is refused by [`check`](Self::check) before anything is made, never passed over: a limit
+/// or a network policy that is silently missing is worse than none.
+#[derive(Clone, Debug)]
+pub struct SandboxSpec {
+    /// The session it is for. A provider has at most one sandbox for each.
+    pub session_id: SessionId,
+    /// The image; `None` where there are none, or for the provider's default.
+    pub image: Option<String>,
+    /// The program and its arguments; `None` for our own server, which the provider puts into the sandbox.
+    pub command: Option<Vec<String>>,
+    /// Directory in which the command starts; `None` for the image's.
+    pub working_dir: Option<String>,
+    /// Variables of the server and its tools.
+    pub environment: BTreeMap<String, String>,
+    /// More variables, which are never logged, shown or stored where others can read them.
+    pub secrets: BTreeMap<String, Secret>,
+    /// The key that the server asks for; `None` lets the provider make one.
+    pub session_key: Option<Secret>,
+    /// Where the work is.
+    pub workspace: Workspace,
+    /// More directories and volumes.
+    pub mounts: Vec<Mount>,
+    /// What it may use up.
+    pub limits: ResourceLimits,
+    /// Whom it may talk to.
+    pub network: NetworkPolicy,
+    /// Ports of programs in it that get a URL, beside the server's own.
+    pub ports: Vec<ExposedPort>,
+    /// For finding it again, and for other people's tools.
+    pub labels: BTreeMap<String, String>,
+    /// Plugins of the server: `jupyter`, `agent_skills`, `vscode`.
+    pub plugins: Vec<String>,
+    /// How it is kept apart, for engines with several ways (`runtime_class`: `sysbox`, `gvisor`).
+    pub runtime_class: Option<String>,
+    /// It is deleted this long after it was made, whatever it does.
+    pub time_to_live: Option<Duration>,
+    /// It is stopped when nobody has asked it anything for this long.
+    pub idle_stop: Option<Duration>,
+    /// It outlives the backend that made it.
+    pub keep_alive: bool,
+    /// A sandbox that was started ahead may be used.
+    pub warm: bool,
+}
+
+impl SandboxSpec {
+    /// Our own server with a temporary workspace, for this session; ends with the backend.
+    pub fn new(session_id: SessionId) -> Self {
+        Self {
+            session_id,
+            image: None,
+            command: None,
+            working_dir: None,
+            environment: BTreeMap::new(),
+            secrets: BTreeMap::new(),
+            session_key: None,
+            workspace: Workspace::Temporary,
+            mounts: Vec::new(),
+            limits: ResourceLimits::default(),
+            network: NetworkPolicy::Full,
+            ports: Vec::new(),
+            labels: BTreeMap::new(),
+            plugins: Vec::new(),
+            runtime_class: None,
+            time_to_live: None,
+            idle_stop: None,
+            keep_alive: false,
+            warm: true,
+        }
+    }
+
+    /// Whether a provider that can do this can make it. Providers call it first in
+    /// [`create`](crate::Provider::create).
+    pub fn check(&self, provider: &str, can: &Capabilities) -> Result<(), ProviderError> {
+        let asked = [
+            ("an image", self.image.is_some(), can.images),
+            ("a command of its own", self.command.is_some(), can.commands),
+            ("a working directory of the command", self.working_dir.is_some(), can.commands),
+            ("a workspace in a directory of this machine", self.workspace.is_directory(), can.host_directories),
+            ("a workspace in a volume", self.workspace.is_volume(), can.volumes),
+            ("mounted directories", self.mounts.iter().any(|mount| mount.source.is_directory()), can.host_directories),
+            ("mounted volumes", self.mounts.iter().any(|mount| mount.source.is_volume()), can.volumes),
+            // Without images there is nowhere to mount to: paths are those of the machine.
+            ("mounts", !self.mounts.is_empty(), can.isolation != Isolation::None),
+            ("a limit on processors", self.limits.cpus.is_some(), can.limit_cpus),
+            ("a limit on memory", self.limits.memory.is_some(), can.limit_memory),
+            ("a limit on disk space", self.limits.disk.is_some(), can.limit_disk),
+            ("a limit on processes", self.limits.processes.is_some(), can.limit_processes),
+            ("GPUs", self.limits.gpus, can.gpus),
+            ("a network policy", self.network != NetworkPolicy::Full, can.network_policy),
+            ("exposed ports", !self.ports.is_empty(), can.ports),
+            ("labels", !self.labels.is_empty(), can.labels),
+            ("a runtime class", self.runtime_class.is_some(), can.runtime_classes),
+            ("a time to live", self.time_to_live.is_some(), can.time_to_live),
+            ("stopping when idle", self.idle_stop.is_some(), can.idle_stop),
+            ("keeping sandboxes alive", self.keep_alive, can.keep_alive),
+        ];
+        if let Some((what, ..)) = asked.into_iter().find(|(_, asked, can)| *asked && !can) {
+            return Err(ProviderError::Unsupported { provider: provider.to_owned(), what: what.to_owned() });
+        }
+        self.check_values()
+    }
+
+    /// Whether the values make sense, for whatever provider.
+    fn check_values(&self) -> Result<(), ProviderError> {
+        let wrong =
+            |field: &str, reason: &str| Err(ProviderError::Spec { field: field.to_owned(), reason: reason.to_owned() });
+        if self.command.as_ref().is_some_and(Vec::is_empty) {
+            return wrong("command", "it is empty; name a program");
+        }
+        for name in self.environment.keys().chain(self.secrets.keys()) {
+            if name.is_empty() || name.contains(['=', '\0']) {
+                return wrong("environment", &format!("`{name}` cannot be the name of a variable"));
+            }
+        }
+        let texts = self.environment.values().map(String::as_str);
+        let secrets = self.secrets.values().map(Secret::expose);
+        if texts.chain(secrets).any(|value| value.contains('\0')) {
+            return wrong("environment", "a value has a NUL character");
+        }
+        if self.session_key.as_ref().is_some_and(Secret::is_empty) {
+            return wrong("session_key", "it is empty");
+        }
+        if self.limits.cpus.is_some_and(|cpus| !cpus.is_finite() || cpus <= 0.0) {
+            return wrong("limits.cpus", "it must be a positive number");
+        }
+        if self.limits.memory == Some(0) || self.limits.disk == Some(0) || self.limits.processes == Some(0) {
+            return wrong("limits", "a limit of 0 leaves nothing to work with");
+        }
+        for mount in &self.mounts {
+            if !mount.target.starts_with('/') {
+                return wrong("mounts", &format!("`{}` must be an absolute path in the sandbox", mount.target));
+            }
+        }
+        if self.workspace.directory().is_some_and(|directory| !directory.is_absolute()) {
+            return wrong("workspace", "the directory must be an absolute path");
+        }
+        Ok(())
+    }
+}
+
+/// Where the work of a sandbox is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Workspace {
+    /// A directory of its own, which ends with the sandbox.
+    Temporary,
+    /// A directory of this machine, which outlives the sandbox. Absolute.
+    Directory(PathBuf),
+    /// A volume of the engine, which outlives the sandbox.
+    Volume(String),
+}
+
+impl Workspace {
+    /// The directory of this machine, if it is one.
+    pub fn directory(&self) -> Option<&PathBuf> {
+        match self {
+            Self::Directory(directory) => Some(directory),
+            Self::Temporary | Self::Volume(_) => None,
+        }
+    }
+
+    fn is_directory(&self) -> bool {
+        matches!(self, Self::Directory(_))
+    }
+
+    fn is_volume(&self) -> bool {
+        matches!(self, Self::Volume(_))
+    }
+}
+
+/// Something that a sandbox sees at a path.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mount {
+    /// What.
+    pub source: MountSource,
+    /// Where: an absolute path in the sandbox.
+    pub target: String,
+    /// The sandbox cannot write to it.
+    pub read_only: bool,
+}
+
+/// What is mounted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum MountSource {
+    /// A file or directory of this machine.
+    Directory(PathBuf),
+    /// A volume of the engine.
+    Volume(String),
+    /// A directory of this machine below a layer that takes what the sandbox writes.
+    Overlay(PathBuf),
+}
+
+impl MountSource {
+    fn is_directory(&self) -> bool {
+        matches!(self, Self::Directory(_) | Self::Overlay(_))
+    }
+
+    fn is_volume(&self) -> bool {
+        matches!(self, Self::Volume(_))
+    }
+}
+
+/// What a sandbox may use up. `None` is no limit.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ResourceLimits {
+    /// Processors.
+    pub cpus: Option<f64>,
+    /// Memory in bytes, of all processes together.
+    pub memory: Option<u64>,
+    /// Disk space in bytes.
+    pub disk: Option<u64>,
+    /// Processes and threads.
+    pub processes: Option<u64>,
+    /// It gets the machine's GPUs.
+    pub gpus: bool,
+}
+
+/// Whom a sandbox may talk to.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum NetworkPolicy {
+    /// Everybody.
+    #[default]
+    Full,
+    /// Nobody; its own server can still be reached.
+    None,
+    /// These hosts and networks (`host`, `host:port`, `10.0.0.0/8`).
+    Only(Vec<String>),
+}
+
+/// A port of a program in the sandbox that gets a URL.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ExposedPort {
+    /// Key of the URL in [`Sandbox::urls`](crate::Sandbox::urls).
+    pub name: String,
+    /// The port in the sandbox; `None` lets the provider choose.
+    pub port: Option<u16>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn spec() -> SandboxSpec {
+        SandboxSpec::new(SessionId::new("s").unwrap())
+    }
+
+    #[test]
+    fn what_a_provider_cannot_do_is_refused_by_name() {
+        let plain = spec();
+        plain.check("x", &Capabilities::NONE).unwrap();
+        let mount = Mount { source: MountSource::Volume("v".to_owned()), target: "/v".to_owned(), read_only: false };
+        for (wanted, expected) in [
+            (SandboxSpec { image: Some("i".to_owned()), ..spec() }, "an image"),
+            (SandboxSpec { network: NetworkPolicy::None, ..spec() }, "a network policy"),
+            (SandboxSpec { keep_alive: true, ..spec() }, "keeping sandboxes alive"),
+            (SandboxSpec { mounts: vec![mount], ..spec() }, "mounted volumes"),
+            (SandboxSpec { workspace: Workspace::Directory("/w".into()), ..spec() }, "a workspace in a directory"),
+        ] {
+            let error = wanted.check("x", &Capabilities::NONE).unwrap_err().to_string();
+            assert!(error.contains(expected) && error.contains("`x`"), "{error}");
+        }
+    }
+
+    #[test]
+    fn values_without_a_meaning_are_refused_with_their_field() {
+        let can = Capabilities { commands: true, limit_memory: true, host_directories: true, ..Capabilities::NONE };
+        for (wanted, field) in [
+            (SandboxSpec { command: Some(Vec::new()), ..spec() }, "command"),
+            (SandboxSpec { environment: [("A=B".to_owned(), String::new())].into(), ..spec() }, "environment"),
+            (SandboxSpec { secrets: [("A".to_owned(), Secret::new("\0"))].into(), ..spec() }, "environment"),
+            (SandboxSpec { session_key: Some(Secret::new("")), ..spec() }, "session_key"),
+            (SandboxSpec { workspace: Workspace::Directory("w".into()), ..spec() }, "workspace"),
+            (
+                SandboxSpec { limits: ResourceLimits { memory: Some(0), ..ResourceLimits::default() }, ..spec() },
+                "limits",
+            ),
+        ] {
+            match wanted.check("x", &can).unwrap_err() {
+                ProviderError::Spec { field: found, .. } => assert_eq!(found, field),
+                other => panic!("{other}"),
+            }
+        }
+    }
+}
