@@ -76,6 +76,12 @@ impl ActionExecutionClient {
         self.session().request(&Call::get("alive", self.session().limits.alive)).await.map(drop)
     }
 
+    /// Like [`alive`](Self::alive), but asks only once, whatever goes wrong: for whoever waits for a server and asks
+    /// again anyway.
+    pub async fn probe(&self) -> Result<(), ClientError> {
+        self.session().once(&Call::get("alive", self.session().limits.alive)).await.map(drop)
+    }
+
     /// Asks until the server is alive. The last failure is the result when it is not within the limit.
     ///
     /// The first questions follow each other quickly, so that a server that starts in 40 ms is not waited for for two

@@ -130,7 +130,7 @@ impl Wait<'_> {
             })?;
             self.client.insert(made)
         };
-        match timeout(ANSWER, client.alive()).await {
+        match timeout(ANSWER, client.probe()).await {
             Ok(Ok(())) => return Ok(true),
             Ok(Err(error)) => self.last = causes(&error),
             Err(_) => self.last = format!("no answer within {} s", ANSWER.as_secs()),
