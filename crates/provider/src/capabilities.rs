@@ -44,6 +44,8 @@ capabilities! {
     limit_disk = "disk limit",
     /// The number of processes can be limited.
     limit_processes = "process limit",
+    /// Sandboxes come in sizes, as multiples of a base.
+    resource_factor = "sizes",
     /// A sandbox can have GPUs.
     gpus = "GPUs",
     /// The network can be closed or confined.
@@ -52,6 +54,8 @@ capabilities! {
     ports = "exposed ports",
     /// Sandboxes carry labels, by which they can be listed.
     labels = "labels",
+    /// The user and group in a sandbox can be chosen.
+    users = "user and group",
     /// There are several ways to keep sandboxes apart.
     runtime_classes = "runtime classes",
     /// Sandboxes can be paused and resumed; their files and, where the engine can, their processes stay.
@@ -68,6 +72,8 @@ capabilities! {
     idle_stop = "stop when idle",
     /// Sandboxes can outlive the backend that made them, and others can attach to them.
     keep_alive = "keep alive and attach",
+    /// It knows when a backend that held a sandbox has died.
+    orphans = "finds orphans",
     /// Sandboxes can be started ahead.
     warm = "warm sandboxes",
 }

@@ -30,6 +30,12 @@ pub struct Sandbox {
     pub session_key: Option<Secret>,
     /// URLs of exposed ports by name: `vscode`, `work-1`, the names of the spec.
     pub urls: BTreeMap<String, String>,
+    /// Ports in the sandbox that these URLs lead to, by the same names, as far as they are known (`work_hosts` of the
+    /// Remote Runtime API).
+    pub ports: BTreeMap<String, u16>,
+    /// Headers that each request to its server needs beside the key: the access tokens of the tunnels of hosted
+    /// services.
+    pub headers: BTreeMap<String, Secret>,
     /// Its labels.
     pub labels: BTreeMap<String, String>,
     /// The image it was made from.

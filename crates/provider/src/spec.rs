@@ -40,6 +40,9 @@ pub struct SandboxSpec {
     pub labels: BTreeMap<String, String>,
     /// Plugins of the server: `jupyter`, `agent_skills`, `vscode`.
     pub plugins: Vec<String>,
+    /// Whom the server works as; `None` for the image's or the provider's choice (`run_as_user`, `run_as_group`,
+    /// `fs_group`).
+    pub user: Option<RunAs>,
     /// How it is kept apart, for engines with several ways (`runtime_class`: `sysbox`, `gvisor`).
     pub runtime_class: Option<String>,
     /// It is deleted this long after it was made, whatever it does.
@@ -70,6 +73,7 @@ impl SandboxSpec {
             ports: Vec::new(),
             labels: BTreeMap::new(),
             plugins: Vec::new(),
+            user: None,
             runtime_class: None,
             time_to_live: None,
             idle_stop: None,
@@ -95,10 +99,12 @@ impl SandboxSpec {
             ("a limit on memory", self.limits.memory.is_some(), can.limit_memory),
             ("a limit on disk space", self.limits.disk.is_some(), can.limit_disk),
             ("a limit on processes", self.limits.processes.is_some(), can.limit_processes),
+            ("a size", self.limits.factor.is_some(), can.resource_factor),
             ("GPUs", self.limits.gpus, can.gpus),
             ("a network policy", self.network != NetworkPolicy::Full, can.network_policy),
             ("exposed ports", !self.ports.is_empty(), can.ports),
             ("labels", !self.labels.is_empty(), can.labels),
+            ("a user or group", self.user.is_some(), can.users),
             ("a runtime class", self.runtime_class.is_some(), can.runtime_classes),
             ("a time to live", self.time_to_live.is_some(), can.time_to_live),
             ("stopping when idle", self.idle_stop.is_some(), can.idle_stop),
@@ -133,7 +139,8 @@ impl SandboxSpec {
         if self.limits.cpus.is_some_and(|cpus| !cpus.is_finite() || cpus <= 0.0) {
             return wrong("limits.cpus", "it must be a positive number");
         }
-        if self.limits.memory == Some(0) || self.limits.disk == Some(0) || self.limits.processes == Some(0) {
+        let limits = [self.limits.memory, self.limits.disk, self.limits.processes, self.limits.factor.map(u64::from)];
+        if limits.contains(&Some(0)) {
             return wrong("limits", "a limit of 0 leaves nothing to work with");
         }
         for mount in &self.mounts {
@@ -220,8 +227,21 @@ pub struct ResourceLimits {
     pub disk: Option<u64>,
     /// Processes and threads.
     pub processes: Option<u64>,
+    /// How many times the engine's base size, for engines that know sizes and no amounts (`resource_factor`).
+    pub factor: Option<u32>,
     /// It gets the machine's GPUs.
     pub gpus: bool,
+}
+
+/// Whom the server of a sandbox works as.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RunAs {
+    /// Its user id.
+    pub user: u32,
+    /// Its group id; `None` for the user's own.
+    pub group: Option<u32>,
+    /// The group id that owns its volumes.
+    pub files_group: Option<u32>,
 }
 
 /// Whom a sandbox may talk to.

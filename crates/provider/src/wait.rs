@@ -122,7 +122,9 @@ impl Wait<'_> {
             client
         } else {
             let key = self.sandbox.session_key.as_ref().map(Secret::expose);
-            let made = ActionExecutionClient::new(&ClientOptions::new(url).with_key(key));
+            let headers = self.sandbox.headers.iter().map(|(name, value)| (name.clone(), value.expose().to_owned()));
+            let options = ClientOptions { headers: headers.collect(), ..ClientOptions::new(url).with_key(key) };
+            let made = ActionExecutionClient::new(&options);
             let made = made.map_err(|error| ProviderError::Engine {
                 engine: self.provider.name().to_owned(),
                 action: "give the URL of the server".to_owned(),
@@ -158,7 +160,7 @@ impl Wait<'_> {
             SandboxState::Pending | SandboxState::Unknown(_) => self.last = format!("it is {}", found.state),
             SandboxState::Running => {}
         }
-        let moved = found.url != self.sandbox.url;
+        let moved = found.url != self.sandbox.url || found.headers != self.sandbox.headers;
         self.sandbox = found;
         if moved {
             self.client = None;

@@ -54,6 +54,8 @@ fn sandbox(state: SandboxState, url: Option<String>) -> Sandbox {
         url,
         session_key: None,
         urls: BTreeMap::new(),
+        ports: BTreeMap::new(),
+        headers: BTreeMap::new(),
         labels: BTreeMap::new(),
         image: None,
         workspace: None,
