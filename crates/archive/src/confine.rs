@@ -1,20 +1,16 @@
-//! Paths beneath a directory, resolved by the kernel, so that no name and no link leads out of it.
-//!
-//! `openat2` with `RESOLVE_BENEATH` follows links that stay inside, and refuses all others, without a moment between
-//! the check and the use. Where it is missing (an old kernel, a filter that does not know it), directories are opened
-//! one by one, and no link is followed at all.
+//! Names of entries, and the directory that they stay beneath: the kernel resolves them, and follows links that stay
+//! inside.
 
 use std::{io, os::fd::OwnedFd, path::Path, sync::Arc};
 
+pub(crate) use gloveport_sys::beneath::{DIRECTORY, kind, kind_name};
+use gloveport_sys::beneath::{Links, Root};
 use rustix::{
-    fs::{AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags},
+    fs::{Mode, OFlags},
     io::Errno,
 };
 
 use crate::{error::ArchiveError, limits::Account};
-
-/// Tries before the kernel's "try again" (something was renamed meanwhile) counts as an error.
-const TRIES: usize = 16;
 
 /// Why a name can not be used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,9 +51,8 @@ pub(crate) fn components(name: &[u8]) -> Result<Vec<&[u8]>, BadName> {
 /// A directory that everything stays beneath.
 #[derive(Debug)]
 pub(crate) struct Destination {
+    beneath: Root,
     root: Arc<OwnedFd>,
-    /// Whether the kernel resolves paths beneath a directory.
-    by_kernel: bool,
     /// The directory of the last entry, because the next one is mostly beside it.
     last: Option<(Vec<u8>, Arc<OwnedFd>)>,
 }
@@ -65,9 +60,13 @@ pub(crate) struct Destination {
 impl Destination {
     /// Opens an existing directory.
     pub(crate) fn open(path: &Path) -> Result<Self, ArchiveError> {
-        let root = rustix::fs::openat(CWD, path, DIRECTORY, Mode::empty())
+        let beneath = Root::open(path)
             .map_err(|error| ArchiveError::Destination { path: path.to_owned(), source: error.into() })?;
-        Ok(Self { root: Arc::new(root), by_kernel: true, last: None })
+        Ok(Self::beneath(beneath))
+    }
+
+    pub(crate) fn beneath(beneath: Root) -> Self {
+        Self { root: beneath.directory(), beneath, last: None }
     }
 
     pub(crate) fn root(&self) -> Arc<OwnedFd> {
@@ -122,57 +121,8 @@ impl Destination {
     }
 
     /// Opens something that exists beneath.
-    pub(crate) fn open_beneath(&mut self, path: &[u8], flags: OFlags) -> rustix::io::Result<OwnedFd> {
-        for _ in 0..TRIES {
-            if !self.by_kernel {
-                return self.walk(path, flags);
-            }
-            let how = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
-            match rustix::fs::openat2(&*self.root, path, flags, Mode::empty(), how) {
-                Err(Errno::NOSYS | Errno::PERM) => self.by_kernel = false,
-                Err(Errno::AGAIN) => {}
-                other => return other,
-            }
-        }
-        Err(Errno::AGAIN)
-    }
-
-    fn walk(&self, path: &[u8], flags: OFlags) -> rustix::io::Result<OwnedFd> {
-        let mut components = path.split(|byte| *byte == b'/').peekable();
-        let mut directory: Option<OwnedFd> = None;
-        while let Some(component) = components.next() {
-            let flags = if components.peek().is_some() { DIRECTORY } else { flags };
-            let parent = directory.as_ref().unwrap_or(&self.root);
-            directory = Some(match rustix::fs::openat(parent, component, flags | OFlags::NOFOLLOW, Mode::empty()) {
-                // What is not followed is a link, not a directory.
-                Err(Errno::NOTDIR) if kind(parent, component) == Ok(FileType::Symlink) => return Err(Errno::LOOP),
-                other => other?,
-            });
-        }
-        directory.ok_or(Errno::NOENT)
-    }
-}
-
-/// How directories are opened that are only a place for others.
-pub(crate) const DIRECTORY: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
-
-/// What an entry of a directory is.
-pub(crate) fn kind(directory: &OwnedFd, name: &[u8]) -> rustix::io::Result<FileType> {
-    let found = rustix::fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW)?;
-    Ok(FileType::from_raw_mode(found.st_mode))
-}
-
-/// The name of a kind, for messages.
-pub(crate) fn kind_name(kind: FileType) -> &'static str {
-    match kind {
-        FileType::RegularFile => "file",
-        FileType::Directory => "directory",
-        FileType::Symlink => "link",
-        FileType::Fifo => "FIFO",
-        FileType::Socket => "socket",
-        FileType::CharacterDevice => "character device",
-        FileType::BlockDevice => "block device",
-        FileType::Unknown => "special file",
+    pub(crate) fn open_beneath(&self, path: &[u8], flags: OFlags) -> rustix::io::Result<OwnedFd> {
+        self.beneath.open_beneath(path, flags, Links::Followed)
     }
 }
 
@@ -230,8 +180,8 @@ mod tests {
         std::fs::write(inside.path().join("file"), "").unwrap();
         let (limits, never) = (Limits::default(), AtomicBool::new(false));
         for by_kernel in [true, false] {
-            let mut destination = Destination::open(inside.path()).unwrap();
-            destination.by_kernel = by_kernel;
+            let root = Root::open(inside.path()).unwrap();
+            let mut destination = Destination::beneath(if by_kernel { root } else { root.step_by_step() });
             let mut open = |name: &'static str| {
                 let components = components(name.as_bytes()).unwrap();
                 match destination.directory(&components, &mut Account::new(&limits, &never)) {

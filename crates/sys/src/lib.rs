@@ -8,17 +8,21 @@
 //! | [`session`] | a started program as the server sees it: pid, exit, end |
 //! | [`process`] | what `/proc` tells about processes |
 //! | [`users`] | the user database, read from its files without the name-service switch |
+//! | [`beneath`] | paths beneath a directory, resolved by the kernel |
+//! | [`reach`] | files that a tool may use: all, or those beneath one directory |
 //! | [`replace`] | files written whole, and what a killed process left of them |
 //! | [`os_error`] | errors of the system as the wire shows them |
 //! | [`memory`] | memory of this process |
 //! | [`host`] | facts about the machine |
 
+pub mod beneath;
 pub mod guard;
 pub mod host;
 pub mod memory;
 pub mod os_error;
 pub mod process;
 pub mod pty;
+pub mod reach;
 pub mod replace;
 pub mod session;
 pub mod spawn;

@@ -9,20 +9,29 @@
 
 mod attributes;
 mod journal;
+mod target;
 
 use std::{
     fs::{self, File, OpenOptions},
     io::{self, Read as _, Seek as _, SeekFrom, Write},
-    os::unix::fs::{FileTypeExt as _, MetadataExt as _, OpenOptionsExt as _},
+    os::{
+        fd::OwnedFd,
+        unix::fs::{FileTypeExt as _, MetadataExt as _, OpenOptionsExt as _},
+    },
     path::{Path, PathBuf},
 };
 
 use rustix::{
-    fs::{Access, AtFlags, CWD, FallocateFlags, RenameFlags},
+    fs::{FallocateFlags, OFlags, RenameFlags},
     io::Errno,
 };
 
+use target::{Access, Target};
+
 pub use journal::remove_leftovers;
+
+/// How a file is opened that is to be read: without a wait, whatever it is.
+pub(crate) const READ: OFlags = OFlags::NONBLOCK.union(OFlags::NOCTTY);
 
 /// What a file gets that did not exist. An existing one keeps what it has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -37,7 +46,7 @@ pub struct NewFile {
 #[derive(Debug)]
 pub struct Replacement {
     /// The file itself, behind all links.
-    target: PathBuf,
+    target: Target,
     /// Where the new content is collected.
     file: File,
     place: Place,
@@ -69,27 +78,42 @@ impl Replacement {
     /// `path` is a directory (`EISDIR`), is something else that is no regular file (`EINVAL`), may not be written by
     /// this process (`EACCES`), or its directory does not exist (`ENOENT`). Nothing is changed then.
     pub fn begin(path: &Path, new: NewFile) -> io::Result<Self> {
-        let target = resolve(path)?;
-        let old = match open_regular(&target, OpenOptions::new().read(true)) {
+        Self::begin_at(Target::behind_links(path)?, new)
+    }
+
+    /// Begins to write what has the name in the directory. The file is reached by these two only, and a link is not
+    /// followed (`ELOOP`). A file that has other names is not filled: its name gets a new file, and they keep the old.
+    ///
+    /// `path` names the file for messages, and for those who remove what a killed process left.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`begin`](Self::begin).
+    pub fn begin_in(directory: OwnedFd, name: std::ffi::OsString, path: PathBuf, new: NewFile) -> io::Result<Self> {
+        Self::begin_at(Target::In { directory, name, path }, new)
+    }
+
+    fn begin_at(target: Target, new: NewFile) -> io::Result<Self> {
+        let old = match target.open(Access::Read) {
             Ok(file) => Some(file),
             Err(error) if error.kind() == io::ErrorKind::NotFound => None,
             // A file can be writable and not readable; its attributes can not be taken over then.
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
-                check_writable(&target)?;
-                let old = open_regular(&target, OpenOptions::new().write(true))?;
+                target.check_writable()?;
+                let old = target.open(Access::Write)?;
                 return Ok(Self { target, file: tempfile::tempfile()?, place: Place::Apart, new, old: Some(old) });
             }
             Err(error) => return Err(error),
         };
-        let beside = match &old {
+        let has_other_names = match &old {
             Some(file) => {
-                check_writable(&target)?;
-                file.metadata()?.nlink() == 1
+                target.check_writable()?;
+                file.metadata()?.nlink() > 1
             }
-            None => true,
+            None => false,
         };
-        if beside {
-            match create_beside(&target, old.is_some()) {
+        if !has_other_names || !target.fills_others() {
+            match target.create_beside(old.is_some()) {
                 Ok((file, temporary, entry)) => {
                     let place = Place::Beside { temporary, _entry: entry, done: false };
                     let replacement = Self { target, file, place, new, old };
@@ -97,13 +121,16 @@ impl Replacement {
                         Some(old) => attributes::copy(old, &replacement.file)?,
                         None => true,
                     };
-                    if keeps {
+                    if has_other_names {
+                        attributes::drop_privileges(&replacement.file)?;
+                    }
+                    if keeps || has_other_names {
                         return Ok(replacement);
                     }
                     return replacement.apart();
                 }
-                // Without the old file there is nothing to put the content into.
-                Err(error) if old.is_none() => return Err(error),
+                // Without the old file there is nothing to put the content into, or nothing that may be filled.
+                Err(error) if old.is_none() || has_other_names => return Err(error),
                 Err(error) if is_no_room(&error) => return Err(error),
                 Err(_) => {}
             }
@@ -112,9 +139,21 @@ impl Replacement {
     }
 
     /// The same, with the content collected in a file without a name.
-    fn apart(self) -> io::Result<Self> {
-        let (target, old) = (self.target.clone(), self.old.as_ref().map(File::try_clone).transpose()?);
-        Ok(Self { target, file: tempfile::tempfile()?, place: Place::Apart, new: self.new, old })
+    fn apart(mut self) -> io::Result<Self> {
+        let file = tempfile::tempfile()?;
+        self.discard();
+        (self.file, self.place) = (file, Place::Apart);
+        Ok(self)
+    }
+
+    /// Removes the temporary file, if there is one.
+    fn discard(&mut self) {
+        if let Place::Beside { temporary, done: done @ false, .. } = &mut self.place {
+            *done = true;
+            if let Err(error) = self.target.remove(temporary) {
+                tracing::warn!(%error, path = %temporary.display(), "a temporary file can not be removed");
+            }
+        }
     }
 
     /// The file that the new content is written to, from its beginning on.
@@ -124,7 +163,7 @@ impl Replacement {
 
     /// The file that is replaced, behind all links.
     pub fn target(&self) -> &Path {
-        &self.target
+        self.target.path()
     }
 
     /// Whether there is an old file, as it was when this began.
@@ -160,7 +199,7 @@ impl Replacement {
                 if self.old.is_none() {
                     attributes::set(&self.file, self.new)?;
                 }
-                match rename(temporary, &self.target, flags) {
+                match self.target.take(temporary, flags) {
                     Ok(()) => {
                         *done = true;
                         return Ok(Replaced { _old: self.old.take() });
@@ -178,7 +217,10 @@ impl Replacement {
 
     /// Puts the collected content into the old file.
     fn fill(&mut self) -> io::Result<()> {
-        let mut target = open_regular(&self.target, OpenOptions::new().write(true))?;
+        let mut target = self.target.open(Access::Write)?;
+        if !self.target.fills_others() && target.metadata()?.nlink() > 1 {
+            return Err(Errno::BUSY.into());
+        }
         let length = self.file.seek(SeekFrom::End(0))?;
         self.file.rewind()?;
         // The room is taken first, so that a full disk changes nothing.
@@ -209,11 +251,7 @@ impl Write for Replacement {
 
 impl Drop for Replacement {
     fn drop(&mut self) {
-        if let Place::Beside { temporary, done: false, .. } = &self.place
-            && let Err(error) = fs::remove_file(temporary)
-        {
-            tracing::warn!(%error, path = %temporary.display(), "a temporary file can not be removed");
-        }
+        self.discard();
     }
 }
 
@@ -255,7 +293,10 @@ pub fn open_to_read(path: &Path) -> io::Result<File> {
 
 /// What `path` is, if it is no regular file and no directory: for messages.
 pub fn special_kind(path: &Path) -> Option<&'static str> {
-    let kind = fs::metadata(path).ok()?.file_type();
+    special_name(fs::metadata(path).ok()?.file_type())
+}
+
+pub(crate) fn special_name(kind: fs::FileType) -> Option<&'static str> {
     [
         (kind.is_fifo(), "FIFO"),
         (kind.is_socket(), "socket"),
@@ -266,37 +307,16 @@ pub fn special_kind(path: &Path) -> Option<&'static str> {
     .find_map(|(is, name)| is.then_some(name))
 }
 
-fn rename(from: &Path, to: &Path, flags: RenameFlags) -> io::Result<()> {
-    if flags.is_empty() {
-        return fs::rename(from, to);
-    }
-    match rustix::fs::renameat_with(CWD, from, CWD, to, flags) {
-        // The file system does not know the flag; a second name fails in the same way if something is there.
-        Err(Errno::INVAL | Errno::NOSYS) => fs::hard_link(from, to).and_then(|()| fs::remove_file(from)),
-        other => Ok(other?),
-    }
-}
-
-/// A path that has none of the links at its end.
-fn resolve(path: &Path) -> io::Result<PathBuf> {
-    let mut path = path.to_owned();
-    // As many as the kernel follows.
-    for _ in 0..40 {
-        match fs::read_link(&path) {
-            Ok(link) => path = path.parent().unwrap_or(Path::new("/")).join(link),
-            // Not a link, or nothing at all.
-            Err(_) => return Ok(path),
-        }
-    }
-    Err(Errno::LOOP.into())
-}
-
 fn open_regular(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
-    let flags = rustix::fs::OFlags::NONBLOCK | rustix::fs::OFlags::NOCTTY;
-    let file = match options.custom_flags(flags.bits().cast_signed()).open(path) {
+    checked_regular(options.custom_flags(READ.bits().cast_signed()).open(path))
+}
+
+/// A file that was opened without a wait, if it is a regular one.
+pub(crate) fn checked_regular(opened: io::Result<impl Into<File>>) -> io::Result<File> {
+    let file: File = match opened {
         // A FIFO without a reader, or a socket.
         Err(error) if error.raw_os_error() == Some(Errno::NXIO.raw_os_error()) => return Err(Errno::INVAL.into()),
-        other => other?,
+        other => other?.into(),
     };
     let kind = file.metadata()?.file_type();
     if kind.is_dir() {
@@ -308,27 +328,8 @@ fn open_regular(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
     Ok(file)
 }
 
-fn check_writable(path: &Path) -> io::Result<()> {
-    Ok(rustix::fs::accessat(CWD, path, Access::WRITE_OK, AtFlags::EACCESS)?)
-}
-
 fn is_no_room(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
-}
-
-/// A new file in the directory of `target`, noted in the journal before it exists.
-fn create_beside(target: &Path, replaces: bool) -> io::Result<(File, PathBuf, journal::Entry)> {
-    let directory = match target.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => parent,
-        _ => Path::new("."),
-    };
-    let temporary = std::path::absolute(directory)?.join(journal::temporary_name()?);
-    let entry = journal::note(&temporary)?;
-    // The old content may be secret, so its mode comes before the new content.
-    let mode = if replaces { 0o600 } else { 0o666 };
-    let mut options = OpenOptions::new();
-    let file = options.read(true).write(true).create_new(true).mode(mode).open(&temporary)?;
-    Ok((file, temporary, entry))
 }
 
 #[cfg(test)]

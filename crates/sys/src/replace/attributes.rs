@@ -67,3 +67,13 @@ pub(super) fn set(file: &File, new: NewFile) -> io::Result<()> {
     }
     Ok(())
 }
+
+/// Takes the set-user-ID and set-group-ID bits away. A name for somebody else's program must not become one for a
+/// program of whoever writes to it.
+pub(super) fn drop_privileges(file: &File) -> io::Result<()> {
+    let mode = file.metadata()?.mode() & 0o7777;
+    if mode & 0o6000 != 0 {
+        file.set_permissions(std::fs::Permissions::from_mode(mode & 0o1777))?;
+    }
+    Ok(())
+}

@@ -84,7 +84,7 @@ fn what_is_no_regular_file_is_refused_at_once_and_nothing_is_left() {
     let directory = directory();
     let (fifo, socket, turning) =
         (directory.path().join("fifo"), directory.path().join("socket"), directory.path().join("loop"));
-    rustix::fs::mknodat(CWD, &fifo, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+    rustix::fs::mknodat(rustix::fs::CWD, &fifo, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
     let _listener = std::os::unix::net::UnixListener::bind(&socket).unwrap();
     symlink("loop", &turning).unwrap();
     let errno = |error: io::Error| error.raw_os_error().unwrap();
