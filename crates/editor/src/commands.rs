@@ -70,17 +70,17 @@ pub(crate) fn view(
         if let Some(range) = range {
             return Err(invalid("view_range", &range, Hint::RangeOfDirectory));
         }
-        let listing = listing::list(path)?;
+        let listing = listing::list(&editor.options.reach, path)?;
         output::directory(&listing.paths, path, listing.hidden)
     } else if let Some(format) = Format::of(path) {
-        let (bytes, _) = source::read_bytes(path)?;
+        let (bytes, _) = source::read_bytes(&editor.options.reach, path)?;
         let text = editor
             .converter
             .convert(format, bytes)
             .map_err(|error| EditorError::Conversion { path: path.to_owned(), reason: error.to_string() })?;
         output::markdown(&text, path)
     } else {
-        let source = source::read(path, &editor.encodings)?;
+        let source = editor.read(path)?;
         match range {
             Some(range) => part(&source.text, path, range)?,
             None => output::numbered(&source.text, path, 1),
@@ -122,7 +122,7 @@ fn slice(text: &str, first: usize, end: usize) -> &str {
 /// Makes a new file.
 pub(crate) fn create(editor: &Editor, path: &str, text: Option<&str>) -> Result<Edit, EditorError> {
     let text = text.ok_or(EditorError::MissingParameter { parameter: "file_text", command: "create" })?;
-    source::write(path, text, TextEncoding::Utf8, editor.options.new_file, &editor.encodings)?;
+    editor.write(path, text, TextEncoding::Utf8)?;
     let new = Arc::new(text.to_owned());
     editor.history.push(path, Arc::clone(&new), TextEncoding::Utf8);
     Ok(Edit { old: None, new, told: Told::Whole(format!("File created successfully at: {path}")) })
@@ -139,11 +139,11 @@ pub(crate) fn replace(
     if new_str == Some(old_str) {
         return Err(invalid("new_str", &old_str, Hint::Same));
     }
-    let source = source::read(path, &editor.encodings)?;
+    let source = editor.read(path)?;
     let (at, old_str, new_str) = find(&source.text, path, old_str, new_str.unwrap_or_default())?;
     let end = at + old_str.len();
     let new = [&source.text[..at], new_str, &source.text[end..]].concat();
-    source::write(path, &new, source.encoding, editor.options.new_file, &editor.encodings)?;
+    editor.write(path, &new, source.encoding)?;
 
     let first = (python::newlines(&source.text[..at]) + 1).saturating_sub(WINDOW);
     let last = python::newlines(&source.text[..at]) + 1 + WINDOW + python::newlines(new_str);
@@ -213,7 +213,7 @@ pub(crate) fn insert(
     let missing = |parameter| EditorError::MissingParameter { parameter, command: "insert" };
     let line = line.ok_or_else(|| missing("insert_line"))?;
     let new_str = new_str.ok_or_else(|| missing("new_str"))?;
-    let source = source::read(path, &editor.encodings)?;
+    let source = editor.read(path)?;
     let lines = python::lines(&source.text);
     let before = match usize::try_from(line) {
         Ok(before) if before <= lines => before,
@@ -221,7 +221,7 @@ pub(crate) fn insert(
     };
     let at = python::line_start(&source.text, before);
     let new = [&source.text[..at], new_str, "\n", &source.text[at..]].concat();
-    source::write(path, &new, source.encoding, editor.options.new_file, &editor.encodings)?;
+    editor.write(path, &new, source.encoding)?;
 
     let new = python::into_universal_newlines(new);
     let pieces = python::newlines(new_str) + 1;
@@ -241,9 +241,9 @@ fn remembered(editor: &Editor, path: &str, source: Source, new: String, told: To
 
 /// Puts back what a file was before its last edit.
 pub(crate) fn undo(editor: &Editor, path: &str) -> Result<Edit, EditorError> {
-    let source = source::read(path, &editor.encodings)?;
+    let source = editor.read(path)?;
     let state = editor.history.newest(path).ok_or_else(|| EditorError::NoHistory(path.to_owned()))?;
-    source::write(path, &state.text, state.encoding, editor.options.new_file, &editor.encodings)?;
+    editor.write(path, &state.text, state.encoding)?;
     editor.history.forget(path, &state);
     let shown = output::numbered(&state.text, path, 1);
     let told = Told::Whole(format!("Last edit to {path} undone successfully. {shown}"));

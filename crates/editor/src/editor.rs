@@ -6,18 +6,19 @@ use std::{
     sync::Arc,
 };
 
-use gloveport_sys::{os_error, replace::NewFile};
+use gloveport_sys::{os_error, reach::Reach, replace::NewFile};
 
 use crate::{
     commands,
     documents::{Converter, Format},
+    encoding::TextEncoding,
     error::{EditorError, Hint},
     history::History,
     lint::Linter,
     locks::PathLocks,
     path,
     request::{EditReport, EditRequest},
-    source::Encodings,
+    source::{self, Encodings, Source},
 };
 
 /// Bytes of former states of all files, if nothing else is said.
@@ -27,6 +28,9 @@ const HISTORY_BYTES: usize = 64 * 1024 * 1024;
 pub struct EditorOptions {
     /// Where a relative path may have been meant to be; for a hint only.
     pub workspace_root: PathBuf,
+    /// Which files there are for it. Beneath a directory, paths must be those that the bounds resolve to
+    /// ([`Bounds::resolve`](gloveport_sys::reach::Bounds::resolve)), so that a file has one history.
+    pub reach: Reach,
     /// Owner and mode of created files.
     pub new_file: NewFile,
     /// Most bytes of former states of all files. Over it the oldest go, but for the newest of each file, which have a
@@ -39,7 +43,13 @@ pub struct EditorOptions {
 impl EditorOptions {
     /// The usual bounds, files as this process creates them, no linter.
     pub fn new(workspace_root: PathBuf) -> Self {
-        Self { workspace_root, new_file: NewFile::default(), history_bytes: HISTORY_BYTES, linter: None }
+        Self {
+            workspace_root,
+            reach: Reach::Anywhere,
+            new_file: NewFile::default(),
+            history_bytes: HISTORY_BYTES,
+            linter: None,
+        }
     }
 }
 
@@ -48,6 +58,7 @@ impl std::fmt::Debug for EditorOptions {
         formatter
             .debug_struct("EditorOptions")
             .field("workspace_root", &self.workspace_root)
+            .field("reach", &self.reach)
             .field("new_file", &self.new_file)
             .field("history_bytes", &self.history_bytes)
             .field("linter", &self.linter.is_some())
@@ -111,14 +122,14 @@ impl Editor {
             return Err(invalid_path(path, Hint::Relative { meant: self.meant(path) }));
         }
         let command = Command::parse(request.command);
-        let lease = self.locks.lease(Path::new(path));
+        let lease = self.locks.lease(self.options.reach.real_path(Path::new(path)));
         if command == Some(Command::View) {
             let _shared = lease.shared();
-            let is_directory = check(command, path)?;
+            let is_directory = self.check(command, path)?;
             return commands::view(self, path, is_directory, request.view_range);
         }
         let exclusive = lease.exclusive();
-        check(command, path)?;
+        self.check(command, path)?;
         let edit = match command {
             Some(Command::Create) => commands::create(self, path, request.file_text),
             Some(Command::Replace) => commands::replace(self, path, request.old_str, request.new_str),
@@ -131,41 +142,50 @@ impl Editor {
         Ok(edit.report(path, self.options.linter.as_deref()))
     }
 
+    pub(crate) fn read(&self, path: &str) -> Result<Source, EditorError> {
+        source::read(&self.options.reach, path, &self.encodings)
+    }
+
+    pub(crate) fn write(&self, path: &str, text: &str, encoding: TextEncoding) -> Result<(), EditorError> {
+        let options = &self.options;
+        source::write(&options.reach, path, text, encoding, options.new_file, &self.encodings)
+    }
+
     /// The path below the workspace, if something is there.
     fn meant(&self, path: &str) -> Option<String> {
         let meant = self.options.workspace_root.join(path);
-        fs::metadata(&meant).is_ok().then(|| path::normalised(&meant.to_string_lossy()))
+        self.options.reach.metadata(&meant).is_ok().then(|| path::normalised(&meant.to_string_lossy()))
     }
-}
 
-/// The checks of a path for a command (file-editor 3.2). Tells whether it is a directory.
-fn check(command: Option<Command>, path: &str) -> Result<bool, EditorError> {
-    let metadata = match fs::metadata(path) {
-        Ok(metadata) => Some(metadata),
-        Err(error) if is_absence(&error) => None,
-        // Whether it exists can not be said; to create it fails with the reason.
-        Err(_) if command == Some(Command::Create) => None,
-        Err(error) => {
-            return Err(EditorError::Read { path: path.to_owned(), reason: os_error::described(&error, path) });
+    /// The checks of a path for a command (file-editor 3.2). Tells whether it is a directory.
+    fn check(&self, command: Option<Command>, path: &str) -> Result<bool, EditorError> {
+        let metadata = match self.options.reach.metadata(Path::new(path)) {
+            Ok(metadata) => Some(metadata),
+            Err(error) if is_absence(&error) => None,
+            // Whether it exists can not be said; to create it fails with the reason.
+            Err(_) if command == Some(Command::Create) => None,
+            Err(error) => {
+                return Err(EditorError::Read { path: path.to_owned(), reason: os_error::described(&error, path) });
+            }
+        };
+        let is_directory = metadata.as_ref().is_some_and(fs::Metadata::is_dir);
+        match (command, metadata.is_some()) {
+            (Some(Command::Create), true) => return Err(invalid_path(path, Hint::Exists(path.to_owned()))),
+            (Some(Command::Create), false) | (_, true) => {}
+            (_, false) => return Err(invalid_path(path, Hint::Missing(path.to_owned()))),
         }
-    };
-    let is_directory = metadata.as_ref().is_some_and(fs::Metadata::is_dir);
-    match (command, metadata.is_some()) {
-        (Some(Command::Create), true) => return Err(invalid_path(path, Hint::Exists(path.to_owned()))),
-        (Some(Command::Create), false) | (_, true) => {}
-        (_, false) => return Err(invalid_path(path, Hint::Missing(path.to_owned()))),
+        if command == Some(Command::View) {
+            return Ok(is_directory);
+        }
+        if is_directory {
+            return Err(invalid_path(path, Hint::Directory(path.to_owned())));
+        }
+        if Format::of(path).is_some() {
+            let extension = path::extension(path).to_owned();
+            return Err(invalid_path(path, Hint::Document { path: path.to_owned(), extension }));
+        }
+        Ok(false)
     }
-    if command == Some(Command::View) {
-        return Ok(is_directory);
-    }
-    if is_directory {
-        return Err(invalid_path(path, Hint::Directory(path.to_owned())));
-    }
-    if Format::of(path).is_some() {
-        let extension = path::extension(path).to_owned();
-        return Err(invalid_path(path, Hint::Document { path: path.to_owned(), extension }));
-    }
-    Ok(false)
 }
 
 /// Whether the error says that there is no such file. A name with a NUL can not exist.

@@ -11,7 +11,8 @@ use std::{
     time::{Duration, Instant},
 };
 
-use rustix::io::Errno;
+use gloveport_sys::reach::Reach;
+use rustix::{fs::FileType, io::Errno};
 
 use crate::{error::EditorError, output};
 
@@ -31,13 +32,13 @@ pub(crate) struct Listing {
 }
 
 /// Lists a directory.
-pub(crate) fn list(path: &str) -> Result<Listing, EditorError> {
-    list_until(path, Instant::now() + TIME_LIMIT)
+pub(crate) fn list(reach: &Reach, path: &str) -> Result<Listing, EditorError> {
+    list_until(reach, path, Instant::now() + TIME_LIMIT)
 }
 
-fn list_until(path: &str, deadline: Instant) -> Result<Listing, EditorError> {
+fn list_until(reach: &Reach, path: &str, deadline: Instant) -> Result<Listing, EditorError> {
     let mut walk =
-        Walk { first: First::default(), hidden: 0, complaints: String::new(), deadline, ancestors: Vec::new() };
+        Walk { reach, first: First::default(), hidden: 0, complaints: String::new(), deadline, ancestors: Vec::new() };
     walk.first.insert(Path::new(path), true);
     walk.descend(Path::new(path))?;
     if !walk.complaints.is_empty() {
@@ -46,7 +47,8 @@ fn list_until(path: &str, deadline: Instant) -> Result<Listing, EditorError> {
     Ok(Listing { paths: walk.first.text(), hidden: walk.hidden })
 }
 
-struct Walk {
+struct Walk<'a> {
+    reach: &'a Reach,
     first: First,
     hidden: usize,
     /// What can not be listed, a line each.
@@ -56,11 +58,11 @@ struct Walk {
     ancestors: Vec<((u64, u64), PathBuf)>,
 }
 
-impl Walk {
+impl Walk<'_> {
     fn descend(&mut self, directory: &Path) -> Result<(), EditorError> {
-        let entries = match fs::metadata(directory).and_then(|metadata| {
+        let entries = match self.reach.metadata(directory).and_then(|metadata| {
             self.ancestors.push(((metadata.dev(), metadata.ino()), directory.to_owned()));
-            fs::read_dir(directory)
+            self.reach.entries(directory)
         }) {
             Ok(entries) => entries,
             Err(error) => {
@@ -79,8 +81,8 @@ impl Walk {
                 )));
             }
             match entry {
-                Ok(entry) if entry.file_name().as_bytes().starts_with(b".") => self.hidden += usize::from(depth == 1),
-                Ok(entry) => self.visit(&entry, depth)?,
+                Ok(entry) if entry.name.as_bytes().starts_with(b".") => self.hidden += usize::from(depth == 1),
+                Ok(entry) => self.visit(&directory.join(&entry.name), entry.kind, depth)?,
                 Err(error) => {
                     self.complain(directory, &error);
                     break;
@@ -91,38 +93,28 @@ impl Walk {
         Ok(())
     }
 
-    fn visit(&mut self, entry: &fs::DirEntry, depth: usize) -> Result<(), EditorError> {
-        let path = entry.path();
-        let kind = match entry.file_type() {
-            Ok(kind) => kind,
-            // Removed meanwhile.
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-            Err(error) => {
-                self.complain(&path, &error);
-                return Ok(());
-            }
-        };
-        let mut is_directory = kind.is_dir();
-        if is_directory || kind.is_symlink() {
-            match fs::metadata(&path) {
+    fn visit(&mut self, path: &Path, kind: FileType, depth: usize) -> Result<(), EditorError> {
+        let mut is_directory = kind == FileType::Directory;
+        if is_directory || kind == FileType::Symlink {
+            match self.reach.metadata(path) {
                 Ok(metadata) if metadata.is_dir() => {
                     is_directory = true;
-                    if self.complain_of_circle(&path, &metadata) {
+                    if self.complain_of_circle(path, &metadata) {
                         return Ok(());
                     }
                 }
-                // A link to nothing is shown as it is.
+                // A link to nothing, or to what is out of reach, is shown as it is.
                 Ok(_) => {}
                 Err(error) if error.raw_os_error() != Some(Errno::LOOP.raw_os_error()) => {}
                 Err(error) => {
-                    self.complain(&path, &error);
+                    self.complain(path, &error);
                     return Ok(());
                 }
             }
         }
-        self.first.insert(&path, is_directory);
+        self.first.insert(path, is_directory);
         if is_directory && depth < DEPTH {
-            self.descend(&path)?;
+            self.descend(path)?;
         }
         Ok(())
     }
@@ -204,7 +196,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         fs::write(directory.path().join("file"), "").unwrap();
         let path = directory.path().to_str().unwrap();
-        let error = list_until(path, Instant::now()).unwrap_err();
+        let error = list_until(&Reach::Anywhere, path, Instant::now()).unwrap_err();
         assert_eq!(error, EditorError::Listing(format!("Listing {path} took longer than 120 seconds.")));
     }
 
@@ -226,15 +218,15 @@ mod tests {
         let root = directory.path();
         let path = root.to_str().unwrap();
         symlink("nothing", root.join("broken")).unwrap();
-        assert_eq!(list(path).unwrap().paths, format!("{path}/\n{path}/broken"));
+        assert_eq!(list(&Reach::Anywhere, path).unwrap().paths, format!("{path}/\n{path}/broken"));
         symlink("self", root.join("self")).unwrap();
         let complaint = format!("find: ‘{path}/self’: Too many levels of symbolic links\n");
-        assert_eq!(list(path).unwrap_err(), EditorError::Listing(complaint));
+        assert_eq!(list(&Reach::Anywhere, path).unwrap_err(), EditorError::Listing(complaint));
         fs::remove_file(root.join("self")).unwrap();
         symlink(".", root.join("circle")).unwrap();
         let complaint = format!(
             "find: File system loop detected; ‘{path}/circle’ is part of the same file system loop as ‘{path}’.\n"
         );
-        assert_eq!(list(path).unwrap_err(), EditorError::Listing(complaint));
+        assert_eq!(list(&Reach::Anywhere, path).unwrap_err(), EditorError::Listing(complaint));
     }
 }

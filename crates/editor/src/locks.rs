@@ -2,9 +2,7 @@
 
 use std::{
     collections::HashMap,
-    ffi::OsString,
-    fs,
-    path::{Path, PathBuf},
+    path::PathBuf,
     sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard},
 };
 
@@ -23,9 +21,8 @@ pub(crate) struct Lease<'a> {
 }
 
 impl PathLocks {
-    /// The lock of the file behind a path, whichever of its paths is given.
-    pub(crate) fn lease(&self, path: &Path) -> Lease<'_> {
-        let key = real_path(path);
+    /// The lock of a file by its path without links, which is the same whichever of its names is used.
+    pub(crate) fn lease(&self, key: PathBuf) -> Lease<'_> {
         let lock = Arc::clone(self.map().entry(key.clone()).or_default());
         Lease { owner: self, key, lock }
     }
@@ -57,20 +54,12 @@ impl Drop for Lease<'_> {
     }
 }
 
-/// The path without links; of a file that does not exist, that of its directory and its name.
-fn real_path(path: &Path) -> PathBuf {
-    if let Ok(real) = fs::canonicalize(path) {
-        return real;
-    }
-    let name = path.file_name().map(OsString::from).unwrap_or_default();
-    match path.parent().and_then(|parent| fs::canonicalize(parent).ok()) {
-        Some(parent) => parent.join(name),
-        None => path.to_owned(),
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use std::{fs, path::Path};
+
+    use gloveport_sys::reach::Reach;
+
     use super::*;
 
     #[test]
@@ -79,9 +68,10 @@ mod tests {
         let (file, link) = (directory.path().join("file"), directory.path().join("link"));
         fs::write(&file, "").unwrap();
         std::os::unix::fs::symlink("file", &link).unwrap();
+        let real = |path: &Path| Reach::Anywhere.real_path(path);
         let locks = PathLocks::default();
-        let (first, second) = (locks.lease(&file), locks.lease(&link));
-        let other = locks.lease(&directory.path().join("other"));
+        let (first, second) = (locks.lease(real(&file)), locks.lease(real(&link)));
+        let other = locks.lease(real(&directory.path().join("other")));
         let held = first.exclusive();
         assert!(second.lock.try_read().is_err());
         assert!(other.lock.try_write().is_ok());

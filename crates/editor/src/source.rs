@@ -9,7 +9,7 @@ use std::{
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
-use gloveport_sys::{os_error, replace};
+use gloveport_sys::{os_error, reach::Reach, replace::NewFile};
 
 use crate::{
     binary,
@@ -34,8 +34,8 @@ pub(crate) struct Source {
 }
 
 /// Reads a text file.
-pub(crate) fn read(path: &str, known: &Encodings) -> Result<Source, EditorError> {
-    let (bytes, version) = read_bytes(path)?;
+pub(crate) fn read(reach: &Reach, path: &str, known: &Encodings) -> Result<Source, EditorError> {
+    let (bytes, version) = read_bytes(reach, path)?;
     if binary::is_binary(&bytes) {
         return Err(EditorError::Validation { path: path.to_owned(), reason: Reason::Binary });
     }
@@ -46,14 +46,13 @@ pub(crate) fn read(path: &str, known: &Encodings) -> Result<Source, EditorError>
 }
 
 /// Reads a file of a size that can be shown, whatever is in it.
-pub(crate) fn read_bytes(path: &str) -> Result<(Vec<u8>, Version), EditorError> {
+pub(crate) fn read_bytes(reach: &Reach, path: &str) -> Result<(Vec<u8>, Version), EditorError> {
     let failed =
         |error: io::Error| EditorError::Read { path: path.to_owned(), reason: os_error::described(&error, path) };
-    let file =
-        replace::open_to_read(Path::new(path)).map_err(|error| match replace::special_kind(Path::new(path)) {
-            Some(kind) => EditorError::Validation { path: path.to_owned(), reason: Reason::Special(kind) },
-            None => failed(error),
-        })?;
+    let file = reach.open_to_read(Path::new(path)).map_err(|error| match reach.special_kind(Path::new(path)) {
+        Some(kind) => EditorError::Validation { path: path.to_owned(), reason: Reason::Special(kind) },
+        None => failed(error),
+    })?;
     let (bytes, length, version) = read_open(file).map_err(failed)?;
     if length > FILE_LIMIT {
         return Err(EditorError::Validation { path: path.to_owned(), reason: Reason::Size(length) });
@@ -77,17 +76,18 @@ fn read_open(file: File) -> io::Result<(Vec<u8>, u64, Version)> {
 
 /// Writes a file whole; it is encoded before anything is touched.
 pub(crate) fn write(
+    reach: &Reach,
     path: &str,
     text: &str,
     encoding: TextEncoding,
-    new: replace::NewFile,
+    new: NewFile,
     known: &Encodings,
 ) -> Result<(), EditorError> {
     let failed = |reason: String| EditorError::Write { path: path.to_owned(), reason };
     let bytes = encoding::encode(text, encoding).map_err(|error| failed(error.to_string()))?;
-    replace::write(Path::new(path), &bytes, new).map_err(|error| failed(os_error::described(&error, path)))?;
+    reach.write(Path::new(path), &bytes, new).map_err(|error| failed(os_error::described(&error, path)))?;
     if matches!(encoding, TextEncoding::Legacy(_))
-        && let Ok(metadata) = std::fs::metadata(path)
+        && let Ok(metadata) = reach.metadata(Path::new(path))
     {
         known.remember(path, Version::of(&metadata), encoding);
     }
