@@ -77,3 +77,41 @@ pub enum ExecError {
     #[error(transparent)]
     Terminal(#[from] TerminalError),
 }
+
+/// Why a terminal can not be started or used.
+#[derive(Debug, thiserror::Error)]
+pub enum TerminalsError {
+    /// The id was used for another terminal.
+    #[error(
+        "terminal id `{0}` belongs to a terminal with another argv, cwd or env; choose another id, or attach to it by \
+         its id alone"
+    )]
+    Conflict(String),
+    /// No terminal has this id.
+    #[error("no terminal has the id `{0}`; ended ones are kept until {limit} newer ones have ended", limit = crate::terminals::KEPT)]
+    Unknown(String),
+    /// The request is not valid.
+    #[error("{0}")]
+    Invalid(String),
+    /// Too many terminals run.
+    #[error("{limit} terminals run already; end one of them first", limit = crate::terminals::RUNNING)]
+    TooMany,
+    /// Too many clients are attached.
+    #[error("{limit} clients are attached to this terminal already", limit = crate::terminals::ATTACHED)]
+    TooManyAttached,
+    /// An earlier connection of the same client does not give up.
+    #[error("an earlier connection of the same client is still being ended; try again")]
+    NotReplaced,
+    /// The directory does not exist.
+    #[error("cwd `{}` is not a directory", .0.display())]
+    Directory(PathBuf),
+    /// The program does not exist.
+    #[error("`{0}` is no program that can be found in the sandbox")]
+    NoProgram(String),
+    /// The sandbox is ending.
+    #[error("the sandbox is ending, so no terminal can be started")]
+    Closed,
+    /// The terminal failed.
+    #[error(transparent)]
+    Terminal(#[from] TerminalError),
+}

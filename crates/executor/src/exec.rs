@@ -201,7 +201,7 @@ impl Table {
     }
 }
 
-fn check_id(id: &str) -> Result<(), ExecError> {
+pub(crate) fn check_id(id: &str) -> Result<(), ExecError> {
     let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
     if id.is_empty() || id.len() > MAX_ID || !id.bytes().all(allowed) {
         return Err(ExecError::Invalid(format!(
@@ -212,7 +212,7 @@ fn check_id(id: &str) -> Result<(), ExecError> {
     Ok(())
 }
 
-fn random_id() -> Result<String, ExecError> {
+pub(crate) fn random_id() -> Result<String, ExecError> {
     let mut bytes = [0_u8; 16];
     getrandom::fill(&mut bytes).map_err(|error| ExecError::Invalid(format!("no random id can be made: {error}")))?;
     Ok(format!("{:032x}", u128::from_ne_bytes(bytes)))

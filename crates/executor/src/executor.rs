@@ -25,6 +25,7 @@ use crate::{
     git, memory,
     parts::Part,
     run,
+    terminals::Terminals,
 };
 
 /// Hard time limit of a start-up command (`action-execution-api` 1.4).
@@ -80,6 +81,7 @@ pub struct Executor {
     shell_options: ShellOptions,
     no_change: Duration,
     executions: Executions,
+    terminals: Terminals,
     parts: Mutex<Vec<Part>>,
     stop: CancellationToken,
     working_directory: PathBuf,
@@ -113,9 +115,11 @@ impl Executor {
             let root = options.process_root.unwrap_or_else(std::process::id);
             tokio::spawn(memory::enforce(root, limit, stop.clone()));
         }
+        let terminals = Terminals::new(shell.clone(), shell_options.clone());
         Ok(Arc::new(Self {
             shell,
             shell_options,
+            terminals,
             no_change: options.no_change,
             executions: Executions::default(),
             parts: Mutex::new([vec![part.ready()], options.parts].concat()),
@@ -175,9 +179,15 @@ impl Executor {
         self.executions.list()
     }
 
+    /// Terminals for people.
+    pub fn terminals(&self) -> &Terminals {
+        &self.terminals
+    }
+
     /// Ends every tool, and returns when nothing that they started is left.
     pub async fn close(&self) {
         self.stop.cancel();
+        self.terminals.close().await;
         let own_shells = self.executions.shells();
         for shell in own_shells {
             shell.close().await;

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`Executor`] | the tools of one sandbox behind the `ActionExecutor` trait |
 //! | [`exec`] | native commands: streamed output, a caller-chosen id, nothing runs twice |
+//! | [`terminals`] | terminals for people: attached to and left again, known by an id |
 //! | [`files`] | the file actions, and the native file operations |
 //! | `git` | changes and differences of repositories, as a backend asks for them |
 //! | [`account`] | the user that the tools work as, made where it is missing |
@@ -21,8 +22,10 @@ mod git;
 pub mod memory;
 pub mod parts;
 mod run;
+pub mod terminals;
 
-pub use error::{ExecError, ExecutorError};
+pub use error::{ExecError, ExecutorError, TerminalsError};
 pub use exec::Execution;
 pub use executor::{Executor, ExecutorOptions};
 pub use parts::{Part, PartState};
+pub use terminals::{Attachment, NamedTerminal, Terminals};

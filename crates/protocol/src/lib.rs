@@ -11,7 +11,7 @@
 //! | [`values`] | the enumerations of the wire |
 //! | [`error`] | why JSON was refused |
 //! | [`http`] | bodies of the other endpoints |
-//! | [`exec`], [`files`] | bodies of the native API |
+//! | [`exec`], [`files`], [`terminals`] | bodies of the native API |
 //! | [`executor`] | the boundary between who receives actions and who executes them |
 //! | [`truncate`], [`prompt_block`], [`python`], [`python_literal`] | the text forms that the wire depends on |
 
@@ -30,6 +30,7 @@ pub mod prompt_block;
 pub mod python;
 pub mod python_literal;
 mod secret;
+pub mod terminals;
 pub mod truncate;
 pub mod values;
 

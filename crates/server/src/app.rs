@@ -9,6 +9,7 @@ use std::{
 };
 
 use gloveport_executor::Executor;
+use tokio_util::sync::CancellationToken;
 
 use crate::{metrics::Metrics, options::ServerOptions, transfer::Transfers};
 
@@ -19,16 +20,18 @@ pub(crate) struct App {
     pub(crate) options: ServerOptions,
     pub(crate) metrics: Metrics,
     pub(crate) transfers: Transfers,
+    /// The server stops: whoever holds a connection open for long gives it up.
+    pub(crate) stop: CancellationToken,
     started: Instant,
     /// When the last action arrived, in microseconds after `started`.
     last_action: AtomicU64,
 }
 
 impl App {
-    pub(crate) fn new(executor: Arc<Executor>, options: ServerOptions) -> Arc<Self> {
+    pub(crate) fn new(executor: Arc<Executor>, options: ServerOptions, stop: CancellationToken) -> Arc<Self> {
         let (metrics, started, last_action) = (Metrics::default(), Instant::now(), AtomicU64::new(0));
         let transfers = Transfers::new(&options.limits);
-        Arc::new(Self { executor, options, metrics, transfers, started, last_action })
+        Arc::new(Self { executor, options, metrics, transfers, stop, started, last_action })
     }
 
     /// Notes that an action arrived.

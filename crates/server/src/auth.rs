@@ -1,14 +1,19 @@
 //! Who may ask (`action-execution-api` 2.2).
 
+use std::borrow::Cow;
+
 use axum::response::Response;
+use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use gloveport_protocol::SESSION_KEY_HEADER;
 use http::{
     HeaderMap, StatusCode,
-    header::{HOST, ORIGIN},
+    header::{HOST, ORIGIN, SEC_WEBSOCKET_PROTOCOL, UPGRADE},
 };
 
 use crate::{answer, options::SessionKey};
 
+/// Beginning of the WebSocket protocol that carries the key in base64 for URLs, without padding.
+const KEY_PROTOCOL: &str = "gloveport.key.";
 /// Paths that everybody may ask for.
 const OPEN: [&str; 2] = ["/alive", "/server_info"];
 
@@ -19,7 +24,7 @@ pub(crate) fn check(key: Option<&SessionKey>, path: &str, headers: &HeaderMap) -
         return Ok(());
     }
     match key {
-        Some(key) if headers.get(SESSION_KEY_HEADER).is_some_and(|value| key.matches(value.as_bytes())) => Ok(()),
+        Some(key) if presented(headers).is_some_and(|presented| key.matches(&presented)) => Ok(()),
         Some(_) => Err(Box::new(answer::detail(StatusCode::FORBIDDEN, "Invalid API Key"))),
         None if is_foreign(headers) => Err(Box::new(answer::detail(
             StatusCode::FORBIDDEN,
@@ -28,6 +33,19 @@ pub(crate) fn check(key: Option<&SessionKey>, path: &str, headers: &HeaderMap) -
         ))),
         None => Ok(()),
     }
+}
+
+/// The key that a request carries: in the header, or, for a WebSocket of a browser, which can not set headers, among
+/// the protocols that it offers. Never in a URL, which would get into logs and histories.
+fn presented(headers: &HeaderMap) -> Option<Cow<'_, [u8]>> {
+    if let Some(value) = headers.get(SESSION_KEY_HEADER) {
+        return Some(value.as_bytes().into());
+    }
+    let is_websocket = headers.get(UPGRADE).is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(b"websocket"));
+    let offers = headers.get_all(SEC_WEBSOCKET_PROTOCOL).iter().filter_map(|value| value.to_str().ok());
+    let mut offered = offers.flat_map(|value| value.split(',')).map(str::trim);
+    let encoded = offered.find_map(|protocol| protocol.strip_prefix(KEY_PROTOCOL)).filter(|_| is_websocket)?;
+    URL_SAFE_NO_PAD.decode(encoded).ok().map(Cow::from)
 }
 
 /// Whether a browser says that a page of another origin sent the request.
@@ -63,6 +81,31 @@ mod tests {
                 headers.insert(SESSION_KEY_HEADER, HeaderValue::from_static(presented));
             }
             assert_eq!(check(Some(&key), path, &headers).is_ok(), admitted, "{path} {presented:?}");
+        }
+    }
+
+    #[test]
+    fn a_websocket_may_offer_the_key_as_a_protocol() {
+        let key = SessionKey::new("k>?");
+        for (upgrade, header, protocols, admitted) in [
+            ("websocket", None, "gloveport.terminal.v1, gloveport.key.az4_", true),
+            ("WebSocket", None, "gloveport.key.az4_", true),
+            ("websocket", None, "gloveport.key.az4/", false),
+            ("websocket", None, "gloveport.key.az4", false),
+            ("websocket", None, "gloveport.key.", false),
+            ("websocket", None, "az4_", false),
+            ("websocket", Some("wrong"), "gloveport.key.az4_", false),
+            ("websocket", Some("k>?"), "gloveport.key.eA", true),
+            ("h2c", None, "gloveport.key.az4_", false),
+        ] {
+            let mut headers = HeaderMap::new();
+            headers.insert(UPGRADE, HeaderValue::from_static(upgrade));
+            headers.insert(SEC_WEBSOCKET_PROTOCOL, HeaderValue::from_static(protocols));
+            if let Some(header) = header {
+                headers.insert(SESSION_KEY_HEADER, HeaderValue::from_static(header));
+            }
+            let path = "/v1/terminals/a/attach";
+            assert_eq!(check(Some(&key), path, &headers).is_ok(), admitted, "{upgrade} {header:?} {protocols}");
         }
     }
 

@@ -19,6 +19,7 @@ use axum::{
 use futures_util::FutureExt as _;
 use gloveport_executor::Executor;
 use http::StatusCode;
+use tokio_util::sync::CancellationToken;
 
 use crate::{answer, app::App, auth, docs, health, metrics::Group, options::ServerOptions, v0, v1};
 
@@ -49,6 +50,15 @@ impl Route {
         Self { method: "post", path, handler: axum::routing::post(handler) }
     }
 
+    /// A route for `DELETE`.
+    pub(crate) fn delete<H, T>(path: &'static str, handler: H) -> Self
+    where
+        H: axum::handler::Handler<T, Arc<App>>,
+        T: 'static,
+    {
+        Self { method: "delete", path, handler: axum::routing::delete(handler) }
+    }
+
     /// A route for `PUT`.
     pub(crate) fn put<H, T>(path: &'static str, handler: H) -> Self
     where
@@ -67,7 +77,7 @@ pub(crate) fn routes() -> impl Iterator<Item = Route> {
 /// The routes without connections, for tests and for embedding. Time limits and the bound on connections are those of
 /// whoever serves them.
 pub fn router(executor: Arc<Executor>, options: ServerOptions) -> Router {
-    for_app(App::new(executor, options))
+    for_app(App::new(executor, options, CancellationToken::new()))
 }
 
 pub(crate) fn for_app(app: Arc<App>) -> Router {
@@ -142,7 +152,7 @@ mod tests {
         }
         let directory = tempfile::tempdir().unwrap();
         let executor = Executor::start(ExecutorOptions::inherited(directory.path().to_owned())).await.unwrap();
-        let app = App::new(Arc::clone(&executor), ServerOptions::default());
+        let app = App::new(Arc::clone(&executor), ServerOptions::default(), CancellationToken::new());
         let router = assemble(Arc::clone(&app), routes().chain([Route::get("/broken", broken)]));
         for (path, status, body) in [
             ("/broken", 500, format!("{{\"detail\":\"{}\"}}", answer::UNEXPECTED)),

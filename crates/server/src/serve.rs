@@ -65,7 +65,7 @@ pub async fn serve(
     stop: CancellationToken,
     drain: Duration,
 ) -> Result<DrainEnd, ServerError> {
-    let app = App::new(executor, options);
+    let app = App::new(executor, options, stop.clone());
     let mut server = Server {
         router: router::for_app(Arc::clone(&app)),
         limits: Arc::new(app.options.limits.clone()),
@@ -171,23 +171,33 @@ pub(crate) fn prepare(stream: &TcpStream) {
     }
 }
 
-/// Serves the requests of one connection.
+/// Serves the requests of one connection, and then what it was upgraded to, to its end.
 pub(crate) async fn converse(stream: TcpStream, router: Router, limits: Arc<Limits>, stop: CancellationToken) {
     let activity = Arc::new(Activity::new(limits.idle_timeout));
-    let stream = TokioIo::new(WatchedStream::new(stream, Arc::clone(&activity), limits));
+    let open = CancellationToken::new();
+    let stream = WatchedStream::new(stream, Arc::clone(&activity), limits, open.clone().drop_guard());
+    if let Err(error) = requests(stream, router, activity, stop).await {
+        tracing::debug!(%error, "a connection ended with an error");
+    }
+    open.cancelled().await;
+}
+
+async fn requests(
+    stream: WatchedStream,
+    router: Router,
+    activity: Arc<Activity>,
+    stop: CancellationToken,
+) -> hyper::Result<()> {
     let service = ConnectionService::new(router, Arc::clone(&activity));
-    let connection = http1::Builder::new().serve_connection(stream, service);
+    let connection = http1::Builder::new().serve_connection(TokioIo::new(stream), service).with_upgrades();
     tokio::pin!(connection);
-    let result = tokio::select! {
+    tokio::select! {
         result = connection.as_mut() => result,
         () = stop.cancelled() => {
             activity.stop();
             connection.as_mut().graceful_shutdown();
             connection.await
         }
-    };
-    if let Err(error) = result {
-        tracing::debug!(%error, "a connection ended with an error");
     }
 }
 

@@ -1,10 +1,12 @@
-//! The native API: commands that are known by an id, output that can be read from any offset, and files.
+//! The native API: commands that are known by an id, output that can be read from any offset, files, and
+//! terminals.
 
 mod error;
 mod events;
 mod files;
 mod follower;
 mod output;
+mod terminals;
 mod text;
 
 use std::sync::Arc;
@@ -35,6 +37,7 @@ pub(crate) fn routes() -> Vec<Route> {
         Route::post("/v1/exec/{id}/interrupt", interrupt),
     ];
     routes.extend(files::routes());
+    routes.extend(terminals::routes());
     routes
 }
 

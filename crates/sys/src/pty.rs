@@ -62,6 +62,16 @@ pub fn resize(master: &impl AsFd, columns: u16, rows: u16) -> io::Result<()> {
     Ok(tcsetwinsize(master, Winsize { ws_row: rows, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 })?)
 }
 
+/// Puts the terminal into the modes that a person expects of a fresh one: echo, editing of lines, signals on keys, and a
+/// carriage return before each line feed.
+pub fn sane(master: &impl AsFd) -> io::Result<()> {
+    reset(master)?;
+    let mut termios = tcgetattr(master)?;
+    termios.output_modes |= OutputModes::ONLCR;
+    termios.local_modes |= LocalModes::ECHO | LocalModes::ECHOCTL | LocalModes::ECHOKE;
+    Ok(tcsetattr(master, OptionalActions::Now, &termios)?)
+}
+
 /// Puts the terminal into the modes in which a command starts: line by line, signals on, no echo (what we type is
 /// known), and a line feed left as it is (so that the log has the very bytes that programs wrote).
 pub fn reset(master: &impl AsFd) -> io::Result<()> {

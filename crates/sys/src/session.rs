@@ -174,6 +174,11 @@ impl SessionProcess {
         }
     }
 
+    /// Changes of how the program ended; also tells it after the end of this.
+    pub fn watch_exit(&self) -> watch::Receiver<Option<Exit>> {
+        self.exit.clone()
+    }
+
     /// How the program ended, if it did.
     pub fn exit(&self) -> Option<Exit> {
         *self.exit.borrow()

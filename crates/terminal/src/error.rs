@@ -36,7 +36,16 @@ pub enum TerminalError {
     /// The command holds a NUL byte, which no shell can take.
     #[error("the command contains a NUL byte at byte {0}, which a shell cannot take; nothing was executed")]
     Nul(usize),
+    /// The program of a terminal can not be started.
+    #[error("{0}")]
+    NotStarted(String),
+    /// The programs in the foreground can not be signalled.
+    #[error("cannot signal the programs of the terminal: {source}")]
+    Signal {
+        /// The system's error.
+        source: io::Error,
+    },
     /// The session was closed.
-    #[error("the shell session is closed")]
+    #[error("the session is closed")]
     Closed,
 }

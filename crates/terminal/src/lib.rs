@@ -4,6 +4,8 @@
 //! is an event and not a guess. What programs write goes into a numbered [`OutputLog`], and what a report shows is
 //! rendered from it as a terminal would show it ([`render`]).
 //!
+//! A person gets a [`Terminal`] instead: any program on a pseudo-terminal, with nothing read into its bytes.
+//!
 //! ```no_run
 //! # async fn example() -> Result<(), gloveport_terminal::TerminalError> {
 //! use gloveport_terminal::{RunRequest, Shell, ShellOptions};
@@ -26,9 +28,11 @@ pub mod render;
 mod scanner;
 mod session;
 pub mod split;
+mod terminal;
 
 pub use content::EXIT_WORD;
 pub use error::TerminalError;
 pub use keys::ControlKey;
 pub use log::{LogError, OutputLog, Piece};
 pub use session::{Facts, Mode, Progress, RunEnd, RunReport, RunRequest, Shell, ShellLoss, ShellOptions, Usage};
+pub use terminal::{Terminal, TerminalOptions, TerminalState, WindowSize};

@@ -2,6 +2,7 @@
 #![expect(clippy::needless_pass_by_value, reason = "the pieces of the document are built where they are used")]
 
 mod files;
+mod terminals;
 mod transfers;
 
 use serde_json::{Map, Value, json};
@@ -9,7 +10,7 @@ use serde_json::{Map, Value, json};
 /// The whole document.
 pub(super) fn document(version: &str) -> Value {
     let mut paths = Map::new();
-    for group in [v0(), v1(), transfers::paths(), health(), docs()] {
+    for group in [v0(), v1(), terminals::paths(), transfers::paths(), health(), docs()] {
         paths.extend(group);
     }
     json!({
@@ -19,7 +20,9 @@ pub(super) fn document(version: &str) -> Value {
             "version": version,
             "description": "A sandbox for an agent. The routes without a prefix are those of OpenHands 0.62; /v1 is the \
                 native API. If the server has a session key, every route but /alive and /server_info needs it in the \
-                header X-Session-API-Key, and answers 403 without it.",
+                header X-Session-API-Key, and answers 403 without it. A WebSocket of a browser, which cannot set headers, \
+                offers it as a protocol instead: gloveport.key. and the key in base64url without padding, beside \
+                gloveport.terminal.v1.",
         },
         "security": [{"sessionKey": []}],
         "paths": paths,
@@ -331,6 +334,7 @@ fn schemas() -> Value {
     let mut schemas = common_schemas();
     schemas.extend(exec_schemas());
     schemas.extend(files::schemas());
+    schemas.extend(terminals::schemas());
     Value::Object(schemas)
 }
 

@@ -16,6 +16,8 @@ pub(super) enum Phase {
     Head,
     /// A request is worked on, or its answer is given.
     Busy,
+    /// It speaks another protocol, which has its own limits on what is read.
+    Upgraded,
 }
 
 /// Shared by the stream, which sees bytes, and the service, which sees requests. Both run in the connection's task, so
@@ -47,7 +49,8 @@ impl Activity {
         match self.phase.load(Relaxed) {
             0 => Phase::Idle,
             1 => Phase::Head,
-            _ => Phase::Busy,
+            2 => Phase::Busy,
+            _ => Phase::Upgraded,
         }
     }
 
@@ -70,7 +73,15 @@ impl Activity {
         self.phase.store(2, Relaxed);
     }
 
+    /// No request comes any more.
+    pub(super) fn upgraded(&self) {
+        self.phase.store(3, Relaxed);
+    }
+
     fn enter(&self, phase: u8, limit: Duration) {
+        if self.phase() == Phase::Upgraded {
+            return;
+        }
         let end = self.base.elapsed().saturating_add(limit);
         self.deadline.store(u64::try_from(end.as_micros()).unwrap_or(u64::MAX >> 16), Relaxed);
         self.phase.store(phase, Relaxed);

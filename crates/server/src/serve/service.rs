@@ -10,7 +10,7 @@ use std::{
 
 use axum::{Router, body::Body, response::Response, routing::future::RouteFuture};
 use bytes::Bytes;
-use http::Request;
+use http::{Request, StatusCode};
 use hyper::body::{Body as HttpBody, Frame, Incoming, SizeHint};
 use tower::Service as _;
 
@@ -55,6 +55,9 @@ impl Future for Answering {
             Ok(response) => response,
             Err(never) => match never {},
         };
+        if response.status() == StatusCode::SWITCHING_PROTOCOLS {
+            self.activity.upgraded();
+        }
         let activity = Arc::clone(&self.activity);
         Poll::Ready(Ok(response.map(|body| Answer { body, activity })))
     }

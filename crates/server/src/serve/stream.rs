@@ -2,6 +2,7 @@
 //!
 //! | phase | limit | at the limit |
 //! |---|---|---|
+//! | upgraded to another protocol | that protocol's own, and `write_timeout` | |
 //! | idle | `idle_timeout` | closed, as at the client's own end |
 //! | head of a request | `header_timeout` | answered with status 408 and closed |
 //! | an answer that the client does not take | `write_timeout` | closed |
@@ -23,6 +24,7 @@ use tokio::{
     net::TcpStream,
     time::{Instant, Sleep, sleep_until},
 };
+use tokio_util::sync::DropGuard;
 
 use super::activity::{Activity, Phase};
 use crate::options::Limits;
@@ -46,6 +48,8 @@ pub(super) struct WatchedStream {
     stall: Option<Pin<Box<Sleep>>>,
     /// Our direction is shut down; holds the end of the patience.
     linger: Option<Instant>,
+    /// Tells the end of the stream, whoever holds it then.
+    _open: DropGuard,
 }
 
 /// A timer that is moved only when that is needed: a deadline that moves away costs nothing.
@@ -70,14 +74,14 @@ impl Timer {
 }
 
 impl WatchedStream {
-    pub(super) fn new(stream: TcpStream, activity: Arc<Activity>, limits: Arc<Limits>) -> Self {
-        Self { stream, activity, limits, timer: Timer::default(), stall: None, linger: None }
+    pub(super) fn new(stream: TcpStream, activity: Arc<Activity>, limits: Arc<Limits>, open: DropGuard) -> Self {
+        Self { stream, activity, limits, timer: Timer::default(), stall: None, linger: None, _open: open }
     }
 
     /// There is nothing to read at the moment: whether the connection may go on waiting.
     fn wait(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         match self.activity.phase() {
-            Phase::Busy => Poll::Pending,
+            Phase::Busy | Phase::Upgraded => Poll::Pending,
             Phase::Idle if self.activity.is_stopping() => Poll::Ready(Ok(())),
             Phase::Idle => {
                 ready!(self.timer.poll(self.activity.deadline(), context));

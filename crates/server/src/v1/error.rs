@@ -4,7 +4,8 @@ use axum::{
     extract::rejection::{PathRejection, QueryRejection},
     response::{IntoResponse, Response},
 };
-use gloveport_executor::{ExecError, files::FileError};
+use gloveport_executor::{ExecError, TerminalsError, files::FileError};
+use gloveport_terminal::TerminalError;
 use http::StatusCode;
 use serde::Serialize;
 
@@ -20,6 +21,14 @@ use crate::{
 pub(super) enum ApiError {
     #[error(transparent)]
     Exec(#[from] ExecError),
+    #[error(transparent)]
+    Terminal(#[from] TerminalsError),
+    #[error("a terminal is attached to over a WebSocket, and this request does not ask for one: {0}")]
+    NoWebSocket(String),
+    #[error("columns and rows must both be given, or neither, and be at least 1")]
+    Size,
+    #[error("offset {asked} is behind the end of the output of terminal `{id}`, which is {end}")]
+    TerminalAhead { id: String, asked: u64, end: u64 },
     #[error(transparent)]
     Body(#[from] BodyError),
     #[error("the body is not what it must be: {0}")]
@@ -73,6 +82,16 @@ impl ApiError {
         const FIELDS: &str = "see /docs for the fields";
         match self {
             Self::Exec(error) => exec(error),
+            Self::Terminal(error) => terminal(error),
+            Self::NoWebSocket(_) => {
+                (StatusCode::UPGRADE_REQUIRED, "not_a_websocket", "connect with a WebSocket client (RFC 6455)")
+            }
+            Self::Size => {
+                (StatusCode::BAD_REQUEST, "invalid_size", "give the size of your terminal, such as 80 and 24")
+            }
+            Self::TerminalAhead { .. } => {
+                (StatusCode::RANGE_NOT_SATISFIABLE, "offset_ahead", "GET /v1/terminals/{id} tells the end")
+            }
             Self::Body(error) => match error {
                 BodyError::TooLarge { .. } => (error.status(), "body_too_large", "put large data into files"),
                 BodyError::TooSlow { .. } | BodyError::Stalled { .. } => {
@@ -132,6 +151,30 @@ fn exec(error: &ExecError) -> (StatusCode, &'static str, &'static str) {
         }
         ExecError::Terminal(_) => {
             (StatusCode::INTERNAL_SERVER_ERROR, "shell_failed", "`gloveport doctor` tells what is missing")
+        }
+    }
+}
+
+fn terminal(error: &TerminalsError) -> (StatusCode, &'static str, &'static str) {
+    match error {
+        TerminalsError::Conflict(_) => (StatusCode::CONFLICT, "id_conflict", "choose another id"),
+        TerminalsError::Unknown(_) => {
+            (StatusCode::NOT_FOUND, "unknown_terminal", "GET /v1/terminals lists those that are known")
+        }
+        TerminalsError::Invalid(_) => (StatusCode::BAD_REQUEST, "invalid_request", "see /docs for the fields"),
+        TerminalsError::TooMany => (StatusCode::TOO_MANY_REQUESTS, "too_many_terminals", "remove one with DELETE"),
+        TerminalsError::TooManyAttached => (StatusCode::TOO_MANY_REQUESTS, "too_many_clients", "detach one of them"),
+        TerminalsError::NotReplaced => (StatusCode::CONFLICT, "still_attached", "try again"),
+        TerminalsError::Directory(_) => (StatusCode::BAD_REQUEST, "no_such_directory", "make the directory first"),
+        TerminalsError::NoProgram(_) => {
+            (StatusCode::BAD_REQUEST, "no_such_program", "install it in the sandbox, or give its absolute path")
+        }
+        TerminalsError::Closed => (StatusCode::SERVICE_UNAVAILABLE, "ending", "start another sandbox"),
+        TerminalsError::Terminal(TerminalError::Closed) => {
+            (StatusCode::CONFLICT, "not_running", "GET /v1/terminals/{id} tells how it stands")
+        }
+        TerminalsError::Terminal(_) => {
+            (StatusCode::INTERNAL_SERVER_ERROR, "terminal_failed", "`gloveport doctor` tells what is missing")
         }
     }
 }

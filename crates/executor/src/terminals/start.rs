@@ -1,0 +1,114 @@
+//! What a request for a terminal becomes.
+
+use std::{
+    ffi::OsString,
+    path::{Path, PathBuf},
+};
+
+use gloveport_protocol::terminals::TerminalRequest;
+use gloveport_sys::host::find_program;
+use gloveport_terminal::{ShellOptions, TerminalOptions, WindowSize};
+
+use super::SPOOL;
+use crate::{error::TerminalsError, exec};
+
+/// Terminal type of a client that does not tell its own.
+const TERM: &str = "xterm-256color";
+/// Where programs are looked for if there is no `PATH`.
+const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+
+/// Checks what can be wrong with a request before anything is started.
+pub(super) fn check(request: &TerminalRequest) -> Result<(), TerminalsError> {
+    let invalid = |text: String| Err(TerminalsError::Invalid(text));
+    if request.columns == 0 || request.rows == 0 {
+        return invalid("columns and rows must be at least 1".into());
+    }
+    if let Some((key, _)) =
+        request.env.iter().find(|(key, value)| key.is_empty() || key.contains(['=', '\0']) || value.contains('\0'))
+    {
+        return invalid(format!("env has an entry {key:?} that no environment can hold"));
+    }
+    if let Some(argv) = &request.argv {
+        if argv.first().is_none_or(String::is_empty) {
+            return invalid("argv is empty; leave it out for a shell".into());
+        }
+        if argv.iter().any(|word| word.contains('\0')) {
+            return invalid("argv contains a NUL byte".into());
+        }
+    }
+    match &request.cwd {
+        Some(cwd) if !cwd.is_dir() => Err(TerminalsError::Directory(cwd.clone())),
+        Some(cwd) if cwd.is_relative() => invalid(format!("cwd must be an absolute path, and is `{}`", cwd.display())),
+        _ => Ok(()),
+    }
+}
+
+/// The id of a request, or a new one.
+pub(super) fn id_of(request: &TerminalRequest) -> Result<String, TerminalsError> {
+    let invalid = |error: crate::ExecError| TerminalsError::Invalid(error.to_string());
+    match &request.id {
+        Some(id) => exec::check_id(id).map(|()| id.clone()).map_err(invalid),
+        None => exec::random_id().map_err(invalid),
+    }
+}
+
+/// Whether two requests ask for the same, whatever they are looked at with.
+pub(super) fn is_same(one: &TerminalRequest, other: &TerminalRequest) -> bool {
+    fn environment(request: &TerminalRequest) -> impl Iterator<Item = (&String, &String)> {
+        request.env.iter().filter(|(name, _)| *name != "TERM")
+    }
+    one.argv == other.argv && one.cwd == other.cwd && environment(one).eq(environment(other))
+}
+
+/// How the terminal is started, and the words of its program.
+pub(super) fn options(
+    shell: &ShellOptions,
+    request: &TerminalRequest,
+    directory: &Path,
+) -> Result<(TerminalOptions, Vec<String>), TerminalsError> {
+    let environment = environment(shell, request);
+    let value = |name: &str| environment.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_os_str());
+    let path = value("PATH").map_or(PATH.into(), |path| path.to_string_lossy());
+    let (program, argv) = if let Some(argv) = &request.argv {
+        let word = argv.first().map(String::as_str).unwrap_or_default();
+        let found = if word.contains('/') {
+            Some(directory.join(word)).filter(|program| program.is_file())
+        } else {
+            find_program(word, &path, directory)
+        };
+        (found.ok_or_else(|| TerminalsError::NoProgram(word.to_owned()))?, argv.clone())
+    } else {
+        let own = value("SHELL").map(PathBuf::from).filter(|shell| shell.is_absolute() && shell.is_file());
+        let shell = own
+            .or_else(|| ["bash", "sh"].iter().find_map(|name| find_program(name, &path, directory)))
+            .ok_or_else(|| TerminalsError::NoProgram("bash".to_owned()))?;
+        // Not as a login shell: the profile of many images would replace the `PATH` that the tools have.
+        let name = shell.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        (shell, vec![name])
+    };
+    let options = TerminalOptions {
+        spawner: shell.spawner.clone(),
+        identity: shell.identity.clone(),
+        program,
+        arguments: argv.iter().map(OsString::from).collect(),
+        environment,
+        directory: directory.to_owned(),
+        size: WindowSize { columns: request.columns, rows: request.rows },
+        memory_limit: shell.memory_limit,
+        spool_size: shell.spool_size.min(SPOOL),
+    };
+    Ok((options, argv))
+}
+
+/// The environment of the tools, without what the terminal decides, and with what the request adds.
+fn environment(shell: &ShellOptions, request: &TerminalRequest) -> Vec<(OsString, OsString)> {
+    let decided = |key: &OsString| ["TERM", "COLUMNS", "LINES"].iter().any(|name| key == name);
+    let added = |key: &OsString| request.env.keys().any(|own| key == own.as_str());
+    let mut environment: Vec<(OsString, OsString)> =
+        shell.environment.iter().filter(|(key, _)| !key.is_empty() && !decided(key) && !added(key)).cloned().collect();
+    environment.extend(request.env.iter().map(|(key, value)| (key.into(), value.into())));
+    if !request.env.contains_key("TERM") {
+        environment.push(("TERM".into(), TERM.into()));
+    }
+    environment
+}
