@@ -7,7 +7,7 @@
 //! | module | idea |
 //! |---|---|
 //! | `client`, `execute`, `transfer` | the OpenHands 0.62 interface: endpoints, actions, copies |
-//! | `exec`, `files`, `tree` | the native interface: commands, files, whole trees |
+//! | `exec`, `files`, `tree`, `sandbox` | the native interface: commands, files, whole trees, the sandbox as a whole |
 //! | `session`, `retry` | one request and the layers around it |
 //! | `pool`, `options`, `error` | connections, what a client can be told, what can go wrong |
 
@@ -20,6 +20,7 @@ mod options;
 mod pipe;
 mod pool;
 mod retry;
+mod sandbox;
 mod session;
 mod sse;
 mod transfer;

@@ -47,6 +47,20 @@ pub enum ExecutorError {
     },
 }
 
+/// Why the tools can not be paused.
+#[derive(Debug, thiserror::Error)]
+pub enum PauseError {
+    /// Nobody knows which processes are those of the tools.
+    #[error("the tools of this server have no process guard, so their processes cannot be told from others")]
+    NoGuard,
+    /// They do not stop.
+    #[error(transparent)]
+    Freeze(#[from] gloveport_sys::freeze::FreezeError),
+    /// The thread that was to stop them is gone.
+    #[error("the processes were not stopped: {0}")]
+    Lost(String),
+}
+
 /// Why a native command can not be run or followed.
 #[derive(Debug, thiserror::Error)]
 pub enum ExecError {

@@ -4,7 +4,7 @@ use std::{
     ffi::OsString,
     path::PathBuf,
     sync::{Arc, Mutex, PoisonError},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use gloveport_protocol::{
@@ -19,11 +19,12 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     account::{self, Account},
-    error::{ExecError, ExecutorError},
+    error::{ExecError, ExecutorError, PauseError},
     exec::{self, Execution, Executions},
     files::Files,
     git, memory,
     parts::Part,
+    pause::Pause,
     run,
     terminals::Terminals,
 };
@@ -86,6 +87,7 @@ pub struct Executor {
     stop: CancellationToken,
     working_directory: PathBuf,
     files: Files,
+    pause: Pause,
 }
 
 impl Executor {
@@ -111,6 +113,7 @@ impl Executor {
             run_startup(&shell, command).await?;
         }
         let stop = CancellationToken::new();
+        let pause = Pause::new(options.process_root);
         if let Some(limit) = options.memory_limit {
             let root = options.process_root.unwrap_or_else(std::process::id);
             tokio::spawn(memory::enforce(root, limit, stop.clone()));
@@ -126,6 +129,7 @@ impl Executor {
             stop,
             working_directory: options.working_directory,
             files,
+            pause,
         }))
     }
 
@@ -142,6 +146,28 @@ impl Executor {
     /// How each part stands.
     pub fn parts(&self) -> Vec<Part> {
         self.parts.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Stops every process of the tools where it is, also those that are started meanwhile. Of paused ones it is no
+    /// error. What the user had stopped before stays stopped at [`resume`](Self::resume). Whoever serves the executor
+    /// gives it nothing to do until then.
+    pub async fn pause(&self) -> Result<(), PauseError> {
+        self.pause.pause().await
+    }
+
+    /// Lets the processes of the tools go on. Of those that are not paused it is no error.
+    pub async fn resume(&self) {
+        self.pause.resume().await;
+    }
+
+    /// Whether the processes are paused, or about to be.
+    pub fn is_paused(&self) -> bool {
+        self.pause.is_paused()
+    }
+
+    /// Since when they are paused, or not paused.
+    pub fn paused_or_running_since(&self) -> Instant {
+        self.pause.since()
     }
 
     /// Starts a native command, or follows the one that the same request started before. The second value says

@@ -9,6 +9,7 @@
 //! | `git` | changes and differences of repositories, as a backend asks for them |
 //! | [`account`] | the user that the tools work as, made where it is missing |
 //! | [`memory`] | the memory limit of a sandbox, and who is ended when it is reached |
+//! | `pause` | all processes stopped where they are, and going on |
 //! | [`parts`] | what is ready, what is starting, what failed |
 //!
 //! Actions that share state queue on their tool: commands on their shell, and nothing waits for anything else.
@@ -21,10 +22,11 @@ pub mod files;
 mod git;
 pub mod memory;
 pub mod parts;
+mod pause;
 mod run;
 pub mod terminals;
 
-pub use error::{ExecError, ExecutorError, TerminalsError};
+pub use error::{ExecError, ExecutorError, PauseError, TerminalsError};
 pub use exec::Execution;
 pub use executor::{Executor, ExecutorOptions};
 pub use parts::{Part, PartState};

@@ -40,6 +40,9 @@ pub(crate) enum Command {
     /// Serve as the OpenHands 0.62 action execution server does, with its flags.
     #[command(name = crate::argv::SERVER)]
     ActionExecutionServer(CompatArgs),
+    /// Serve a sandbox of the runtime `local`, which starts it.
+    #[command(hide = true)]
+    SandboxServer(crate::sandbox_server::SandboxServerArgs),
     /// Execute a recorded trajectory once more, and print what comes of it.
     #[command(after_help = crate::replay::EXIT_CODES)]
     Replay(crate::replay::ReplayArgs),

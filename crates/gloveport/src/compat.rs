@@ -23,9 +23,7 @@ const PLUGINS: [&str; 3] = ["agent_skills", "jupyter", "vscode"];
 const YES: [&str; 6] = ["1", "true", "t", "yes", "y", "on"];
 
 pub(crate) async fn serve(arguments: CompatArgs, owner: &Owner) -> anyhow::Result<ExitCode> {
-    for name in &arguments.plugins {
-        anyhow::ensure!(PLUGINS.contains(&name.as_str()), "Plugin {name} not found");
-    }
+    known_plugins(&arguments.plugins)?;
     anyhow::ensure!(
         !arguments.no_enable_browser || arguments.browsergym_eval_env.is_empty(),
         "Browser environment is not enabled in config, but browsergym_eval_env is set"
@@ -44,7 +42,7 @@ pub(crate) async fn serve(arguments: CompatArgs, owner: &Owner) -> anyhow::Resul
     if !rustix::process::geteuid().is_root() {
         options.startup_commands.push(format!("cd {}", directory.display()));
     }
-    options.parts = missing_parts(&arguments);
+    options.parts = missing_parts(&arguments.plugins);
     // Before the tools, so that they find its address.
     let viewer = Viewer::start(arguments.port, Path::new(URL_FILE)).await;
     let executor = Executor::start(options).await?;
@@ -93,9 +91,17 @@ fn memory_limit() -> anyhow::Result<Option<u64>> {
     Ok((gib > 0).then(|| gib.saturating_mul(1024 * 1024 * 1024)))
 }
 
+/// Refuses plugins that nobody knows.
+pub(crate) fn known_plugins(plugins: &[String]) -> anyhow::Result<()> {
+    for name in plugins {
+        anyhow::ensure!(PLUGINS.contains(&name.as_str()), "Plugin {name} not found");
+    }
+    Ok(())
+}
+
 /// Plugins that were asked for and that this version does not have: the server starts without them and says so.
-fn missing_parts(arguments: &CompatArgs) -> Vec<Part> {
-    let known = PLUGINS.into_iter().filter(|plugin| arguments.plugins.iter().any(|asked| asked == plugin));
+pub(crate) fn missing_parts(plugins: &[String]) -> Vec<Part> {
+    let known = PLUGINS.into_iter().filter(|plugin| plugins.iter().any(|asked| asked == plugin));
     known
         .map(|plugin| {
             tracing::warn!(plugin, "this version does not have the plugin; the server starts without it");

@@ -11,6 +11,7 @@ mod local;
 mod logging;
 mod replay;
 mod run;
+mod sandbox_server;
 mod serve;
 
 use std::{process::ExitCode, sync::Arc};
@@ -83,6 +84,12 @@ fn start(cli: Cli) -> anyhow::Result<ExitCode> {
             let owner = Owner::start()?;
             logging::for_server();
             runtime()?.block_on(compat::serve(arguments, &owner))
+        }
+        Command::SandboxServer(arguments) => {
+            let inside = sandbox_server::enter(&arguments)?;
+            let owner = Owner::start()?;
+            logging::for_sandbox(inside.log());
+            runtime()?.block_on(sandbox_server::serve(inside, &owner))
         }
         Command::Replay(arguments) => {
             let owner = Owner::start()?;

@@ -29,6 +29,7 @@ pub mod observation;
 pub mod prompt_block;
 pub mod python;
 pub mod python_literal;
+pub mod sandbox;
 mod secret;
 pub mod terminals;
 pub mod truncate;

@@ -8,6 +8,7 @@
 //! | `v0` | the OpenHands 0.62 API (`action-execution-api` §2) |
 //! | `v1` | the native API: streamed commands that survive a lost connection |
 //! | [`viewer`] | pages that show images and PDF files to a browser on the same machine |
+//! | `occupancy` | when the server was used last |
 //! | `health` | `/ready` and `/metrics` |
 //! | `docs` | `/openapi.json` and `/docs` |
 //!
@@ -21,6 +22,7 @@ mod docs;
 mod error;
 mod health;
 mod metrics;
+mod occupancy;
 mod options;
 mod router;
 mod serve;
@@ -31,6 +33,7 @@ mod v1;
 pub mod viewer;
 
 pub use error::ServerError;
-pub use options::{Limits, ServerOptions, SessionKey};
+pub use occupancy::{Occupancy, Occupied};
+pub use options::{Limits, PauseListener, ServerOptions, SessionKey};
 pub use router::router;
 pub use serve::{DrainEnd, serve};

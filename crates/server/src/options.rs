@@ -1,8 +1,10 @@
 //! What can be set on a server.
 
-use std::{fmt, time::Duration};
+use std::{fmt, sync::Arc, time::Duration};
 
 use subtle::ConstantTimeEq as _;
+
+use crate::occupancy::Occupancy;
 
 /// How a server behaves.
 #[derive(Debug, Clone)]
@@ -13,11 +15,42 @@ pub struct ServerOptions {
     pub limits: Limits,
     /// Version that the documents and metrics show.
     pub version: &'static str,
+    /// Is kept up to date about when the server is used.
+    pub occupancy: Arc<Occupancy>,
+    /// Is told of a pause before its caller is, and of its end.
+    pub pause_listener: Option<PauseListener>,
 }
 
 impl Default for ServerOptions {
     fn default() -> Self {
-        Self { session_key: None, limits: Limits::default(), version: env!("CARGO_PKG_VERSION") }
+        Self {
+            session_key: None,
+            limits: Limits::default(),
+            version: env!("CARGO_PKG_VERSION"),
+            occupancy: Arc::default(),
+            pause_listener: None,
+        }
+    }
+}
+
+/// Is told whether the sandbox is paused. It must not block.
+#[derive(Clone)]
+pub struct PauseListener(Arc<dyn Fn(bool) + Send + Sync>);
+
+impl PauseListener {
+    /// Tells this function.
+    pub fn new(tell: impl Fn(bool) + Send + Sync + 'static) -> Self {
+        Self(Arc::new(tell))
+    }
+
+    pub(crate) fn tell(&self, paused: bool) {
+        (self.0)(paused);
+    }
+}
+
+impl fmt::Debug for PauseListener {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("PauseListener(..)")
     }
 }
 

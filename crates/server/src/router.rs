@@ -104,6 +104,8 @@ async fn enter(State(app): State<Arc<App>>, request: Request, next: Next) -> Res
         // Whoever asks whether the server is alive gets an answer in any case.
         if in_flight.before >= app.options.limits.requests && path != "/alive" {
             answer::detail(StatusCode::SERVICE_UNAVAILABLE, "Too many requests are worked on; try again later")
+        } else if app.executor.is_paused() && !v1::works_while_paused(path) {
+            answer::detail(StatusCode::SERVICE_UNAVAILABLE, v1::PAUSED)
         } else {
             let handled = AssertUnwindSafe(next.run(request)).catch_unwind().await;
             handled.unwrap_or_else(|panic| contain(panic.as_ref()))

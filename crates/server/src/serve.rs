@@ -26,10 +26,11 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     app::App,
     error::ServerError,
+    occupancy::Occupancy,
     options::{Limits, ServerOptions},
     router,
 };
-use activity::Activity;
+use activity::{Activity, Phase};
 use service::ConnectionService;
 use stream::WatchedStream;
 
@@ -136,7 +137,8 @@ impl Server {
             return;
         }
         prepare(&stream);
-        self.connections.spawn(converse(stream, self.router.clone(), Arc::clone(&self.limits), self.stop.clone()));
+        let (limits, occupancy) = (Arc::clone(&self.limits), Arc::clone(&self.app.options.occupancy));
+        self.connections.spawn(converse(stream, self.router.clone(), limits, occupancy, self.stop.clone()));
         self.count();
     }
 
@@ -172,23 +174,31 @@ pub(crate) fn prepare(stream: &TcpStream) {
 }
 
 /// Serves the requests of one connection, and then what it was upgraded to, to its end.
-pub(crate) async fn converse(stream: TcpStream, router: Router, limits: Arc<Limits>, stop: CancellationToken) {
+pub(crate) async fn converse(
+    stream: TcpStream,
+    router: Router,
+    limits: Arc<Limits>,
+    occupancy: Arc<Occupancy>,
+    stop: CancellationToken,
+) {
     let activity = Arc::new(Activity::new(limits.idle_timeout));
     let open = CancellationToken::new();
     let stream = WatchedStream::new(stream, Arc::clone(&activity), limits, open.clone().drop_guard());
-    if let Err(error) = requests(stream, router, activity, stop).await {
+    let service = ConnectionService::new(router, Arc::clone(&activity), Arc::clone(&occupancy));
+    if let Err(error) = requests(stream, service, Arc::clone(&activity), stop).await {
         tracing::debug!(%error, "a connection ended with an error");
     }
+    // Whoever is at a terminal uses the sandbox.
+    let _occupied = (activity.phase() == Phase::Upgraded).then(|| occupancy.occupy());
     open.cancelled().await;
 }
 
 async fn requests(
     stream: WatchedStream,
-    router: Router,
+    service: ConnectionService,
     activity: Arc<Activity>,
     stop: CancellationToken,
 ) -> hyper::Result<()> {
-    let service = ConnectionService::new(router, Arc::clone(&activity));
     let connection = http1::Builder::new().serve_connection(TokioIo::new(stream), service).with_upgrades();
     tokio::pin!(connection);
     tokio::select! {

@@ -6,6 +6,7 @@ mod events;
 mod files;
 mod follower;
 mod output;
+mod sandbox;
 mod terminals;
 mod text;
 
@@ -26,6 +27,7 @@ use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 use crate::{answer, app::App, body, router::Route};
 use error::ApiError;
+pub(crate) use sandbox::{PAUSED, works_while_paused};
 
 pub(crate) fn routes() -> Vec<Route> {
     let mut routes = vec![
@@ -38,6 +40,7 @@ pub(crate) fn routes() -> Vec<Route> {
     ];
     routes.extend(files::routes());
     routes.extend(terminals::routes());
+    routes.extend(sandbox::routes());
     routes
 }
 

@@ -126,7 +126,7 @@ pub async fn serve(listener: TcpListener, stop: CancellationToken) {
                 Ok((stream, peer)) => {
                     prepare(&stream);
                     let router = router.clone().layer(Extension(Peer(peer)));
-                    connections.spawn(converse(stream, router, Arc::clone(&limits), stop.clone()));
+                    connections.spawn(converse(stream, router, Arc::clone(&limits), Arc::default(), stop.clone()));
                 }
                 Err(error) => {
                     tracing::debug!(%error, "the file viewer can not accept a connection");

@@ -5,17 +5,20 @@
 //! | [`pty`] | a pseudo-terminal and its modes |
 //! | [`spawn`] | one program started with a controlling terminal, an identity, limits and a directory |
 //! | [`guard`] | a small process that owns every started program, and ends them all when its server is gone |
+//! | [`freeze`] | all processes below a guard stopped where they are, and going on |
 //! | [`session`] | a started program as the server sees it: pid, exit, end |
 //! | [`process`] | what `/proc` tells about processes |
 //! | [`users`] | the user database, read from its files without the name-service switch |
 //! | [`beneath`] | paths beneath a directory, resolved by the kernel |
 //! | [`reach`] | files that a tool may use: all, or those beneath one directory |
+//! | [`reap`] | the end of any child of this process |
 //! | [`replace`] | files written whole, and what a killed process left of them |
 //! | [`os_error`] | errors of the system as the wire shows them |
 //! | [`memory`] | memory of this process |
 //! | [`host`] | facts about the machine |
 
 pub mod beneath;
+pub mod freeze;
 pub mod guard;
 pub mod host;
 pub mod memory;
@@ -23,6 +26,7 @@ pub mod os_error;
 pub mod process;
 pub mod pty;
 pub mod reach;
+pub mod reap;
 pub mod replace;
 pub mod session;
 pub mod spawn;

@@ -24,6 +24,9 @@ pub struct Stat {
     pub cpu_ticks: u64,
     /// CPU time of children that ended and were waited for, in clock ticks.
     pub children_cpu_ticks: u64,
+    /// When it started, in clock ticks after the machine did. With the id it tells a process from every other one of
+    /// this start of the machine.
+    pub start_ticks: u64,
 }
 
 /// Reads `/proc/PID/stat`.
@@ -47,6 +50,7 @@ fn parse_stat(text: &str) -> Option<Stat> {
         session: id(3)?,
         cpu_ticks: number(11)? + number(12)?,
         children_cpu_ticks: number(13)? + number(14)?,
+        start_ticks: number(19)?,
     })
 }
 
@@ -74,6 +78,14 @@ pub fn descendants(root: u32) -> Vec<u32> {
         }
     }
     found
+}
+
+/// Children of a process that are not dead.
+pub fn children(parent: u32) -> Vec<u32> {
+    let children = children_of(parent).unwrap_or_else(|| {
+        all().into_iter().filter(|pid| stat(*pid).is_some_and(|stat| stat.parent == parent)).collect()
+    });
+    children.into_iter().filter(|pid| stat(*pid).is_some_and(|stat| stat.state != 'Z')).collect()
 }
 
 /// Children of all threads of a process; `None` where the kernel was built without that list.
@@ -216,6 +228,7 @@ mod tests {
             session: 40,
             cpu_ticks: 30,
             children_cpu_ticks: 70,
+            start_ticks: 100,
         };
         assert_eq!(parse_stat(text), Some(expected));
         assert_eq!(parse_stat("42 (x"), None);

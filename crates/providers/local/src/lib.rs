@@ -1,1 +1,52 @@
-//! Sandboxes as processes of this machine: our server as a child process.
+//! Sandboxes as processes of this machine: our server as a child process, without any isolation (`local-and-cli-runtime`
+//! part A).
+//!
+//! What is known about a sandbox is in a directory of its own, and the rest is asked of the operating system:
+//!
+//! ```text
+//! STATE/new/BACKEND.N/     a server that has no session yet: waiting, or being made
+//! STATE/sandboxes/ID/      a sandbox; its directory comes here by one rename, complete
+//!         sandbox.json     what it is: session, key, URLs, process, lifetime
+//!         lock             locked as long as anything of the sandbox runs: by the server, its guard and its owners
+//!         log, log.1       what the server wrote last
+//!         holders/BACKEND  which backends use it, if it was to be kept
+//!         paused, ended    made by the server: it is paused; it has ended, and why
+//! STATE/old/…              being removed
+//! STATE/backends/BACKEND   locked by a backend for its life
+//! ```
+//!
+//! No step needs another one to follow it: whoever is killed, at whatever moment, its locks are free at once, and the next
+//! one sees what is left.
+//!
+//! | module | idea |
+//! |---|---|
+//! | [`Local`] | the provider |
+//! | [`LocalOptions`] | where things are, what sandboxes get, who is told the steps |
+//! | [`lifeline`] | how a backend and the server of a sandbox talk, for the program that is started |
+//! | [`inside`] | a sandbox's own view of its directory, for the program that is started |
+//! | `state`, `lock`, `record`, `backend`, `server` | the directory, its locks, `sandbox.json`, who lives |
+//! | `launch`, `pool`, `create`, `delete`, `garbage`, `view`, `logs` | one call of the trait each |
+
+mod backend;
+mod create;
+mod delete;
+mod fault;
+mod garbage;
+pub mod inside;
+mod launch;
+pub mod lifeline;
+mod lock;
+mod logs;
+mod options;
+mod pool;
+mod provider;
+mod record;
+mod server;
+mod state;
+mod steps;
+mod urls;
+mod view;
+
+pub use options::LocalOptions;
+pub use provider::Local;
+pub use steps::{Observer, Step};

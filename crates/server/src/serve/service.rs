@@ -15,17 +15,19 @@ use hyper::body::{Body as HttpBody, Frame, Incoming, SizeHint};
 use tower::Service as _;
 
 use super::activity::Activity;
+use crate::occupancy::{Occupancy, Occupied};
 
 /// The service of one connection.
 #[derive(Debug)]
 pub(super) struct ConnectionService {
     router: Router,
     activity: Arc<Activity>,
+    occupancy: Arc<Occupancy>,
 }
 
 impl ConnectionService {
-    pub(super) fn new(router: Router, activity: Arc<Activity>) -> Self {
-        Self { router, activity }
+    pub(super) fn new(router: Router, activity: Arc<Activity>, occupancy: Arc<Occupancy>) -> Self {
+        Self { router, activity, occupancy }
     }
 }
 
@@ -36,8 +38,9 @@ impl hyper::service::Service<Request<Incoming>> for ConnectionService {
 
     fn call(&self, request: Request<Incoming>) -> Answering {
         self.activity.busy();
+        let occupied = self.occupancy.occupy_for(request.uri().path());
         let future = self.router.clone().call(request.map(Body::new));
-        Answering { future, activity: Arc::clone(&self.activity) }
+        Answering { future, activity: Arc::clone(&self.activity), occupied }
     }
 }
 
@@ -45,6 +48,7 @@ impl hyper::service::Service<Request<Incoming>> for ConnectionService {
 pub(super) struct Answering {
     future: RouteFuture<Infallible>,
     activity: Arc<Activity>,
+    occupied: Option<Occupied>,
 }
 
 impl Future for Answering {
@@ -58,8 +62,8 @@ impl Future for Answering {
         if response.status() == StatusCode::SWITCHING_PROTOCOLS {
             self.activity.upgraded();
         }
-        let activity = Arc::clone(&self.activity);
-        Poll::Ready(Ok(response.map(|body| Answer { body, activity })))
+        let (activity, occupied) = (Arc::clone(&self.activity), self.occupied.take());
+        Poll::Ready(Ok(response.map(|body| Answer { body, activity, _occupied: occupied })))
     }
 }
 
@@ -68,6 +72,7 @@ impl Future for Answering {
 pub(super) struct Answer {
     body: Body,
     activity: Arc<Activity>,
+    _occupied: Option<Occupied>,
 }
 
 impl HttpBody for Answer {

@@ -4,7 +4,7 @@ use axum::{
     extract::rejection::{PathRejection, QueryRejection},
     response::{IntoResponse, Response},
 };
-use gloveport_executor::{ExecError, TerminalsError, files::FileError};
+use gloveport_executor::{ExecError, PauseError, TerminalsError, files::FileError};
 use gloveport_terminal::TerminalError;
 use http::StatusCode;
 use serde::Serialize;
@@ -61,6 +61,8 @@ pub(super) enum ApiError {
     Archive(#[from] ArchiveRefusal),
     #[error(transparent)]
     Busy(#[from] Busy),
+    #[error("the sandbox cannot be paused: {0}")]
+    Pause(#[from] PauseError),
     #[error("the work did not end: {0}")]
     Defect(tokio::task::JoinError),
 }
@@ -115,6 +117,12 @@ impl ApiError {
             Self::Archive(error) => error.status_code_hint(),
             Self::Busy(_) => {
                 (StatusCode::SERVICE_UNAVAILABLE, "too_many_transfers", "wait for one to end, and try again")
+            }
+            Self::Pause(PauseError::NoGuard) => {
+                (StatusCode::NOT_IMPLEMENTED, "not_supported", "start the server with the gloveport program")
+            }
+            Self::Pause(_) => {
+                (StatusCode::INTERNAL_SERVER_ERROR, "pause_failed", "nothing is stopped; end what runs, and try again")
             }
             Self::Defect(_) => (StatusCode::INTERNAL_SERVER_ERROR, "work_failed", "look into the log of the server"),
             Self::LastEventId(_) | Self::NoId => (

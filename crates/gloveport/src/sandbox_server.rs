@@ -1,0 +1,251 @@
+//! `gloveport sandbox-server`: what the runtime `local` starts for each sandbox (`gloveport_provider_local::lifeline`).
+
+use std::{
+    io,
+    net::{IpAddr, Ipv4Addr, SocketAddr},
+    os::fd::OwnedFd,
+    path::PathBuf,
+    process::ExitCode,
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
+
+use anyhow::Context as _;
+use clap::Args;
+use gloveport_executor::Executor;
+use gloveport_provider_local::{
+    inside::Inside,
+    lifeline::{Lifeline, Reply, Request, Start},
+};
+use gloveport_server::{DrainEnd, Occupancy, PauseListener, ServerOptions, SessionKey};
+use rustix::net::{self, AddressFamily, SocketFlags, SocketType, sockopt};
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+
+use crate::{Owner, compat, local, serve::bind};
+
+/// Time that requests in flight have to end. Who deletes a sandbox does not want their answers.
+const DRAIN: Duration = Duration::from_millis(200);
+/// Ports that can be reserved at once.
+const MOST_PORTS: usize = 64;
+
+#[derive(Debug, Args)]
+pub(crate) struct SandboxServerArgs {
+    /// State directory of the runtime; it is there for whoever looks at the list of processes.
+    #[arg(long, value_name = "DIRECTORY")]
+    state: PathBuf,
+}
+
+/// Takes over what the backend has given. Call it while this is the only thread.
+pub(crate) fn enter(arguments: &SandboxServerArgs) -> anyhow::Result<Inside> {
+    Inside::enter().with_context(|| {
+        format!("this command is started by the runtime `local`, with a sandbox in {}", arguments.state.display())
+    })
+}
+
+/// How a server ends.
+#[derive(Debug)]
+enum End {
+    /// Its backend is gone, or its time is over: nothing is left.
+    Removed(&'static str),
+    /// It was told to, or nobody uses it: what it was stays to be seen.
+    Stopped(String),
+}
+
+/// What is the same before and after the start.
+struct Waiting {
+    inside: Inside,
+    lifeline: Lifeline,
+    stop: CancellationToken,
+    listener: Option<TcpListener>,
+    reserved: Vec<OwnedFd>,
+}
+
+pub(crate) async fn serve(inside: Inside, owner: &Owner) -> anyhow::Result<ExitCode> {
+    let socket = inside.socket().context("this command is started by the runtime `local`")?;
+    let lifeline = Lifeline::new(socket).context("cannot use the socket to the backend")?;
+    let stop = local::stop_signal()?;
+    let mut waiting = Waiting { inside: inside.clone(), lifeline, stop, listener: None, reserved: Vec::new() };
+    let end = match waiting.start().await? {
+        Some(start) => run(waiting, *start, owner).await?,
+        None => End::Removed("it was not needed"),
+    };
+    match end {
+        End::Removed(reason) => {
+            tracing::info!(reason, "the sandbox ends");
+            inside.remove().context("cannot remove the sandbox")?;
+        }
+        End::Stopped(reason) => {
+            tracing::info!(reason, "the server ends");
+            // Without a directory there is nobody to tell.
+            if let Err(error) = inside.tell_ended(&reason) {
+                tracing::debug!(%error, "nobody is told");
+            }
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+impl Waiting {
+    /// Does what the backend says until that is the start; `None` if the backend is gone before.
+    async fn start(&mut self) -> anyhow::Result<Option<Box<Start>>> {
+        loop {
+            let request = tokio::select! {
+                request = self.lifeline.receive() => request.context("cannot understand the backend")?,
+                () = self.stop.cancelled() => None,
+            };
+            let reply = match request {
+                None => return Ok(None),
+                Some(Request::Listen { host, reserve }) => self.listen(host, reserve).await,
+                Some(Request::Reserve { count }) => self.reserve(count).map(|ports| Reply::Reserved { ports }),
+                Some(Request::Start(start)) => return Ok(Some(start)),
+                Some(Request::Commit) => Err(anyhow::anyhow!("there is nothing to commit")),
+            };
+            self.answer(reply).await;
+        }
+    }
+
+    /// Tells the backend. That it is gone is seen by what is received next.
+    async fn answer(&mut self, reply: anyhow::Result<Reply>) {
+        let reply = reply.unwrap_or_else(|error| Reply::Failed { reason: format!("{error:#}") });
+        if let Err(error) = self.lifeline.send(&reply).await {
+            tracing::debug!(%error, "the backend does not listen");
+        }
+    }
+
+    async fn listen(&mut self, host: IpAddr, reserve: usize) -> anyhow::Result<Reply> {
+        let listener = bind(SocketAddr::new(host, 0)).await?;
+        let port = listener.local_addr()?.port();
+        self.listener = Some(listener);
+        let reserved = self.reserve(reserve)?;
+        local::settle();
+        Ok(Reply::Listening { port, reserved })
+    }
+
+    fn reserve(&mut self, count: usize) -> anyhow::Result<Vec<u16>> {
+        anyhow::ensure!(count <= MOST_PORTS, "{count} ports are too many at once, {MOST_PORTS} are possible");
+        let mut ports = Vec::with_capacity(count);
+        for _ in 0..count {
+            let (socket, port) = reserve().context("cannot reserve a port for programs of the sandbox")?;
+            self.reserved.push(socket);
+            ports.push(port);
+        }
+        Ok(ports)
+    }
+}
+
+/// Keeps the system from giving a port to anybody who asks for any port. A program that asks for this very one gets it if
+/// it sets `SO_REUSEADDR` first, as servers do: the socket does not listen.
+fn reserve() -> io::Result<(OwnedFd, u16)> {
+    let socket = net::socket_with(AddressFamily::INET, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
+    sockopt::set_socket_reuseaddr(&socket, true)?;
+    net::bind(&socket, &SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0)))?;
+    let address = SocketAddr::try_from(net::getsockname(&socket)?)?;
+    Ok((socket, address.port()))
+}
+
+/// The life of a sandbox.
+async fn run(mut waiting: Waiting, start: Start, owner: &Owner) -> anyhow::Result<End> {
+    let listener = waiting.listener.take();
+    let made = match listener {
+        Some(listener) => make(&waiting.inside, &start, owner).await.map(|executor| (listener, executor)),
+        None => Err(anyhow::anyhow!("it was not told to listen")),
+    };
+    let (listener, executor) = match made {
+        Ok(made) => made,
+        Err(error) => {
+            tracing::error!(error = format!("{error:#}"), "the sandbox cannot be started");
+            waiting.answer(Err(error)).await;
+            return Ok(End::Removed("it could not be started"));
+        }
+    };
+    local::settle();
+    let occupancy = Arc::<Occupancy>::default();
+    let inside = waiting.inside.clone();
+    let options = ServerOptions {
+        session_key: Some(SessionKey::new(start.session_key)),
+        occupancy: Arc::clone(&occupancy),
+        pause_listener: Some(PauseListener::new(move |paused| {
+            if let Err(error) = inside.tell_paused(paused) {
+                tracing::warn!(%error, paused, "others are not told of it");
+            }
+        })),
+        ..ServerOptions::default()
+    };
+    let stop = CancellationToken::new();
+    let server = gloveport_server::serve(listener, Arc::clone(&executor), options, stop.clone(), DRAIN);
+    let watch = async {
+        waiting.answer(Ok(Reply::Ready)).await;
+        let end = tokio::select! {
+            () = waiting.stop.cancelled() => End::Stopped("its server was told to end".to_owned()),
+            () = backend_gone(&mut waiting.lifeline, start.keep_alive) => End::Removed("its backend has ended"),
+            () = expired(start.expires) => End::Removed("its time is over"),
+            limit = unused(start.idle_stop, &occupancy, &executor) => {
+                End::Stopped(format!("nobody used it for {} s", limit.as_secs_f64()))
+            }
+        };
+        stop.cancel();
+        end
+    };
+    let (drained, end) = tokio::join!(server, watch);
+    executor.close().await;
+    if let DrainEnd::CutOff { open } = drained? {
+        tracing::info!(open, "requests were cut off");
+    }
+    Ok(end)
+}
+
+async fn make(inside: &Inside, start: &Start, owner: &Owner) -> anyhow::Result<Arc<Executor>> {
+    compat::known_plugins(&start.plugins)?;
+    inside
+        .make_workspace(&start.workspace)
+        .with_context(|| format!("cannot make the workspace {}", start.workspace.display()))?;
+    let mut options = local::executor_options(owner, local::existing_directory(&start.workspace)?)?;
+    options.environment = start.environment.iter().map(|(name, value)| (name.into(), value.into())).collect();
+    options.memory_limit = start.memory_limit;
+    options.parts = compat::missing_parts(&start.plugins);
+    Ok(Executor::start(options).await?)
+}
+
+/// Ends with the backend, unless the sandbox is made and outlives it.
+async fn backend_gone(lifeline: &mut Lifeline, keep_alive: bool) {
+    let mut committed = false;
+    loop {
+        match lifeline.receive().await {
+            Ok(Some(Request::Commit)) => committed = true,
+            Ok(Some(other)) => tracing::warn!(?other, "the backend asks for what only a waiting server can do"),
+            Ok(None) => break,
+            Err(error) => {
+                tracing::warn!(%error, "the backend cannot be understood");
+                break;
+            }
+        }
+    }
+    if committed && keep_alive {
+        std::future::pending::<()>().await;
+    }
+}
+
+/// Ends at this time of the clock.
+async fn expired(expires: Option<SystemTime>) {
+    /// The clock may be set meanwhile.
+    const LOOK: Duration = Duration::from_mins(1);
+    let Some(expires) = expires else { return std::future::pending().await };
+    while let Ok(left) = expires.duration_since(SystemTime::now()) {
+        tokio::time::sleep(left.min(LOOK)).await;
+    }
+}
+
+/// Ends when nobody has used the server for this long. One that is paused rests by the will of somebody.
+async fn unused(limit: Option<Duration>, occupancy: &Occupancy, executor: &Executor) -> Duration {
+    /// Longest time between two looks, and the shortest.
+    const LOOK: (Duration, Duration) = (Duration::from_millis(10), Duration::from_mins(1));
+    let Some(limit) = limit else { return std::future::pending().await };
+    loop {
+        let idle = occupancy.idle();
+        if idle >= limit && !executor.is_paused() {
+            return limit;
+        }
+        tokio::time::sleep(limit.saturating_sub(idle).clamp(LOOK.0, LOOK.1)).await;
+    }
+}

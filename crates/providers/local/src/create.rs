@@ -1,0 +1,278 @@
+//! Makes a sandbox.
+
+use std::{collections::BTreeMap, fs, io, path::Path, sync::Arc, time::SystemTime};
+
+use gloveport_protocol::Secret;
+use gloveport_provider::{Phase, Progress, ProviderError, Sandbox, SandboxId, SandboxSpec, Workspace};
+
+use crate::{
+    delete,
+    fault::{self, NAME, blocking, engine},
+    launch::{STANDARD_PORTS, Server},
+    lifeline::{Lifeline, Reply, Request, Start},
+    logs,
+    pool::Pool,
+    provider::{CAPABILITIES, Inner},
+    record::{Record, VERSION},
+    state::{self, HOLDERS, random_name},
+    steps::Step,
+    view,
+};
+
+/// Variables of the backend that tools do not get: its own keys.
+const OWN: [&str; 3] = ["SESSION_API_KEY", "GLOVEPORT_KEY", "GLOVEPORT_URL"];
+/// Names of the standard ports.
+const STANDARD: [&str; STANDARD_PORTS] = ["vscode", "work-1", "work-2"];
+
+impl Inner {
+    pub(crate) async fn create(
+        self: &Arc<Self>,
+        spec: &SandboxSpec,
+        progress: &Progress,
+    ) -> Result<Sandbox, ProviderError> {
+        spec.check(NAME, &CAPABILITIES)?;
+        progress.enter(Phase::Finding, "");
+        let id = SandboxId::new(spec.session_id.as_str())?;
+        {
+            let (inner, id) = (Arc::clone(self), id.clone());
+            blocking(move || inner.open_for(&id)).await?;
+        }
+        progress.enter(Phase::Creating, "");
+        let made = loop {
+            let warm = if spec.warm { self.pool.take() } else { None };
+            let was_warm = warm.is_some();
+            let server = match warm {
+                Some(server) => server,
+                None => Server::launch(self).await?,
+            };
+            match self.start(server, &id, spec, progress).await {
+                Err(error @ ProviderError::Start { .. }) if was_warm => {
+                    tracing::warn!(%error, "a warm server is of no use; another one takes its place");
+                }
+                other => break other,
+            }
+        };
+        if self.options.warm > 0 {
+            let inner = Arc::clone(self);
+            tokio::spawn(async move {
+                if let Err(error) = Pool::fill(&inner, inner.options.warm).await {
+                    tracing::warn!(%error, "no server waits for the next session");
+                }
+            });
+        }
+        made
+    }
+
+    /// Fails early where the session has a sandbox. Whether it has none is decided by the rename.
+    fn open_for(&self, id: &SandboxId) -> Result<(), ProviderError> {
+        self.check_open()?;
+        self.state.prepare()?;
+        self.backend.appear(&self.state)?;
+        match view::sandbox(&self.state, id)? {
+            Some(sandbox) if sandbox.state.is_live() => Err(exists(&sandbox)),
+            _ => Ok(()),
+        }
+    }
+
+    /// Makes a waiting server the one of a sandbox.
+    async fn start(
+        self: &Arc<Self>,
+        mut server: Server,
+        id: &SandboxId,
+        spec: &SandboxSpec,
+        progress: &Progress,
+    ) -> Result<Sandbox, ProviderError> {
+        let directory = server.directory.clone();
+        let started = self.talk(&mut server, id, spec, progress).await;
+        let error = match started {
+            Ok(()) => {
+                let sandbox = {
+                    let (inner, id) = (Arc::clone(self), id.clone());
+                    blocking(move || view::sandbox(&inner.state, &id)).await?
+                };
+                let sandbox = sandbox.ok_or_else(|| ProviderError::NotFound(id.clone()))?;
+                if !spec.keep_alive {
+                    self.keep(id.clone(), server)?;
+                }
+                return Ok(sandbox);
+            }
+            Err(error) => error,
+        };
+        // The end of the socket is the end of the server.
+        let directory = if directory.exists() { directory } else { self.state.sandbox(id) };
+        let process = server.process;
+        drop(server);
+        let inner = Arc::clone(self);
+        let removed = blocking(move || delete::remove_server(&inner.removal(), process, &directory)).await;
+        if let Err(error) = removed {
+            tracing::warn!(%error, "the rest of a sandbox that did not start stays until garbage is collected");
+        }
+        Err(error)
+    }
+
+    async fn talk(
+        self: &Arc<Self>,
+        server: &mut Server,
+        id: &SandboxId,
+        spec: &SandboxSpec,
+        progress: &Progress,
+    ) -> Result<(), ProviderError> {
+        let lost = |error: io::Error| engine("talk to the server of the sandbox", error);
+        let tell = |step| self.options.observer.tell(step);
+        let ended = |directory: &Path, reason: &str| ProviderError::Start {
+            reason: reason.to_owned(),
+            log: logs::last_lines(directory),
+        };
+        let socket = server.socket.try_clone().map_err(lost)?;
+        let mut lifeline = Lifeline::new(socket).map_err(lost)?;
+        let more = spec.ports.iter().filter(|port| port.port.is_none()).count();
+        if more > 0 {
+            lifeline.send(&Request::Reserve { count: more }).await.map_err(lost)?;
+            match lifeline.receive().await.map_err(lost)? {
+                Some(Reply::Reserved { ports }) => server.reserved.extend(ports),
+                Some(Reply::Failed { reason }) => return Err(ended(&server.directory, &reason)),
+                _ => return Err(ended(&server.directory, "its server has ended")),
+            }
+        }
+        let ports = self.ports(&server.reserved, spec)?;
+        let (record, start) = self.describe(server, spec, &ports)?;
+        let published = self.state.sandbox(id);
+        {
+            let (inner, id, from, to) = (Arc::clone(self), id.clone(), server.directory.clone(), published.clone());
+            blocking(move || inner.publish(&record, &id, &from, &to)).await?;
+        }
+        tell(Step::Published);
+        if lifeline.send(&Request::Start(Box::new(start))).await.is_err() {
+            return Err(ended(&published, "its server has ended"));
+        }
+        tell(Step::StartSent);
+        progress.enter(Phase::Started, "");
+        let limit = self.options.start_limit;
+        let reply = tokio::time::timeout(limit, lifeline.receive())
+            .await
+            .map_err(|_| ProviderError::Timeout { action: format!("the start of the sandbox `{id}`"), limit })?;
+        match reply.map_err(lost)? {
+            Some(Reply::Ready) => tell(Step::Ready),
+            Some(Reply::Failed { reason }) => return Err(ended(&published, &reason)),
+            _ => return Err(ended(&published, "its server has ended")),
+        }
+        lifeline.send(&Request::Commit).await.map_err(lost)?;
+        tell(Step::Committed);
+        Ok(())
+    }
+
+    /// Gives the sandbox its name, if nobody has one of this name.
+    fn publish(&self, record: &Record, id: &SandboxId, from: &Path, to: &Path) -> Result<(), ProviderError> {
+        if record.keep_alive {
+            let holders = from.join(HOLDERS);
+            let holder = holders.join(self.backend.name());
+            fs::create_dir(&holders).and_then(|()| fs::write(&holder, "")).map_err(fault::file("make", &holder))?;
+        }
+        record.write(from)?;
+        self.options.observer.tell(Step::RecordWritten);
+        loop {
+            if state::move_unless_there(from, to).map_err(fault::file("give the sandbox its place", to))? {
+                return Ok(());
+            }
+            match view::sandbox(&self.state, id)? {
+                Some(sandbox) if sandbox.state.is_live() => return Err(exists(&sandbox)),
+                // What has ended makes room; whoever removes it first, the rename decides again.
+                _ => delete::end_and_remove(&self.removal(), to)?,
+            };
+        }
+    }
+
+    /// All ports by name.
+    fn ports(&self, reserved: &[u16], spec: &SandboxSpec) -> Result<Vec<(String, u16)>, ProviderError> {
+        let mut reserved = reserved.iter().copied();
+        let mut ports = Vec::new();
+        let few = || engine("reserve ports for the sandbox", "its server reserved too few");
+        for (name, variables) in STANDARD.into_iter().zip([
+            &["VSCODE_PORT"][..],
+            &["WORK_PORT_1", "APP_PORT_1"],
+            &["WORK_PORT_2", "APP_PORT_2"],
+        ]) {
+            let port = reserved.next().ok_or_else(few)?;
+            let set = variables.iter().find_map(|name| self.options.environment.get(*name)?.parse().ok());
+            ports.push((name.to_owned(), set.unwrap_or(port)));
+        }
+        for wanted in &spec.ports {
+            let port = wanted.port.map_or_else(|| reserved.next().ok_or_else(few), Ok)?;
+            ports.push((wanted.name.clone(), port));
+        }
+        Ok(ports)
+    }
+
+    /// What the sandbox is, for the file and for the server.
+    fn describe(
+        &self,
+        server: &Server,
+        spec: &SandboxSpec,
+        ports: &[(String, u16)],
+    ) -> Result<(Record, Start), ProviderError> {
+        let own_key = || self.options.environment.get("SESSION_API_KEY").filter(|key| !key.is_empty());
+        let session_key = match (&spec.session_key, own_key()) {
+            (Some(key), _) => key.clone(),
+            (None, Some(key)) => Secret::new(key.as_str()),
+            (None, None) => Secret::new(random_name()?),
+        };
+        let (workspace, temporary) = match &spec.workspace {
+            Workspace::Directory(directory) => (directory.clone(), false),
+            Workspace::Temporary | Workspace::Volume(_) => {
+                let name = format!("openhands_workspace_{}-{}", spec.session_id, random_name()?);
+                (self.options.temporary.join(name), true)
+            }
+        };
+        let expires = spec.time_to_live.and_then(|time| SystemTime::now().checked_add(time));
+        let has_editor = spec.plugins.iter().any(|plugin| plugin == "vscode");
+        let urls = ports.iter().filter(|(name, _)| name != "vscode" || has_editor);
+        let record = Record {
+            version: VERSION,
+            session_id: spec.session_id.clone(),
+            backend: self.backend.name().to_owned(),
+            server: server.process,
+            url: self.urls.server(server.port),
+            urls: urls.map(|(name, port)| (name.clone(), self.urls.port(name, *port))).collect(),
+            session_key: session_key.clone(),
+            labels: spec.labels.clone(),
+            workspace: workspace.clone(),
+            temporary,
+            keep_alive: spec.keep_alive,
+            created: SystemTime::now(),
+            expires,
+        };
+        let start = Start {
+            workspace,
+            environment: self.environment(spec, ports),
+            session_key: session_key.expose().to_owned(),
+            memory_limit: spec.limits.memory,
+            plugins: spec.plugins.clone(),
+            expires,
+            idle_stop: spec.idle_stop,
+            keep_alive: spec.keep_alive,
+        };
+        Ok((record, start))
+    }
+
+    /// Variables of the tools (`local-and-cli-runtime` A6).
+    fn environment(&self, spec: &SandboxSpec, ports: &[(String, u16)]) -> BTreeMap<String, String> {
+        let mut environment = self.options.environment.clone();
+        environment.retain(|name, _| !OWN.contains(&name.as_str()));
+        environment.insert("LOCAL_RUNTIME_MODE".to_owned(), "1".to_owned());
+        for (name, port) in ports.iter().take(STANDARD_PORTS) {
+            let variables: &[&str] = match name.as_str() {
+                "vscode" => &["VSCODE_PORT"],
+                "work-1" => &["WORK_PORT_1", "APP_PORT_1"],
+                _ => &["WORK_PORT_2", "APP_PORT_2"],
+            };
+            environment.extend(variables.iter().map(|variable| ((*variable).to_owned(), port.to_string())));
+        }
+        environment.extend(spec.environment.clone());
+        environment.extend(spec.secrets.iter().map(|(name, value)| (name.clone(), value.expose().to_owned())));
+        environment
+    }
+}
+
+fn exists(sandbox: &Sandbox) -> ProviderError {
+    ProviderError::SessionExists { session: sandbox.session_id.clone(), sandbox: sandbox.id.clone() }
+}

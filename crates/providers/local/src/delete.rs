@@ -1,0 +1,183 @@
+//! Ends sandboxes and removes what is left of them.
+
+use std::{
+    fs::{self, File, Permissions},
+    io,
+    os::unix::fs::PermissionsExt as _,
+    path::Path,
+    thread,
+    time::{Duration, Instant},
+};
+
+use gloveport_provider::ProviderError;
+use rustix::process::Signal;
+
+use crate::{
+    fault::{self, engine},
+    lock,
+    record::Record,
+    server::ServerProcess,
+    state::{self, LOCK, State},
+    steps::{Observer, Step},
+};
+
+/// Time for a killed server to be gone, with all that it started.
+const KILL_LIMIT: Duration = Duration::from_secs(15);
+/// First and longest pause between two looks at a lock.
+const PAUSES: (Duration, Duration) = (Duration::from_micros(500), Duration::from_millis(20));
+
+/// What a removal needs to know.
+#[derive(Clone, Debug)]
+pub(crate) struct Removal {
+    pub(crate) state: State,
+    pub(crate) observer: Observer,
+    /// Time for a server to end when it is told to.
+    pub(crate) grace: Duration,
+}
+
+/// Ends what runs of a sandbox or a server and removes its directory and its temporary workspace. Returns when nothing
+/// is left; `false` if there was nothing.
+pub(crate) fn end_and_remove(removal: &Removal, directory: &Path) -> Result<bool, ProviderError> {
+    let record = match Record::read(directory) {
+        Ok(record) => record,
+        // What cannot be understood is removed all the same, unless it runs.
+        Err(error) if is_free(directory) => {
+            tracing::warn!(%error, "removing it");
+            None
+        }
+        Err(error) => return Err(error),
+    };
+    end(removal, record.map(|record| record.server), directory)
+}
+
+/// The same for a server that is known to be this one.
+pub(crate) fn remove_server(removal: &Removal, server: ServerProcess, directory: &Path) -> Result<bool, ProviderError> {
+    // The directory may be that of another one: of the sandbox that kept this one from getting its name.
+    match Record::read(directory)? {
+        Some(record) if record.server != server => Ok(false),
+        _ => end(removal, Some(server), directory),
+    }
+}
+
+fn end(removal: &Removal, server: Option<ServerProcess>, directory: &Path) -> Result<bool, ProviderError> {
+    let path = directory.join(LOCK);
+    let lock = match File::open(&path) {
+        Ok(lock) => lock,
+        Err(error) if error.kind() == io::ErrorKind::NotFound && !directory.exists() => return Ok(false),
+        // Its maker died before anything ran, or its removal was cut off.
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return remove(removal, directory).map(|()| true),
+        Err(error) => return Err(fault::file("open", &path)(error)),
+    };
+    let taken = |lock: &File| lock::try_lock_file(lock).map_err(fault::file("lock", &path));
+    if !taken(&lock)? {
+        if let Some(server) = server {
+            let ask = |signal, limit| server.end(signal, limit).map_err(|error| engine("end the server", error));
+            removal.observer.tell(Step::EndAsked);
+            if !ask(Signal::TERM, removal.grace)? {
+                ask(Signal::KILL, KILL_LIMIT)?;
+            }
+        }
+        let (mut pause, longest) = PAUSES;
+        let began = Instant::now();
+        while !taken(&lock)? {
+            if began.elapsed() > KILL_LIMIT {
+                let action = format!("the end of the processes of {}", directory.display());
+                return Err(ProviderError::Timeout { action, limit: KILL_LIMIT });
+            }
+            thread::sleep(pause);
+            pause = (pause * 2).min(longest);
+        }
+    }
+    removal.observer.tell(Step::Ended);
+    // Whoever had the lock before may have removed it all: the server does, when its backend is gone.
+    if lock::is_at(&lock, &path) {
+        remove(removal, directory)?;
+    }
+    Ok(true)
+}
+
+/// Removes the directory of something that does not run, and its temporary workspace. The caller has its lock, if it has
+/// one.
+pub(crate) fn remove(removal: &Removal, directory: &Path) -> Result<(), ProviderError> {
+    let old = removal.state.old().join(state::random_name()?);
+    match state::move_unless_there(directory, &old) {
+        Ok(_) => {}
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(fault::file("remove", directory)(error)),
+    }
+    removal.observer.tell(Step::Unpublished);
+    remove_old(removal, &old)
+}
+
+/// Removes what has lost its name already.
+pub(crate) fn remove_old(removal: &Removal, old: &Path) -> Result<(), ProviderError> {
+    if let Some(record) = Record::read(old).unwrap_or_default()
+        && record.temporary
+    {
+        remove_tree(&record.workspace).map_err(fault::file("remove", &record.workspace))?;
+    }
+    removal.observer.tell(Step::WorkspaceRemoved);
+    remove_tree(old).map_err(fault::file("remove", old))?;
+    removal.observer.tell(Step::DirectoryRemoved);
+    Ok(())
+}
+
+fn is_free(directory: &Path) -> bool {
+    match lock::try_lock(&directory.join(LOCK)) {
+        Ok(lock) => lock.is_some(),
+        Err(error) => error.kind() == io::ErrorKind::NotFound,
+    }
+}
+
+/// Removes a tree, also one with directories that forbid it.
+fn remove_tree(path: &Path) -> io::Result<()> {
+    match fs::remove_dir_all(path) {
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+            allow(path)?;
+            fs::remove_dir_all(path)
+        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        // Somebody else removes it at the same time.
+        Err(_) if !path.exists() => Ok(()),
+        result => result,
+    }
+}
+
+/// Lets the owner change all directories of a tree. Links are not followed.
+fn allow(directory: &Path) -> io::Result<()> {
+    let mut waiting = vec![directory.to_owned()];
+    while let Some(directory) = waiting.pop() {
+        fs::set_permissions(&directory, Permissions::from_mode(0o700))?;
+        for entry in fs::read_dir(&directory)? {
+            let entry = entry?;
+            if entry.file_type()?.is_dir() {
+                waiting.push(entry.path());
+            }
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tree_with_closed_directories_goes_and_what_its_links_lead_to_stays() {
+        let root = tempfile::tempdir().unwrap();
+        let (tree, outside) = (root.path().join("tree"), root.path().join("outside"));
+        fs::create_dir_all(tree.join("a/b")).unwrap();
+        fs::create_dir(&outside).unwrap();
+        fs::write(outside.join("f"), "x").unwrap();
+        fs::write(tree.join("a/b/f"), "x").unwrap();
+        std::os::unix::fs::symlink(&outside, tree.join("a/link")).unwrap();
+        for closed in ["a/b", "a"] {
+            fs::set_permissions(tree.join(closed), Permissions::from_mode(0o500)).unwrap();
+        }
+        allow(&tree).unwrap();
+        remove_tree(&tree).unwrap();
+        remove_tree(&tree).unwrap();
+        assert!(!tree.exists());
+        assert_eq!(fs::read_to_string(outside.join("f")).unwrap(), "x");
+    }
+}

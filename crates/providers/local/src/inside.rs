@@ -1,0 +1,165 @@
+//! A sandbox's own view of its directory, for the server that is started.
+
+use std::{
+    fs::{self, DirBuilder, File, OpenOptions},
+    io::{self, Write},
+    os::{
+        fd::{AsFd as _, AsRawFd as _, OwnedFd},
+        unix::{
+            fs::{DirBuilderExt as _, OpenOptionsExt as _},
+            net::UnixStream,
+        },
+    },
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
+
+use rustix::{
+    io::fcntl_dupfd_cloexec,
+    stdio::{dup2_stderr, dup2_stdin, dup2_stdout},
+};
+
+use crate::{
+    delete::{self, Removal},
+    record::Record,
+    state::{EARLIER_LOG, ENDED, LOCK, LOG, PAUSED, State},
+    steps::Observer,
+};
+
+/// Size at which a log gets its other name. Both together are twice as long at most.
+const LONGEST_LOG: u64 = 8 * 1024 * 1024;
+/// Descriptors below this are the standard ones.
+const FIRST_FREE: i32 = 3;
+
+/// The lock that a server, its guard and its owners hold for their lives. Programs of the user do not inherit it.
+#[derive(Clone, Debug)]
+pub struct Inside {
+    lock: Arc<OwnedFd>,
+}
+
+impl Inside {
+    /// Takes over what the backend gave as standard output. Call it before the guard is started, which inherits it.
+    pub fn enter() -> io::Result<Self> {
+        let lock = fcntl_dupfd_cloexec(io::stdout().as_fd(), FIRST_FREE)?;
+        dup2_stdout(null()?)?;
+        let inside = Self { lock: Arc::new(lock) };
+        // A new session: the keys of the backend's terminal do not reach it.
+        let _is_leader_already = rustix::process::setsid();
+        inside.directory().map(|_| inside)
+    }
+
+    /// Takes over the socket that the backend gave as standard input. Call it after the guard was started.
+    pub fn socket(&self) -> io::Result<UnixStream> {
+        let socket = fcntl_dupfd_cloexec(io::stdin().as_fd(), FIRST_FREE)?;
+        dup2_stdin(null()?)?;
+        let socket = UnixStream::from(socket);
+        socket.peer_addr().map(|_| socket)
+    }
+
+    /// The directory of the sandbox, wherever it is now.
+    pub fn directory(&self) -> io::Result<PathBuf> {
+        let path = fs::read_link(format!("/proc/self/fd/{}", self.lock.as_raw_fd()))?;
+        match (path.file_name(), path.parent()) {
+            (Some(name), Some(directory)) if name == LOCK => Ok(directory.to_owned()),
+            _ => Err(io::Error::new(io::ErrorKind::NotFound, "the directory of the sandbox was removed")),
+        }
+    }
+
+    /// Makes the workspace where it is missing; a temporary one for this user alone.
+    pub fn make_workspace(&self, workspace: &Path) -> io::Result<()> {
+        let record = Record::read(&self.directory()?).map_err(io::Error::other)?;
+        if record.is_some_and(|record| record.temporary) {
+            DirBuilder::new().mode(0o700).create(workspace)
+        } else {
+            fs::create_dir_all(workspace)
+        }
+    }
+
+    /// Tells others whether the sandbox is paused.
+    pub fn tell_paused(&self, paused: bool) -> io::Result<()> {
+        let path = self.directory()?.join(PAUSED);
+        if paused {
+            return fs::write(path, "");
+        }
+        match fs::remove_file(path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            result => result,
+        }
+    }
+
+    /// Tells others why the server has ended, while the rest of the sandbox stays.
+    pub fn tell_ended(&self, reason: &str) -> io::Result<()> {
+        fs::write(self.directory()?.join(ENDED), reason)
+    }
+
+    /// Removes the directory and the temporary workspace. Nothing of the sandbox but its server runs any more.
+    pub fn remove(&self) -> io::Result<()> {
+        loop {
+            let Ok(directory) = self.directory() else { return Ok(()) };
+            let Some(root) = directory.parent().and_then(Path::parent) else { return Ok(()) };
+            let (state, observer) = (State::new(root.to_owned()), Observer::default());
+            if directory.parent() == Some(&state.old()) {
+                // Somebody else removes it.
+                return Ok(());
+            }
+            let removal = Removal { state, observer, grace: Duration::ZERO };
+            delete::remove(&removal, &directory).map_err(io::Error::other)?;
+            // It may have got its name at this very moment, and been missed under the one before.
+            if self.directory().is_ok_and(|now| now == directory) {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Where the server writes its log, which is kept short.
+    pub fn log(&self) -> LogWriter {
+        LogWriter { inside: self.clone(), length: None }
+    }
+}
+
+fn null() -> io::Result<File> {
+    OpenOptions::new().read(true).write(true).open("/dev/null")
+}
+
+/// Writes to the standard error output, which is the log of the sandbox. The log of a panic goes there, too.
+#[derive(Debug)]
+pub struct LogWriter {
+    inside: Inside,
+    /// Length of the file, once it is known.
+    length: Option<u64>,
+}
+
+impl LogWriter {
+    /// The file gets its other name, and a new one takes its place.
+    fn turn(&self) -> io::Result<()> {
+        let directory = self.inside.directory()?;
+        fs::rename(directory.join(LOG), directory.join(EARLIER_LOG))?;
+        let new = OpenOptions::new().append(true).create(true).mode(0o600).open(directory.join(LOG))?;
+        dup2_stderr(new)?;
+        Ok(())
+    }
+}
+
+impl Write for LogWriter {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let length = match self.length {
+            Some(length) => length,
+            None => rustix::fs::fstat(io::stderr().as_fd()).map_or(0, |stat| u64::try_from(stat.st_size).unwrap_or(0)),
+        };
+        if length >= LONGEST_LOG {
+            // Without a new file the old one grows on, and the next line tries again.
+            let turned = self.turn().is_ok();
+            self.length = turned.then_some(0);
+        } else {
+            self.length = Some(length);
+        }
+        let count = io::stderr().write(bytes)?;
+        self.length = self.length.map(|length| length + count as u64);
+        Ok(count)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        io::stderr().flush()
+    }
+}

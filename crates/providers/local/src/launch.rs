@@ -1,0 +1,137 @@
+//! Starts a server that has no session yet.
+
+use std::{
+    fs::{self, OpenOptions},
+    io,
+    os::{
+        fd::OwnedFd,
+        unix::{
+            fs::{DirBuilderExt as _, OpenOptionsExt as _},
+            net::UnixStream,
+        },
+    },
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+    sync::{Arc, Weak},
+};
+
+use gloveport_provider::ProviderError;
+use gloveport_sys::reap::reaper;
+
+use crate::{
+    fault::{self, blocking, engine},
+    lifeline::{Lifeline, Reply, Request},
+    lock, logs,
+    provider::Inner,
+    server::ServerProcess,
+    state,
+    steps::Step,
+};
+
+/// Ports that every server reserves: the editor's and two for the user's programs (`local-and-cli-runtime` A2).
+pub(crate) const STANDARD_PORTS: usize = 3;
+/// Variables of the backend that the server itself gets; those of the tools come with the start.
+const INHERITED: [&str; 10] = [
+    "PATH",
+    "HOME",
+    "USER",
+    "LANG",
+    "TMPDIR",
+    "GLOVEPORT_LOG",
+    "LOG_LEVEL",
+    "LOG_JSON",
+    "DEBUG",
+    "NO_CHANGE_TIMEOUT_SECONDS",
+];
+
+/// A server that waits for its session. When it is dropped it ends, and removes its directory.
+#[derive(Debug)]
+pub(crate) struct Server {
+    pub(crate) process: ServerProcess,
+    pub(crate) directory: PathBuf,
+    pub(crate) port: u16,
+    pub(crate) reserved: Vec<u16>,
+    pub(crate) socket: UnixStream,
+}
+
+impl Server {
+    /// Starts one, and returns when it listens.
+    pub(crate) async fn launch(inner: &Arc<Inner>) -> Result<Self, ProviderError> {
+        let (process, directory, socket) = {
+            let inner = Arc::clone(inner);
+            blocking(move || spawn(&inner)).await?
+        };
+        let talk = async {
+            let mut lifeline = Lifeline::new(socket)?;
+            lifeline.send(&Request::Listen { host: inner.urls.listen(), reserve: STANDARD_PORTS }).await?;
+            let reply = lifeline.receive().await?;
+            io::Result::Ok((lifeline.into_socket()?, reply))
+        };
+        let reason = match talk.await {
+            Ok((socket, Some(Reply::Listening { port, reserved }))) => {
+                inner.options.observer.tell(Step::Listening);
+                return Ok(Self { process, directory, port, reserved, socket });
+            }
+            Ok((_, Some(Reply::Failed { reason }))) => reason,
+            Ok((_, None)) => "its server has ended".to_owned(),
+            Ok((_, Some(other))) => format!("its server answered {other:?}"),
+            Err(error) => format!("its server does not answer: {error}"),
+        };
+        let log = logs::last_lines(&directory);
+        let inner = Arc::clone(inner);
+        // Its lock is free as soon as its last process has ended; what is left else is removed as garbage.
+        let cleaned = blocking(move || crate::delete::end_and_remove(&inner.removal(), &directory)).await;
+        if let Err(error) = cleaned {
+            tracing::warn!(%error, "the rest of a server that did not start stays until garbage is collected");
+        }
+        Err(ProviderError::Start { reason, log })
+    }
+}
+
+fn spawn(inner: &Arc<Inner>) -> Result<(ServerProcess, PathBuf, UnixStream), ProviderError> {
+    let observer = &inner.options.observer;
+    let directory = inner.state.servers().join(inner.next_name());
+    fs::DirBuilder::new().mode(0o700).create(&directory).map_err(fault::file("make the directory", &directory))?;
+    observer.tell(Step::DirectoryMade);
+    let started = start(inner, &directory);
+    if started.is_err() {
+        // Nothing runs; what cannot be removed now is garbage.
+        let _left = fs::remove_dir_all(&directory);
+    }
+    started.map(|(process, socket)| (process, directory, socket))
+}
+
+fn start(inner: &Arc<Inner>, directory: &Path) -> Result<(ServerProcess, UnixStream), ProviderError> {
+    let (lock_path, log_path) = (directory.join(state::LOCK), directory.join(state::LOG));
+    let lock = lock::make_locked(&lock_path).map_err(fault::file("make", &lock_path))?;
+    inner.options.observer.tell(Step::LockTaken);
+    let log = OpenOptions::new().append(true).create_new(true).mode(0o600).open(&log_path);
+    let log = log.map_err(fault::file("make", &log_path))?;
+    let program = &inner.options.program;
+    let failed = |error: io::Error| engine(format!("start {}", program.display()), error);
+    let (ours, theirs) = UnixStream::pair().map_err(failed)?;
+    let mut command = Command::new(program);
+    command.arg("sandbox-server").arg("--state").arg(inner.state.root()).current_dir("/");
+    command.env_clear();
+    command.envs(INHERITED.iter().filter_map(|name| Some((name, inner.options.environment.get(*name)?))));
+    command.stdin(Stdio::from(OwnedFd::from(theirs))).stdout(Stdio::from(lock)).stderr(Stdio::from(log));
+    let child = command.spawn().map_err(failed)?;
+    // It is not waited for yet, so its id cannot be anybody else's.
+    let process = ServerProcess::of(child.id())
+        .ok_or_else(|| engine("look at the server that was started", "/proc does not show it; is /proc mounted?"))?;
+    watch(process, Arc::downgrade(inner)).map_err(failed)?;
+    inner.options.observer.tell(Step::ServerStarted);
+    Ok((process, ours))
+}
+
+/// Forgets a server when it has ended.
+fn watch(process: ServerProcess, inner: Weak<Inner>) -> io::Result<()> {
+    let ended = reaper(process.pid)?;
+    tokio::spawn(async move {
+        ended.await;
+        if let Some(inner) = inner.upgrade() {
+            inner.forget(process);
+        }
+    });
+    Ok(())
+}

@@ -1,0 +1,108 @@
+//! `sandbox.json`: what the operating system cannot tell about a sandbox.
+
+use std::{
+    collections::BTreeMap,
+    fs::{self, OpenOptions},
+    io::{self, Write as _},
+    os::unix::fs::OpenOptionsExt as _,
+    path::{Path, PathBuf},
+    time::{Duration, SystemTime},
+};
+
+use gloveport_protocol::Secret;
+use gloveport_provider::{ProviderError, SessionId};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use crate::{fault, fault::engine, server::ServerProcess, state};
+
+/// The form of the file.
+pub(crate) const VERSION: u32 = 1;
+
+/// What a sandbox is. It never changes after the sandbox has its name.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Record {
+    pub(crate) version: u32,
+    pub(crate) session_id: SessionId,
+    /// The backend that made it.
+    pub(crate) backend: String,
+    pub(crate) server: ServerProcess,
+    pub(crate) url: String,
+    pub(crate) urls: BTreeMap<String, String>,
+    /// The file is for this user alone.
+    #[serde(serialize_with = "plain")]
+    pub(crate) session_key: Secret,
+    pub(crate) labels: BTreeMap<String, String>,
+    pub(crate) workspace: PathBuf,
+    /// The workspace ends with the sandbox.
+    pub(crate) temporary: bool,
+    pub(crate) keep_alive: bool,
+    #[serde(with = "seconds")]
+    pub(crate) created: SystemTime,
+    #[serde(with = "optional_seconds")]
+    pub(crate) expires: Option<SystemTime>,
+}
+
+impl Record {
+    /// Reads the record of a directory; `None` if there is none.
+    pub(crate) fn read(directory: &Path) -> Result<Option<Self>, ProviderError> {
+        let path = directory.join(state::RECORD);
+        let text = match fs::read_to_string(&path) {
+            Ok(text) => text,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(fault::file("read", &path)(error)),
+        };
+        serde_json::from_str(&text).map(Some).map_err(|error| {
+            let hint = "another version of gloveport wrote it, or somebody changed it; remove its directory";
+            engine(format!("understand {}", path.display()), format!("{error}; {hint}"))
+        })
+    }
+
+    /// Writes the record into a directory that nobody else looks into yet.
+    pub(crate) fn write(&self, directory: &Path) -> Result<(), ProviderError> {
+        let path = directory.join(state::RECORD);
+        let text = serde_json::to_vec_pretty(self).map_err(|error| engine("describe the sandbox", error))?;
+        let write = || {
+            let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path)?;
+            file.write_all(&text)
+        };
+        write().map_err(fault::file("write", &path))
+    }
+}
+
+fn plain<S: Serializer>(secret: &Secret, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(secret.expose())
+}
+
+fn to_seconds(time: SystemTime) -> f64 {
+    time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs_f64()
+}
+
+fn from_seconds<E: serde::de::Error>(seconds: f64) -> Result<SystemTime, E> {
+    let since = Duration::try_from_secs_f64(seconds).map_err(E::custom)?;
+    SystemTime::UNIX_EPOCH.checked_add(since).ok_or_else(|| E::custom("the time is too far away"))
+}
+
+mod seconds {
+    use super::{Deserialize as _, Deserializer, Serializer, SystemTime, from_seconds, to_seconds};
+
+    pub(super) fn serialize<S: Serializer>(time: &SystemTime, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_f64(to_seconds(*time))
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<SystemTime, D::Error> {
+        from_seconds(f64::deserialize(deserializer)?)
+    }
+}
+
+mod optional_seconds {
+    use super::{Deserialize as _, Deserializer, Serialize as _, Serializer, SystemTime, from_seconds, to_seconds};
+
+    #[expect(clippy::ref_option, reason = "the form in which serde calls it")]
+    pub(super) fn serialize<S: Serializer>(time: &Option<SystemTime>, serializer: S) -> Result<S::Ok, S::Error> {
+        time.map(to_seconds).serialize(serializer)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<SystemTime>, D::Error> {
+        Option::<f64>::deserialize(deserializer)?.map(from_seconds).transpose()
+    }
+}

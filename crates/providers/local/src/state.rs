@@ -1,0 +1,118 @@
+//! Where things are in the state directory.
+
+use std::{
+    fs, io,
+    os::unix::fs::{DirBuilderExt as _, PermissionsExt as _},
+    path::{Path, PathBuf},
+};
+
+use gloveport_provider::{ProviderError, SandboxId};
+use rustix::{
+    fs::{CWD, RenameFlags, renameat_with},
+    io::Errno,
+};
+
+use crate::fault::{self, engine};
+
+/// The lock of a sandbox.
+pub(crate) const LOCK: &str = "lock";
+/// What a sandbox is.
+pub(crate) const RECORD: &str = "sandbox.json";
+/// The log of its server, and the part before it.
+pub(crate) const LOG: &str = "log";
+pub(crate) const EARLIER_LOG: &str = "log.1";
+/// Made by the server while it is paused.
+pub(crate) const PAUSED: &str = "paused";
+/// Made by the server when it ends without being deleted; holds the reason.
+pub(crate) const ENDED: &str = "ended";
+/// Backends that use it.
+pub(crate) const HOLDERS: &str = "holders";
+
+/// The state directory.
+#[derive(Clone, Debug)]
+pub(crate) struct State {
+    root: PathBuf,
+}
+
+impl State {
+    /// The state below this directory. Nothing is made yet.
+    pub(crate) fn new(root: PathBuf) -> Self {
+        Self { root }
+    }
+
+    pub(crate) fn root(&self) -> &Path {
+        &self.root
+    }
+
+    pub(crate) fn servers(&self) -> PathBuf {
+        self.root.join("new")
+    }
+
+    pub(crate) fn sandboxes(&self) -> PathBuf {
+        self.root.join("sandboxes")
+    }
+
+    pub(crate) fn sandbox(&self, id: &SandboxId) -> PathBuf {
+        self.sandboxes().join(id.as_str())
+    }
+
+    pub(crate) fn old(&self) -> PathBuf {
+        self.root.join("old")
+    }
+
+    pub(crate) fn backends(&self) -> PathBuf {
+        self.root.join("backends")
+    }
+
+    /// Makes the directories that are missing, for this user alone.
+    pub(crate) fn prepare(&self) -> Result<(), ProviderError> {
+        for directory in [self.servers(), self.sandboxes(), self.old(), self.backends()] {
+            fs::DirBuilder::new()
+                .recursive(true)
+                .mode(0o700)
+                .create(&directory)
+                .map_err(fault::file("make the directory", &directory))?;
+        }
+        // It may have been there before, open to others; it holds keys.
+        fs::set_permissions(&self.root, fs::Permissions::from_mode(0o700))
+            .map_err(fault::file("change the mode of", &self.root))
+    }
+}
+
+/// Gives a directory another path at which nothing is; whether nothing was.
+pub(crate) fn move_unless_there(from: &Path, to: &Path) -> io::Result<bool> {
+    match renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE) {
+        Ok(()) => Ok(true),
+        Err(Errno::EXIST | Errno::NOTEMPTY) => Ok(false),
+        // A file system without that flag: a directory with something in it is not replaced by a plain rename either.
+        Err(Errno::INVAL | Errno::NOSYS) => match fs::rename(from, to) {
+            Ok(()) => Ok(true),
+            Err(error) if matches!(error.kind(), io::ErrorKind::AlreadyExists | io::ErrorKind::DirectoryNotEmpty) => {
+                Ok(false)
+            }
+            Err(error) => Err(error),
+        },
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// The names in a directory; none if it is missing.
+pub(crate) fn names(directory: &Path) -> Result<Vec<String>, ProviderError> {
+    let read = fault::file("list", directory);
+    let entries = match fs::read_dir(directory) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(read(error)),
+    };
+    let mut names: Vec<String> =
+        entries.filter_map(Result::ok).filter_map(|entry| entry.file_name().into_string().ok()).collect();
+    names.sort_unstable();
+    Ok(names)
+}
+
+/// 32 random hexadecimal digits.
+pub(crate) fn random_name() -> Result<String, ProviderError> {
+    let mut bytes = [0; 16];
+    getrandom::fill(&mut bytes).map_err(|error| engine("give random numbers", error))?;
+    Ok(format!("{:032x}", u128::from_ne_bytes(bytes)))
+}
