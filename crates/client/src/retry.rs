@@ -44,6 +44,11 @@ impl Failures {
         Self { rule, count: 0 }
     }
 
+    /// How many there were.
+    pub(crate) const fn count(&self) -> u32 {
+        self.count
+    }
+
     /// Waits until the request may be sent again, or gives up.
     pub(crate) async fn wait_after(
         &mut self,
@@ -70,11 +75,19 @@ impl Failures {
 pub trait Recovery: Send + Sync {
     /// Decides about one failure. It may do what it takes before it answers; the action waits meanwhile.
     fn recover<'a>(&'a self, failure: Failure<'a>) -> BoxFuture<'a, Verdict>;
+
+    /// Is asked before a request is sent again whose connection closed without a whole answer (layer B). A text means
+    /// that this is in vain: the result is [`ClientError::Disconnected`] with it, at once.
+    fn lost<'a>(&'a self, _failure: Failure<'a>) -> BoxFuture<'a, Option<String>> {
+        Box::pin(std::future::ready(None))
+    }
 }
 
 /// A failed request.
 #[derive(Debug)]
 pub struct Failure<'a> {
+    /// Path of the request, without a slash in front: `execute_action`.
+    pub request: &'a str,
     /// How it failed.
     pub error: &'a ClientError,
     /// How often it has been given to the recovery, this time included.
@@ -93,8 +106,12 @@ pub enum Verdict {
         /// How long.
         after: Duration,
     },
+    /// The request is sent at once one more time, and what comes of that is the result.
+    Once,
     /// The failure is the result.
     Fail,
+    /// The result is [`ClientError::RetriesExhausted`] with the failure as the last one.
+    Exhausted,
     /// The result is [`ClientError::Disconnected`] with this text, and the failure as its cause.
     Disconnected(String),
 }

@@ -143,8 +143,13 @@ impl Session {
             let Some(recovery) = &self.recovery else { return Err(error) };
             count += 1;
             let closed = self.closed.load(Ordering::Relaxed);
-            match recovery.recover(Failure { error: &error, count, elapsed: began.elapsed(), closed }).await {
+            let failure = Failure { request: call.path, error: &error, count, elapsed: began.elapsed(), closed };
+            match recovery.recover(failure).await {
+                Verdict::Once => return self.whole_answers_only(call).await,
                 Verdict::Fail => return Err(error),
+                Verdict::Exhausted => {
+                    return Err(ClientError::RetriesExhausted { attempts: count, last: Box::new(error) });
+                }
                 Verdict::Disconnected(message) => {
                     return Err(ClientError::Disconnected { message, source: Box::new(error) });
                 }
@@ -158,10 +163,19 @@ impl Session {
 
     /// Layer B.
     async fn whole_answers_only(&self, call: &Call<'_>) -> Result<Bytes, ClientError> {
+        let began = Instant::now();
         let mut failures = Failures::under(retry::INCOMPLETE);
         loop {
             match self.not_too_many(call).await {
                 Err(error @ ClientError::Incomplete { .. }) => {
+                    if let Some(recovery) = &self.recovery {
+                        let closed = self.closed.load(Ordering::Relaxed);
+                        let (count, elapsed) = (failures.count() + 1, began.elapsed());
+                        let failure = Failure { request: call.path, error: &error, count, elapsed, closed };
+                        if let Some(message) = recovery.lost(failure).await {
+                            return Err(ClientError::Disconnected { message, source: Box::new(error) });
+                        }
+                    }
                     failures.wait_after(error, &*self.pause, &self.shutdown).await?;
                 }
                 result => return result,

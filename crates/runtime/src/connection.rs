@@ -1,6 +1,8 @@
 //! What a session needs of a sandbox beside the execution of actions, and who gives it.
 
+mod hosted;
 mod in_process;
+mod over_http;
 mod server;
 
 use std::{fmt, path::Path, sync::Arc};
@@ -8,8 +10,10 @@ use std::{fmt, path::Path, sync::Arc};
 use gloveport_protocol::{ActionExecutor, BoxFuture, McpServerEntry, Secret};
 use tempfile::TempPath;
 
-use crate::{RuntimeError, StatusReporter};
+use crate::{InitialEnvironment, RuntimeError, StatusReporter};
 
+pub(crate) use hosted::urls;
+pub use hosted::{FromConfig, Hosted, HostedOptions, WarmPool, delete};
 pub use in_process::InProcess;
 pub use server::ServerAt;
 
@@ -45,6 +49,16 @@ pub trait SandboxConnection: ActionExecutor {
     fn session_key(&self) -> Option<Secret> {
         None
     }
+
+    /// The directory in the sandbox that holds the work, where the sandbox says it; none is the configured one.
+    fn workspace(&self) -> Option<&str> {
+        None
+    }
+
+    /// The token of the web editor; empty if there is none.
+    fn vscode_token(&self) -> BoxFuture<'_, Result<String, RuntimeError>> {
+        Box::pin(async { Ok(String::new()) })
+    }
 }
 
 /// A sandbox server that runs MCP servers and serves them all as one (action-execution-client 7).
@@ -66,6 +80,19 @@ pub trait Connector: Send + Sync {
 
     /// Gives up the sandbox. It is called once, and also after a `connect` that failed or was given up.
     fn close(&self) -> BoxFuture<'_, ()>;
+
+    /// [`close`](Self::close) for connectors whose sandbox may refuse to end. A session calls only this.
+    fn end(&self) -> BoxFuture<'_, Result<(), RuntimeError>> {
+        Box::pin(async {
+            self.close().await;
+            Ok(())
+        })
+    }
+
+    /// The sandbox's provider, if it has one.
+    fn hosted(&self) -> Option<&Hosted> {
+        None
+    }
 }
 
 /// What a connector is told.
@@ -75,7 +102,9 @@ pub struct ConnectRequest<'a> {
     /// Only what already runs is used.
     pub attach_to_existing: bool,
     /// Is told how far it is (runtime-interface 4, table of `connect`).
-    pub status: &'a StatusReporter,
+    pub status: &'a Arc<StatusReporter>,
+    /// What the sandbox needs when it comes back from a pause. The session sets it up in a new one.
+    pub environment: &'a Arc<InitialEnvironment>,
 }
 
 impl fmt::Debug for ConnectRequest<'_> {

@@ -6,7 +6,7 @@ use gloveport_protocol::{
 };
 use serde_json::Value;
 
-use crate::{Runtime, RuntimeError, tasks};
+use crate::{Runtime, RuntimeError, SandboxConnection, tasks};
 
 /// What came of an action.
 #[derive(Debug)]
@@ -57,13 +57,21 @@ impl Runtime {
     pub(crate) async fn execute(&self, event: &ActionEvent) -> Result<Observation, RuntimeError> {
         let connection = self.connection()?;
         let executed = tokio::select! {
-            executed = connection.execute(event) => executed,
+            executed = execute_in(&**connection, event) => executed,
             () = self.session.stop.cancelled() => return Err(RuntimeError::Closed),
         };
-        match executed {
-            Err(ExecuteError::NotRunnable { kind }) => Ok(unsupported(kind)),
-            executed => Ok(executed?),
-        }
+        Ok(executed?)
+    }
+}
+
+/// Executes an action with the tools of a sandbox, which may not have the one that it needs.
+pub(crate) async fn execute_in(
+    sandbox: &dyn SandboxConnection,
+    event: &ActionEvent,
+) -> Result<Observation, ExecuteError> {
+    match sandbox.execute(event).await {
+        Err(ExecuteError::NotRunnable { kind }) => Ok(unsupported(kind)),
+        executed => executed,
     }
 }
 

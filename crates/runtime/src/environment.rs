@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, fmt::Write as _};
 use gloveport_event_stream::Masker;
 use gloveport_protocol::{Action, ActionEvent, Observation, RunAction, RunIpythonAction, Secret};
 
-use crate::{Runtime, RuntimeError, git_providers, quote};
+use crate::{Runtime, RuntimeError, SandboxConnection, decide::execute_in, git_providers, quote, setup};
 
 /// What this session wrote into `~/.bashrc` is found again by this end of the line.
 const OURS: &str = "# set by gloveport";
@@ -43,28 +43,43 @@ pub(crate) fn defaults(backend: &BTreeMap<String, String>, auto_lint: bool) -> B
     variables
 }
 
+/// What a new sandbox needs before its first action: its variables, and who commits (runtime-interface 3). A sandbox
+/// that was paused gets it again.
+#[derive(Clone, Debug)]
+pub struct InitialEnvironment {
+    /// Variables in the order in which they are set.
+    pub(crate) variables: Vec<BTreeMap<String, Secret>>,
+    /// Whether there is a notebook.
+    pub(crate) notebook: bool,
+    /// Name and address of who commits; none leaves it to the machine.
+    pub(crate) committer: Option<(String, String)>,
+}
+
+impl InitialEnvironment {
+    /// Sets all of it up. That git does not know who commits is only a warning.
+    pub async fn set_up(&self, sandbox: &dyn SandboxConnection) -> Result<(), RuntimeError> {
+        for variables in &self.variables {
+            set_variables(sandbox, self.notebook, variables).await?;
+        }
+        match &self.committer {
+            Some((name, address)) if !sandbox.is_own_home() => setup::set_git_user(sandbox, name, address).await,
+            _ => {}
+        }
+        Ok(())
+    }
+}
+
 impl Runtime {
     /// Sets variables in all tools, now and after their restart. Names are put into upper case (runtime-interface 6.2).
     ///
     /// Values arrive byte for byte and nothing in them is ever executed. A name that no shell accepts, or a value with
     /// a NUL, is refused before anything is set.
     pub async fn add_env_vars(&self, variables: &BTreeMap<String, Secret>) -> Result<(), RuntimeError> {
-        let variables = checked(variables)?;
-        if self.has_plugin("jupyter") {
-            let cell = RunIpythonAction::new(notebook_cell(&variables));
-            // The interface does not look at the result: a notebook that is not there is no reason to fail.
-            let set = self.run_action(&Action::RunIpython(cell).into()).await;
-            tracing::debug!(set = set.is_ok(), "told the notebook about the environment");
+        let connection = self.connection()?;
+        tokio::select! {
+            set = set_variables(&**connection, self.has_plugin("jupyter"), variables) => set,
+            () = self.session.stop.cancelled() => Err(RuntimeError::Closed),
         }
-        if variables.is_empty() {
-            return Ok(());
-        }
-        let names: Vec<_> = variables.keys().cloned().collect();
-        self.set_in(EnvironmentPlace::Shell, &names, &variables, shell_command(&variables)).await?;
-        if self.is_own_home()? {
-            return Ok(());
-        }
-        self.set_in(EnvironmentPlace::Bashrc, &names, &variables, bashrc_command(&variables)).await
     }
 
     /// Fetches newer tokens where a command speaks of them, for the tools and for what is masked
@@ -87,25 +102,46 @@ impl Runtime {
             tracing::warn!(sid = self.sid(), %error, "the tools keep the old tokens");
         }
     }
+}
 
-    async fn set_in(
-        &self,
-        place: EnvironmentPlace,
-        names: &[String],
-        variables: &BTreeMap<String, Secret>,
-        command: String,
-    ) -> Result<(), RuntimeError> {
-        let action = RunAction { hidden: true, ..RunAction::new(command) };
-        let content = match self.run_action(&ActionEvent::from(Action::Run(action))).await? {
-            Observation::Run(run) if run.metadata.exit_code == 0 => return Ok(()),
-            other => other.content().to_owned(),
-        };
-        // Shells quote what they do not understand.
-        let mut masker = Masker::default();
-        masker.set(variables.clone());
-        let content = masker.mask(&content).into_owned();
-        Err(RuntimeError::Environment { names: names.to_vec(), place, content })
+async fn set_variables(
+    sandbox: &dyn SandboxConnection,
+    notebook: bool,
+    variables: &BTreeMap<String, Secret>,
+) -> Result<(), RuntimeError> {
+    let variables = checked(variables)?;
+    if notebook {
+        let cell = RunIpythonAction::new(notebook_cell(&variables));
+        // The interface does not look at the result: a notebook that is not there is no reason to fail.
+        let set = sandbox.execute(&Action::RunIpython(cell).into()).await;
+        tracing::debug!(set = set.is_ok(), "told the notebook about the environment");
     }
+    if variables.is_empty() {
+        return Ok(());
+    }
+    set_in(sandbox, EnvironmentPlace::Shell, &variables, shell_command(&variables)).await?;
+    if sandbox.is_own_home() {
+        return Ok(());
+    }
+    set_in(sandbox, EnvironmentPlace::Bashrc, &variables, bashrc_command(&variables)).await
+}
+
+async fn set_in(
+    sandbox: &dyn SandboxConnection,
+    place: EnvironmentPlace,
+    variables: &BTreeMap<String, Secret>,
+    command: String,
+) -> Result<(), RuntimeError> {
+    let action = RunAction { hidden: true, ..RunAction::new(command) };
+    let content = match execute_in(sandbox, &ActionEvent::from(Action::Run(action))).await? {
+        Observation::Run(run) if run.metadata.exit_code == 0 => return Ok(()),
+        other => other.content().to_owned(),
+    };
+    // Shells quote what they do not understand.
+    let mut masker = Masker::default();
+    masker.set(variables.clone());
+    let content = masker.mask(&content).into_owned();
+    Err(RuntimeError::Environment { names: variables.keys().cloned().collect(), place, content })
 }
 
 /// The variables with their names in upper case.

@@ -3,10 +3,11 @@
 use std::{io, path::PathBuf};
 
 use gloveport_archive::ArchiveError;
-use gloveport_client::ClientError;
+use gloveport_client::{ClientError, causes};
 use gloveport_event_stream::{AddEventError, HistoryError, SubscribeError};
 use gloveport_executor::ExecutorError;
 use gloveport_protocol::ExecuteError;
+use gloveport_provider::ProviderError;
 use gloveport_security::{AnalyzerError, GateError};
 
 use crate::{
@@ -29,7 +30,7 @@ pub enum RuntimeError {
     #[error("the session is closed")]
     Closed,
     /// The sandbox cannot be had for now.
-    #[error("{what}")]
+    #[error("{what}{}", because(source.as_ref()))]
     Unavailable {
         /// What is missing.
         what: String,
@@ -37,16 +38,42 @@ pub enum RuntimeError {
         source: Option<Cause>,
     },
     /// The sandbox is gone, or its server does not answer.
-    #[error("{what}: {source}")]
+    #[error("{what}{}", because(source.as_ref()))]
     Disconnected {
         /// What is gone.
         what: String,
-        /// Why.
-        source: Cause,
+        /// Why, as far as it is known.
+        source: Option<Cause>,
     },
     /// There is no such sandbox.
     #[error("{0}")]
     NotFound(String),
+    /// The provider of the sandbox could not do something.
+    #[error(transparent)]
+    Provider(#[from] ProviderError),
+    /// The session's sandbox has no provider that could do this.
+    #[error("{0} needs a sandbox that a provider hosts; this session's has none")]
+    NotHosted(&'static str),
+    /// A setting that cannot be passed over without making the sandbox less safe than it says.
+    #[error("the runtime `{runtime}` cannot do what `{key}` says: {reason}")]
+    Setting {
+        /// The key of the configuration, with its section.
+        key: &'static str,
+        /// The runtime.
+        runtime: String,
+        /// What cannot be done, and what to do instead.
+        reason: String,
+    },
+    /// A variable of the backend has a value that is none.
+    #[error("the variable `{name}` must be {must}, not `{value}`")]
+    BackendVariable {
+        /// The variable.
+        name: &'static str,
+        /// What it must be.
+        must: &'static str,
+        /// What it is.
+        value: String,
+    },
     /// The tools in this process could not be started.
     #[error(transparent)]
     Executor(#[from] ExecutorError),
@@ -154,8 +181,16 @@ impl RuntimeError {
     /// Whether the sandbox is out of reach, for which a backend shows a session as disconnected
     /// (runtime-interface 3, 16).
     pub const fn is_unavailable(&self) -> bool {
-        matches!(self, Self::Unavailable { .. } | Self::Disconnected { .. } | Self::NotFound(_))
+        match self {
+            Self::Unavailable { .. } | Self::Disconnected { .. } | Self::NotFound(_) => true,
+            Self::Provider(error) => error.is_temporary(),
+            _ => false,
+        }
     }
+}
+
+fn because(source: Option<&Cause>) -> String {
+    source.map(|source| format!(": {}", causes(&**source))).unwrap_or_default()
 }
 
 /// The name that the interface has for an error, in front of its text in a status (runtime-interface 5, 16).

@@ -29,7 +29,7 @@ pub async fn close_all(limit: Duration) -> usize {
         open.iter().filter_map(Weak::upgrade).collect()
     };
     let mut closing: tokio::task::JoinSet<()> =
-        open.into_iter().map(|session| async move { session.close().await }).collect();
+        open.into_iter().map(|session| async move { drop(session.close().await) }).collect();
     let all = async { while closing.join_next().await.is_some() {} };
     if tokio::time::timeout(limit, all).await.is_err() {
         tracing::warn!(left = closing.len(), ?limit, "sessions did not close in time");

@@ -12,6 +12,7 @@
 //! | `environment`, `setup`, `repository` | what is set up before work begins |
 //! | `git`, `tasks`, `mcp`, `knowledge` | what else a backend asks of a session |
 //! | [`microagents`], [`git_providers`], [`llm_edit`] | texts of repositories, hosts of repositories, edits by a model |
+//! | `hosting` | pause, resume, delete, and the addresses of a sandbox that a provider hosts |
 //! | `exit` | ends the sessions of a process that ends |
 
 mod connection;
@@ -24,6 +25,7 @@ mod exit;
 mod git;
 pub mod git_providers;
 mod history;
+mod hosting;
 mod http_answer;
 mod knowledge;
 pub mod lines;
@@ -38,9 +40,12 @@ mod setup;
 mod status;
 mod tasks;
 
-pub use connection::{ConnectRequest, Connector, InProcess, McpHost, SandboxConnection, ServerAt};
+pub use connection::{
+    ConnectRequest, Connector, FromConfig, Hosted, HostedOptions, InProcess, McpHost, SandboxConnection, ServerAt,
+    WarmPool, delete,
+};
 pub use dispatch::Submitted;
-pub use environment::EnvironmentPlace;
+pub use environment::{EnvironmentPlace, InitialEnvironment};
 pub use error::{Cause, RuntimeError};
 pub use exit::close_all;
 pub use git::{ChangeStatus, GitChange, GitDiff};

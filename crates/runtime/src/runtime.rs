@@ -16,7 +16,8 @@ use tokio::sync::{Mutex as AsyncMutex, OnceCell};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    ConnectRequest, Connector, RuntimeError, RuntimeOptions, RuntimeStatus, SandboxConnection, StatusReporter,
+    ConnectRequest, Connector, InitialEnvironment, RuntimeError, RuntimeOptions, RuntimeStatus, SandboxConnection,
+    StatusReporter,
     dispatch::{Dispatcher, Handling},
     editing, environment, exit,
     git_providers::{GitProviders, ProviderToken, ProviderType, Refresh},
@@ -35,7 +36,7 @@ pub(crate) struct Session {
     pub(crate) user_id: Option<String>,
     pub(crate) stream: Option<EventStream>,
     pub(crate) file_store: Option<Arc<dyn FileStore>>,
-    pub(crate) status: StatusReporter,
+    pub(crate) status: Arc<StatusReporter>,
     pub(crate) gate: Arc<Gate>,
     pub(crate) llm_editor: Option<LlmEditor>,
     pub(crate) providers: GitProviders,
@@ -49,12 +50,12 @@ pub(crate) struct Session {
     pub(crate) git_scripts: OnceCell<crate::git::Scripts>,
     /// Is cancelled when the session is connected.
     pub(crate) ready: CancellationToken,
-    connector: Arc<dyn Connector>,
+    pub(crate) connector: Arc<dyn Connector>,
     connection: OnceLock<Arc<dyn SandboxConnection>>,
     connected: OnceCell<()>,
-    closing: OnceCell<()>,
+    closing: OnceCell<Result<(), Arc<RuntimeError>>>,
     plugins: Vec<String>,
-    env_vars: BTreeMap<String, Secret>,
+    environment: Arc<InitialEnvironment>,
     attach_to_existing: bool,
 }
 
@@ -84,13 +85,22 @@ impl Runtime {
         env_vars.extend(options.secrets);
         let llm_editor = editing::editor(&options.config)?;
         let gate = Arc::new(gate(&options.config, &options.backend_environment)?);
+        let mut variables = vec![env_vars];
+        let configured = &options.config.sandbox.runtime_startup_env_vars;
+        variables.extend((!configured.is_empty()).then(|| configured.clone()));
+        let environment = InitialEnvironment {
+            variables,
+            notebook: plugins.iter().any(|name| name == "jupyter"),
+            committer: (options.config.runtime != "cli")
+                .then(|| (options.config.git_user_name.clone(), options.config.git_user_email.clone())),
+        };
         let session = Arc::new(Session {
             config: options.config,
             sid: options.sid,
             user_id: options.user_id,
             stream: options.event_stream,
             file_store: options.file_store,
-            status: StatusReporter::new(options.status_callback),
+            status: Arc::new(StatusReporter::new(options.status_callback)),
             gate,
             llm_editor,
             providers,
@@ -105,7 +115,7 @@ impl Runtime {
             connected: OnceCell::new(),
             closing: OnceCell::new(),
             plugins,
-            env_vars,
+            environment: Arc::new(environment),
             attach_to_existing: options.attach_to_existing,
         });
         if let Some(stream) = &session.stream {
@@ -138,6 +148,7 @@ impl Runtime {
                 sid: &session.sid,
                 attach_to_existing: session.attach_to_existing,
                 status: &session.status,
+                environment: &session.environment,
             };
             let connection = tokio::select! {
                 connected = session.connector.connect(request) => connected?,
@@ -147,7 +158,11 @@ impl Runtime {
             let _first = session.connection.set(connection);
         }
         if !session.attach_to_existing {
-            self.set_up_environment().await?;
+            let environment = &session.environment;
+            tokio::select! {
+                set_up = environment.set_up(&**self.connection()?) => set_up?,
+                () = session.stop.cancelled() => return Err(RuntimeError::Closed),
+            }
         }
         if !session.attach_to_existing && session.status.latest() == Some(RuntimeStatus::StartingRuntime) {
             session.status.set(crate::StatusLevel::Info, RuntimeStatus::Ready, "");
@@ -155,21 +170,17 @@ impl Runtime {
         Ok(())
     }
 
-    /// What a new sandbox needs before its first action (runtime-interface 3).
-    async fn set_up_environment(&self) -> Result<(), RuntimeError> {
-        self.add_env_vars(&self.session.env_vars).await?;
-        let configured = &self.session.config.sandbox.runtime_startup_env_vars;
-        if !configured.is_empty() {
-            self.add_env_vars(configured).await?;
-        }
-        self.set_git_user().await;
-        Ok(())
-    }
-
     /// Ends the session: it no longer listens to the stream, what waits is given up, and the sandbox is given back.
     /// Every call returns when that is done.
+    ///
+    /// What the sandbox's provider could not do is in the log; [`try_close`](Self::try_close) tells it.
     pub async fn close(&self) {
-        self.session.close().await;
+        let _logged = self.session.close().await;
+    }
+
+    /// [`close`](Self::close), and what could not be done: a sandbox that could not be paused or deleted.
+    pub async fn try_close(&self) -> Result<(), Arc<RuntimeError>> {
+        self.session.close().await
     }
 
     /// The sandbox, once the session is connected to it.
@@ -207,7 +218,8 @@ impl Runtime {
 
     /// The directory in the sandbox that holds the work.
     pub fn workspace_root(&self) -> &str {
-        &self.session.config.workspace_mount_path_in_sandbox
+        let told = self.session.connection.get().and_then(|connection| connection.workspace());
+        told.unwrap_or(&self.session.config.workspace_mount_path_in_sandbox)
     }
 
     /// Whether the sandbox was asked for this plugin.
@@ -218,10 +230,6 @@ impl Runtime {
     /// The key that the sandbox asks for.
     pub fn session_api_key(&self) -> Option<Secret> {
         self.session.connection.get()?.session_key()
-    }
-
-    pub(crate) fn is_own_home(&self) -> Result<bool, RuntimeError> {
-        Ok(self.connection()?.is_own_home())
     }
 
     /// What is in a directory of the sandbox: names, directories with `/` at the end; without a path where the tools
@@ -252,17 +260,21 @@ impl fmt::Debug for Runtime {
 }
 
 impl Session {
-    pub(crate) async fn close(&self) {
+    pub(crate) async fn close(&self) -> Result<(), Arc<RuntimeError>> {
         self.stop.cancel();
         let end = async || {
             if let Some(stream) = &self.stream {
                 stream.unsubscribe(SubscriberId::Runtime, &self.sid).await;
             }
-            self.connector.close().await;
+            let ended = self.connector.end().await.map_err(Arc::new);
+            if let Err(error) = &ended {
+                tracing::error!(sid = self.sid, %error, "the sandbox of the session was not given up as it should");
+            }
             self.gate.close().await;
             exit::forget(self);
+            ended
         };
-        self.closing.get_or_init(end).await;
+        self.closing.get_or_init(end).await.clone()
     }
 
     /// Remembers what to do about an event that the session itself adds to the stream.
@@ -289,7 +301,9 @@ impl Drop for Session {
             if let Some(stream) = stream {
                 stream.unsubscribe(SubscriberId::Runtime, &sid).await;
             }
-            connector.close().await;
+            if let Err(error) = connector.end().await {
+                tracing::error!(sid, %error, "the sandbox of the session was not given up as it should");
+            }
             gate.close().await;
         });
     }

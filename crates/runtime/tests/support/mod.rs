@@ -3,6 +3,9 @@
 #![expect(dead_code, reason = "each test program uses a part of it")]
 #![expect(clippy::unwrap_used, reason = "a test stops at the first broken assumption")]
 
+pub(crate) mod engine;
+pub(crate) mod hosted;
+
 use std::{
     path::Path,
     sync::{Arc, Mutex},

@@ -1,0 +1,255 @@
+//! From the configuration of OpenHands to a sandbox (configuration 4 and 5).
+
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use gloveport_client::ClientOptions;
+use gloveport_config::{Config, SandboxConfig};
+use gloveport_protocol::Secret;
+use gloveport_provider::{Capabilities, ExposedPort, Isolation, Mount, MountSource, SandboxSpec, SessionId, Workspace};
+
+use super::{Engine, HostedOptions, WarmPool};
+use crate::RuntimeError;
+
+/// What a configuration says about the sandbox of a session.
+#[derive(Clone, Debug)]
+pub struct FromConfig {
+    /// What it is made from.
+    pub spec: SandboxSpec,
+    /// How the session treats it.
+    pub options: HostedOptions,
+    /// Keys that are set and that this runtime has no use for, as in OpenHands. Each is in the log once.
+    pub ignored: Vec<&'static str>,
+}
+
+impl FromConfig {
+    /// The sandbox of a session at the provider of this name, which can do this. The variables are those of the
+    /// backend.
+    ///
+    /// What the provider cannot do and OpenHands passes over is passed over, too. What would leave the sandbox less
+    /// safe than the configuration says is an error.
+    pub fn new(
+        config: &Config,
+        runtime: &str,
+        can: &Capabilities,
+        session: SessionId,
+        plugins: &[String],
+        variables: &BTreeMap<String, String>,
+    ) -> Result<Self, RuntimeError> {
+        let sandbox = &config.sandbox;
+        let engine = Engine::of(runtime);
+        let mut spec = SandboxSpec { plugins: plugins.to_vec(), ..SandboxSpec::new(session) };
+        let mut ignored = unused(sandbox, engine, can);
+        if can.images {
+            spec.image = sandbox.runtime_container_image.clone().or_else(|| sandbox.base_container_image.clone());
+        }
+        if can.runtime_classes {
+            spec.runtime_class.clone_from(&sandbox.remote_runtime_class);
+        }
+        spec.limits.gpus = sandbox.enable_gpu && can.gpus;
+        if can.resource_factor {
+            spec.limits.factor = Some(factor(sandbox, runtime)?);
+        }
+        if let Some(port) = sandbox.vscode_port.filter(|_| can.ports) {
+            spec.ports.push(ExposedPort { name: "vscode".to_owned(), port: Some(self::port(port, runtime)?) });
+        }
+        spec.secrets.clone_from(&sandbox.runtime_startup_env_vars);
+        if config.debug || variables.get("DEBUG").is_some_and(|debug| debug.eq_ignore_ascii_case("true")) {
+            spec.environment.insert("DEBUG".to_owned(), "true".to_owned());
+        }
+        if engine == Engine::Local {
+            spec.session_key =
+                variables.get("SESSION_API_KEY").filter(|key| !key.is_empty()).map(|key| Secret::new(key.as_str()));
+        }
+        let places = Places { config, runtime, can, overlays: variables.contains_key("SANDBOX_VOLUME_OVERLAYS") };
+        ignored.extend(places.put_into(&mut spec)?);
+        for key in &ignored {
+            tracing::warn!(runtime, key, "the runtime has no use for this setting");
+        }
+        let warm = if can.warm { WarmPool::from_environment(variables)?.desired } else { 0 };
+        let options = HostedOptions {
+            alive_within: engine.alive_within(seconds(sandbox.remote_runtime_init_timeout)),
+            keep_alive: sandbox.keep_runtime_alive && can.keep_alive,
+            // In OpenHands only the remote runtime pauses what it keeps, and does so unless it is told otherwise.
+            pause_closed: sandbox.pause_closed_runtimes && engine == Engine::Remote && can.pause,
+            retries: sandbox.remote_runtime_enable_retries,
+            warm,
+            client: ClientOptions { sandbox_timeout: seconds(sandbox.timeout), ..ClientOptions::new("") },
+            ..HostedOptions::default()
+        };
+        spec.keep_alive = options.keep_alive;
+        Ok(Self { spec, options, ignored })
+    }
+}
+
+fn seconds(count: i64) -> Duration {
+    Duration::from_secs(u64::try_from(count).unwrap_or(0))
+}
+
+fn factor(sandbox: &SandboxConfig, runtime: &str) -> Result<u32, RuntimeError> {
+    let factor = u32::try_from(sandbox.remote_runtime_resource_factor).ok().filter(|factor| *factor > 0);
+    factor.ok_or_else(|| RuntimeError::Setting {
+        key: "sandbox.remote_runtime_resource_factor",
+        runtime: runtime.to_owned(),
+        reason: "it must be 1, 2, 4 or 8".to_owned(),
+    })
+}
+
+fn port(port: i64, runtime: &str) -> Result<u16, RuntimeError> {
+    u16::try_from(port).ok().filter(|port| *port > 0).ok_or_else(|| RuntimeError::Setting {
+        key: "sandbox.vscode_port",
+        runtime: runtime.to_owned(),
+        reason: "it must be a port, from 1 to 65535".to_owned(),
+    })
+}
+
+/// Keys that are set and have no use.
+fn unused(sandbox: &SandboxConfig, engine: Engine, can: &Capabilities) -> Vec<&'static str> {
+    let default = SandboxConfig::default();
+    let docker = engine == Engine::Docker;
+    macro_rules! keys {
+        ($($field:ident: $used:expr,)+) => {
+            vec![$((concat!("sandbox.", stringify!($field)), sandbox.$field != default.$field, $used),)+]
+        };
+    }
+    let keys = keys! {
+        base_container_image: can.images,
+        runtime_container_image: can.images,
+        platform: can.images,
+        force_rebuild_runtime: can.images,
+        runtime_extra_deps: can.images,
+        runtime_extra_build_args: can.images,
+        use_host_network: docker,
+        additional_networks: docker,
+        runtime_binding_address: docker,
+        docker_runtime_kwargs: docker,
+        cuda_visible_devices: docker,
+        rm_all_containers: docker,
+        enable_gpu: can.gpus,
+        vscode_port: can.ports,
+        remote_runtime_class: can.runtime_classes,
+        remote_runtime_resource_factor: can.resource_factor,
+        keep_runtime_alive: can.keep_alive,
+    };
+    keys.into_iter().filter(|(_, set, used)| *set && !used).map(|(key, ..)| key).collect()
+}
+
+const VOLUMES: &str = "sandbox.volumes";
+
+/// Directories and volumes (docker-runtime 6, configuration 7).
+struct Places<'a> {
+    config: &'a Config,
+    runtime: &'a str,
+    can: &'a Capabilities,
+    /// Whether the backend lets directories be covered by a layer (`SANDBOX_VOLUME_OVERLAYS`).
+    overlays: bool,
+}
+
+impl Places<'_> {
+    /// Puts them into the spec and gives the keys that have no use.
+    fn put_into(&self, spec: &mut SandboxSpec) -> Result<Vec<&'static str>, RuntimeError> {
+        let volumes = self.volumes()?;
+        if self.can.isolation == Isolation::None {
+            return self.without_mounts(spec, &volumes);
+        }
+        let mut ignored = Vec::new();
+        let workspace = match &self.config.workspace_mount_path {
+            Some(path) if self.config.sandbox.volumes.is_none() => Some(("core.workspace_base", path)),
+            _ => None,
+        };
+        if let Some((key, path)) = workspace {
+            if self.can.host_directories {
+                spec.workspace = Workspace::Directory(absolute(path));
+            } else {
+                ignored.push(key);
+            }
+        }
+        for volume in volumes {
+            if !self.can_mount(&volume) {
+                ignored.push(VOLUMES);
+                continue;
+            }
+            let is_workspace = volume.target == self.config.workspace_mount_path_in_sandbox && !volume.read_only;
+            match volume.source {
+                MountSource::Directory(path) if is_workspace => spec.workspace = Workspace::Directory(path),
+                MountSource::Volume(name) if is_workspace => spec.workspace = Workspace::Volume(name),
+                source => {
+                    spec.mounts.push(Mount { source, target: volume.target, read_only: volume.read_only });
+                }
+            }
+        }
+        ignored.dedup();
+        Ok(ignored)
+    }
+
+    /// Where paths are those of the machine there is only the workspace.
+    fn without_mounts(&self, spec: &mut SandboxSpec, volumes: &[Mount]) -> Result<Vec<&'static str>, RuntimeError> {
+        let is_workspace = |volume: &&Mount| volume.target == "/workspace";
+        let refused = |reason: &str| {
+            let (runtime, reason) = (self.runtime.to_owned(), reason.to_owned());
+            Err(RuntimeError::Setting { key: VOLUMES, runtime, reason })
+        };
+        match volumes.iter().find(is_workspace) {
+            Some(volume) if volume.read_only => {
+                return refused("it works in the directory itself, which would not be read-only; leave `:ro` out");
+            }
+            Some(Mount { source: MountSource::Overlay(_), .. }) => {
+                return refused("it works in the directory itself, without a layer above it; leave `:overlay` out");
+            }
+            _ => {}
+        }
+        if let Some(base) = self.config.workspace_base.as_deref().filter(|base| !base.is_empty()) {
+            if self.can.host_directories {
+                spec.workspace = Workspace::Directory(absolute(base));
+            } else {
+                return Ok(vec!["core.workspace_base"]);
+            }
+        }
+        let others = volumes.iter().any(|volume| volume.target != "/workspace");
+        Ok(if others { vec![VOLUMES] } else { Vec::new() })
+    }
+
+    fn can_mount(&self, volume: &Mount) -> bool {
+        match volume.source {
+            MountSource::Directory(_) => self.can.host_directories,
+            MountSource::Volume(_) => self.can.volumes,
+            MountSource::Overlay(_) => self.can.host_directories && self.overlays,
+        }
+    }
+
+    /// `sandbox.volumes`: `HOST:CONTAINER[:MODE]`, divided by commas. `volume:NAME:CONTAINER[:MODE]` is accepted, too.
+    fn volumes(&self) -> Result<Vec<Mount>, RuntimeError> {
+        let text = self.config.sandbox.volumes.as_deref().unwrap_or_default();
+        text.split(',').map(str::trim).filter(|entry| !entry.is_empty()).map(|entry| self.volume(entry)).collect()
+    }
+
+    fn volume(&self, entry: &str) -> Result<Mount, RuntimeError> {
+        let named = entry.strip_prefix("volume:");
+        let mut parts = named.unwrap_or(entry).splitn(3, ':');
+        let (Some(host), Some(target)) = (parts.next(), parts.next()) else {
+            return Err(RuntimeError::Setting {
+                key: VOLUMES,
+                runtime: self.runtime.to_owned(),
+                reason: format!("`{entry}` is not of the form `HOST:CONTAINER` or `HOST:CONTAINER:MODE`"),
+            });
+        };
+        let mode = parts.next().unwrap_or("rw");
+        let is_path = named.is_none() && host.starts_with('/');
+        let source = if !is_path {
+            MountSource::Volume(host.to_owned())
+        } else if mode.contains("overlay") {
+            MountSource::Overlay(absolute(host))
+        } else {
+            MountSource::Directory(absolute(host))
+        };
+        let read_only = mode.split(',').any(|option| option == "ro");
+        Ok(Mount { source, target: target.to_owned(), read_only })
+    }
+}
+
+fn absolute(path: &str) -> PathBuf {
+    std::path::absolute(path).unwrap_or_else(|_| Path::new("/").join(path))
+}

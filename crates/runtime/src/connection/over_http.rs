@@ -1,0 +1,70 @@
+//! A sandbox behind a server of the OpenHands interface.
+
+use std::path::Path;
+
+use gloveport_client::ActionExecutionClient;
+use gloveport_protocol::{ActionEvent, ActionExecutor, BoxFuture, ExecuteError, McpServerEntry, Observation, Secret};
+use tempfile::TempPath;
+
+use super::{McpHost, SandboxConnection};
+use crate::RuntimeError;
+
+/// A sandbox that is reached by HTTP.
+#[derive(Debug)]
+pub(super) struct OverHttp {
+    pub(super) client: ActionExecutionClient,
+    pub(super) session_key: Option<Secret>,
+    /// Where the work is, if it is known.
+    pub(super) workspace: Option<String>,
+}
+
+impl ActionExecutor for OverHttp {
+    fn execute<'a>(&'a self, event: &'a ActionEvent) -> BoxFuture<'a, Result<Observation, ExecuteError>> {
+        self.client.execute(event)
+    }
+}
+
+impl SandboxConnection for OverHttp {
+    fn list_files<'a>(&'a self, path: Option<&'a str>) -> BoxFuture<'a, Result<Vec<String>, RuntimeError>> {
+        Box::pin(async move { Ok(self.client.list_files(path).await?) })
+    }
+
+    fn copy_to<'a>(
+        &'a self,
+        source: &'a Path,
+        destination: &'a str,
+        recursive: bool,
+    ) -> BoxFuture<'a, Result<(), RuntimeError>> {
+        Box::pin(async move { Ok(self.client.copy_to(source, destination, recursive).await?) })
+    }
+
+    fn copy_from<'a>(&'a self, path: &'a str) -> BoxFuture<'a, Result<TempPath, RuntimeError>> {
+        Box::pin(async move { Ok(self.client.copy_from(path).await?) })
+    }
+
+    fn mcp(&self) -> Option<&dyn McpHost> {
+        Some(self)
+    }
+
+    fn session_key(&self) -> Option<Secret> {
+        self.session_key.clone()
+    }
+
+    fn workspace(&self) -> Option<&str> {
+        self.workspace.as_deref()
+    }
+
+    fn vscode_token(&self) -> BoxFuture<'_, Result<String, RuntimeError>> {
+        Box::pin(async { Ok(self.client.vscode_token().await?) })
+    }
+}
+
+impl McpHost for OverHttp {
+    fn update<'a>(&'a self, servers: &'a [McpServerEntry]) -> BoxFuture<'a, Result<String, RuntimeError>> {
+        Box::pin(async move { Ok(self.client.update_mcp_servers(servers).await?.router_error_log) })
+    }
+
+    fn url(&self) -> String {
+        format!("{}/mcp/sse", self.client.url().trim_end_matches('/'))
+    }
+}
