@@ -35,6 +35,8 @@ pub(crate) enum Command {
     Ls(ListArgs),
     /// Copy files and trees into and out of a sandbox.
     Cp(CopyArgs),
+    /// Sessions: sandboxes that stay, on this machine or elsewhere.
+    Session(crate::session::SessionArgs),
     /// Serve a sandbox on this machine over HTTP.
     Serve(ServeArgs),
     /// Serve as the OpenHands 0.62 action execution server does, with its flags.
@@ -71,6 +73,10 @@ pub(crate) struct RunArgs {
     /// Key of that server.
     #[arg(long, env = "GLOVEPORT_KEY", hide_env_values = true, requires = "url")]
     pub(crate) key: Option<String>,
+    /// Run it in a fresh sandbox of this runtime, which is deleted afterwards: `local`, `exec:PROGRAM`, or NAME for a
+    /// program gloveport-provider-NAME in PATH.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) runtime: Option<String>,
     /// Give up after this many seconds.
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     pub(crate) timeout: Option<f64>,

@@ -1,14 +1,14 @@
 //! `gloveport config`: what the configuration is, where it comes from, and what is wrong with it.
 
 mod check;
-mod paint;
 mod show;
 
-use std::{io::Write as _, path::PathBuf, process::ExitCode};
+use std::{path::PathBuf, process::ExitCode};
 
-use anyhow::Context as _;
 use clap::{Args, Subcommand};
 use gloveport_config::{DEFAULT_TOML, LoadOptions, schema};
+
+use crate::output::print;
 
 /// Exit codes, as `--help` shows them.
 const EXIT_CODES: &str = "Exit codes: 0 done, 1 the configuration cannot be used, 2 wrong command line.";
@@ -89,13 +89,4 @@ pub(crate) fn config(arguments: ConfigArgs) -> anyhow::Result<ExitCode> {
 /// This process, and the file that was named.
 fn options(file: Option<&PathBuf>) -> anyhow::Result<LoadOptions> {
     Ok(LoadOptions { file: file.cloned(), ..LoadOptions::from_process()? })
-}
-
-fn print(text: &str) -> anyhow::Result<()> {
-    let mut output = std::io::stdout().lock();
-    match output.write_all(text.as_bytes()).and_then(|()| output.flush()) {
-        // Whoever reads has seen enough.
-        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
-        written => written.context("cannot write to standard output"),
-    }
 }

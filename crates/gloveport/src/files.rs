@@ -9,7 +9,7 @@ mod view;
 mod write;
 
 pub(crate) use arguments::{CopyArgs, EditArgs, ListArgs, ViewArgs, WriteArgs};
-pub(crate) use copy::copy;
+pub(crate) use copy::{End, copy, copy_between};
 pub(crate) use edit::edit;
 pub(crate) use list::list;
 pub(crate) use view::view;

@@ -5,14 +5,19 @@ mod cli;
 mod compat;
 mod config;
 mod conformance;
+mod describe;
 mod doctor;
 mod files;
 mod local;
 mod logging;
+mod output;
+mod paint;
+mod providers;
 mod replay;
 mod run;
 mod sandbox_server;
 mod serve;
+mod session;
 
 use std::{process::ExitCode, sync::Arc};
 
@@ -27,7 +32,11 @@ const OWN_FAILURE: u8 = 125;
 
 fn main() -> ExitCode {
     let cli = Cli::parse_from(argv::normalize(std::env::args_os().collect()));
-    let own_failure = if matches!(cli.command, Command::Run(_)) { OWN_FAILURE } else { 1 };
+    let own_failure = match &cli.command {
+        Command::Run(_) => OWN_FAILURE,
+        Command::Session(arguments) if arguments.runs_a_command() => OWN_FAILURE,
+        _ => 1,
+    };
     match start(cli) {
         Ok(code) => code,
         Err(error) => {
@@ -40,6 +49,11 @@ fn main() -> ExitCode {
 /// Tells a person what failed.
 #[expect(clippy::print_stderr, reason = "this is where errors reach the user")]
 fn report(error: &anyhow::Error) {
+    eprintln!("gloveport: {}", explained(error));
+}
+
+/// An error with its causes, for people.
+pub(crate) fn explained(error: &anyhow::Error) -> String {
     let mut text = String::new();
     for cause in error.chain().map(for_people) {
         // Some errors tell their causes themselves.
@@ -49,7 +63,7 @@ fn report(error: &anyhow::Error) {
             text = format!("{text}: {cause}");
         }
     }
-    eprintln!("gloveport: {text}");
+    text
 }
 
 /// The text of one error. What a server says itself is enough; the rest of a status error is for programs.
@@ -65,6 +79,10 @@ fn for_people(error: &(dyn std::error::Error + 'static)) -> String {
 
 fn start(cli: Cli) -> anyhow::Result<ExitCode> {
     match cli.command {
+        Command::Run(arguments) if arguments.runtime.is_some() => {
+            let runtime = arguments.runtime.clone().unwrap_or_default();
+            people(session::run_in_fresh(runtime, arguments))
+        }
         Command::Run(arguments) if arguments.url.is_some() => {
             logging::for_people();
             runtime()?.block_on(run::on_server(arguments))
@@ -105,6 +123,7 @@ fn start(cli: Cli) -> anyhow::Result<ExitCode> {
         Command::Edit(arguments) => people(files::edit(arguments)),
         Command::Ls(arguments) => people(files::list(arguments)),
         Command::Cp(arguments) => people(files::copy(arguments)),
+        Command::Session(arguments) => people(session::session(arguments)),
         Command::Config(arguments) => config::config(arguments),
         Command::Doctor(arguments) => {
             let owner = Owner::start();

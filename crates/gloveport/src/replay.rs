@@ -10,10 +10,10 @@ use gloveport_event_stream::{
     EventStream, LocalStore, Search,
     trajectory::{self, Replay, Screenshots, Trajectory},
 };
-use gloveport_protocol::{Action, ActionEvent, EventSource, Observation};
+use gloveport_protocol::EventSource;
 use gloveport_runtime::{Connector, InProcess, Runtime, RuntimeOptions, ServerAt};
 
-use crate::{Owner, local};
+use crate::{Owner, describe, local};
 
 /// Exit codes, as `--help` shows them.
 pub(crate) const EXIT_CODES: &str = "Exit codes: 0 every action was executed, whatever came of it; 1 an action gave \
@@ -103,11 +103,11 @@ async fn play(runtime: &Runtime, stream: &EventStream, trajectory: Trajectory, j
     let (mut complete, mut printed) = (true, 0);
     while let Some(action) = next.take().or_else(|| replay.step()) {
         if !json {
-            describe_action(&action)?;
+            print(&describe::action(&action))?;
         }
         let source = action.source.unwrap_or(EventSource::Agent);
         match runtime.perform(action, source).await {
-            Ok(observation) if !json => describe_observation(&observation)?,
+            Ok(observation) if !json => print(&describe::observation(&observation))?,
             Ok(_) => {}
             Err(error) => {
                 complete = false;
@@ -130,32 +130,6 @@ async fn print_from(stream: &EventStream, start: i64) -> anyhow::Result<i64> {
         print(&format!("{}\n", event.to_value()))?;
     }
     Ok(next)
-}
-
-/// What is about to happen, as a person would say it.
-fn describe_action(action: &ActionEvent) -> anyhow::Result<()> {
-    let what = match &action.action {
-        Action::Run(run) if run.is_input => format!("> {}", run.command),
-        Action::Run(run) => format!("$ {}", run.command),
-        Action::RunIpython(cell) => format!(">>> {}", cell.code),
-        other => match other.message() {
-            message if message.is_empty() => format!("[{}]", other.kind()),
-            message => format!("[{}] {message}", other.kind()),
-        },
-    };
-    print(&format!("{what}\n"))
-}
-
-/// What came of it.
-fn describe_observation(observation: &Observation) -> anyhow::Result<()> {
-    let content = observation.content();
-    let end = if content.is_empty() || content.ends_with('\n') { "" } else { "\n" };
-    let note = match observation {
-        Observation::Run(run) if run.metadata.exit_code != 0 => format!("[exit code {}]\n", run.metadata.exit_code),
-        Observation::Error(_) => "[error]\n".to_owned(),
-        _ => String::new(),
-    };
-    print(&format!("{content}{end}{note}"))
 }
 
 fn print(text: &str) -> anyhow::Result<()> {

@@ -18,13 +18,13 @@ use tokio::signal::unix::{SignalKind, signal};
 use crate::{OWN_FAILURE, Owner, cli::RunArgs, local};
 
 /// Exit code when the time limit passed.
-const TIMED_OUT: u8 = 124;
+pub(crate) const TIMED_OUT: u8 = 124;
 /// Most bytes printed at once.
 const PIECE: usize = 64 * 1024;
 
 /// Runs the command in this process.
 pub(crate) async fn here(arguments: RunArgs, owner: &Owner) -> anyhow::Result<ExitCode> {
-    let (text, from_stdin) = command_text(&arguments)?;
+    let (text, from_stdin) = command_text(&arguments.command)?;
     let directory = match &arguments.cwd {
         Some(directory) => local::existing_directory(directory)?,
         None => std::env::current_dir().context("the current directory cannot be used; choose one with --cwd")?,
@@ -45,7 +45,7 @@ pub(crate) async fn here(arguments: RunArgs, owner: &Owner) -> anyhow::Result<Ex
 
 /// Runs the command on a server.
 pub(crate) async fn on_server(arguments: RunArgs) -> anyhow::Result<ExitCode> {
-    let (text, _) = command_text(&arguments)?;
+    let (text, _) = command_text(&arguments.command)?;
     let url = arguments.url.as_deref().unwrap_or_default();
     let client = ActionExecutionClient::new(&ClientOptions::new(url).with_key(arguments.key.as_deref()))?;
     if arguments.json {
@@ -53,8 +53,7 @@ pub(crate) async fn on_server(arguments: RunArgs) -> anyhow::Result<ExitCode> {
             arguments.env.is_empty() && arguments.cwd.is_none(),
             "--cwd and --env cannot be combined with --json and --url: the observation is that of the server's own shell"
         );
-        let observation = client.post_action(&run_event(text, arguments.timeout), None).await;
-        return print_observation(&observation.map_err(|error| told(error, client.url()))?);
+        return observe_on(&client, text, arguments.timeout).await;
     }
     let mut request = request(text, arguments.timeout);
     if arguments.cwd.is_some() || !arguments.env.is_empty() {
@@ -68,6 +67,16 @@ pub(crate) async fn on_server(arguments: RunArgs) -> anyhow::Result<ExitCode> {
         Failure::Client(error) => told(error, client.url()),
         Failure::Print(error) => error,
     })?)
+}
+
+/// Executes the command as an action on a server, and prints the observation.
+pub(crate) async fn observe_on(
+    client: &ActionExecutionClient,
+    text: String,
+    timeout: Option<f64>,
+) -> anyhow::Result<ExitCode> {
+    let observation = client.post_action(&run_event(text, timeout), None).await;
+    print_observation(&observation.map_err(|error| told(error, client.url()))?)
 }
 
 /// Why the output of a command on a server could not be followed.
@@ -102,13 +111,13 @@ fn told(error: ClientError, url: &str) -> anyhow::Error {
 }
 
 /// The text to run, and whether standard input was used up for it.
-fn command_text(arguments: &RunArgs) -> anyhow::Result<(String, bool)> {
-    let words = arguments.command.join(" ");
+pub(crate) fn command_text(command: &[String]) -> anyhow::Result<(String, bool)> {
+    let words = command.join(" ");
     if !words.is_empty() && words != "-" {
         return Ok((words, false));
     }
     if words.is_empty() && std::io::stdin().is_terminal() {
-        anyhow::bail!("no command; give one as an argument, or a script on standard input (see gloveport run --help)");
+        anyhow::bail!("no command; give one as an argument, or a script on standard input (see --help)");
     }
     let mut script = String::new();
     std::io::stdin().read_to_string(&mut script).context("cannot read the script from standard input")?;
@@ -116,7 +125,7 @@ fn command_text(arguments: &RunArgs) -> anyhow::Result<(String, bool)> {
     Ok((script, true))
 }
 
-fn request(command: String, timeout: Option<f64>) -> ExecRequest {
+pub(crate) fn request(command: String, timeout: Option<f64>) -> ExecRequest {
     ExecRequest { id: None, command, session: Session::Main, cwd: None, env: BTreeMap::new(), timeout }
 }
 
@@ -237,7 +246,7 @@ fn print_bytes(bytes: &[u8]) -> anyhow::Result<()> {
     output.write_all(bytes).and_then(|()| output.flush()).context("cannot write to standard output")
 }
 
-fn exit_code(end: &ExecEnd) -> anyhow::Result<ExitCode> {
+pub(crate) fn exit_code(end: &ExecEnd) -> anyhow::Result<ExitCode> {
     match (end.exit_code, end.reason.as_ref()) {
         (Some(code), _) => Ok(status(code.into())),
         (None, "timed_out") => {

@@ -7,9 +7,11 @@ use serde_json::json;
 
 use super::{
     CheckArgs, options,
-    paint::{Paint, Style},
-    print,
     show::{note, style},
+};
+use crate::{
+    output::print,
+    paint::{Paint, Style},
 };
 
 pub(super) fn check(arguments: &CheckArgs) -> anyhow::Result<ExitCode> {

@@ -5,10 +5,10 @@ use std::{fmt::Write as _, process::ExitCode};
 use gloveport_config::{Config, Loaded, Note, Origin, Place, Severity, ShownValue};
 use serde_json::{Map, Value, json};
 
-use super::{
-    ShowArgs, options,
+use super::{ShowArgs, options};
+use crate::{
+    output::print,
     paint::{Paint, Style},
-    print,
 };
 
 pub(super) fn show(arguments: &ShowArgs) -> anyhow::Result<ExitCode> {

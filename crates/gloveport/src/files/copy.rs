@@ -27,7 +27,7 @@ const PIECE: usize = 256 * 1024;
 
 /// One end of a copy.
 #[derive(Debug, PartialEq, Eq)]
-enum End {
+pub(crate) enum End {
     /// Standard input or output.
     Stream,
     /// A path in the sandbox.
@@ -65,6 +65,19 @@ pub(crate) async fn copy(arguments: CopyArgs) -> anyhow::Result<ExitCode> {
     }
     progress.finish();
     Ok(ExitCode::SUCCESS)
+}
+
+/// Copies between this machine and the sandbox of a server.
+pub(crate) async fn copy_between(
+    client: &ActionExecutionClient,
+    source: End,
+    destination: End,
+    quiet: bool,
+) -> anyhow::Result<()> {
+    let progress = Progress::new(!quiet && std::io::stderr().is_terminal());
+    between(client, source, destination, &progress).await?;
+    progress.finish();
+    Ok(())
 }
 
 async fn between(

@@ -4,7 +4,7 @@ use std::io::IsTerminal as _;
 
 /// What a piece of text is.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Style {
+pub(crate) enum Style {
     Heading,
     Faint,
     Good,
@@ -15,17 +15,23 @@ pub(super) enum Style {
 
 /// Writes texts with colours, or without.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Paint {
+pub(crate) struct Paint {
     on: bool,
 }
 
 impl Paint {
     /// With colours if standard output is a terminal and nobody asked for none.
-    pub(super) fn for_stdout() -> Self {
+    pub(crate) fn for_stdout() -> Self {
         Self { on: std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none() }
     }
 
-    pub(super) fn text(self, style: Style, text: &str) -> String {
+    /// Never with colours.
+    #[cfg(test)]
+    pub(crate) const fn none() -> Self {
+        Self { on: false }
+    }
+
+    pub(crate) fn text(self, style: Style, text: &str) -> String {
         let code = match style {
             Style::Heading => "1",
             Style::Faint => "2",

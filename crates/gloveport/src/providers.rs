@@ -1,0 +1,55 @@
+//! The providers of this binary, and what they are made from.
+
+use std::{collections::BTreeSet, fs, os::unix::fs::PermissionsExt as _};
+
+use anyhow::Context as _;
+use gloveport_config::{Config, LoadOptions};
+use gloveport_provider::{ProviderContext, Registry};
+
+/// What programs in `PATH` are called that are providers: this and the name.
+const PROGRAM: &str = "gloveport-provider-";
+
+/// All providers that are built in. More of them are programs in `PATH`, and any program by `exec:PATH`.
+pub(crate) fn registry() -> Registry {
+    Registry::new()
+}
+
+/// This program, its configuration as `config show` tells it, and its environment with the `.env` file.
+pub(crate) fn context() -> anyhow::Result<ProviderContext> {
+    let loaded = Config::load(&LoadOptions::from_process()?)?;
+    let lost = loaded.notes.iter().filter(|note| note.costs_a_setting()).count();
+    if lost > 0 {
+        tracing::warn!("{lost} of the settings have no effect; `gloveport config check` tells which");
+    }
+    Ok(ProviderContext {
+        config: loaded.config,
+        program: std::env::current_exe().context("this program cannot tell where its file is")?,
+        environment: loaded.environment.iter().map(|(name, value)| (name.clone(), value.clone())).collect(),
+        argument: None,
+    })
+}
+
+/// The names that can be asked for their sandboxes without an argument: what is built in, and programs in `PATH`.
+pub(crate) fn names(registry: &Registry, context: &ProviderContext) -> Vec<String> {
+    let built_in = registry.names().into_iter().filter(|name| *name != "exec").map(str::to_owned);
+    let mut names: Vec<String> = built_in.collect();
+    names.extend(programs(context).into_iter().filter(|name| registry.names().iter().all(|known| known != name)));
+    names
+}
+
+/// The names of the programs in `PATH`.
+fn programs(context: &ProviderContext) -> BTreeSet<String> {
+    let path = context.environment.get("PATH").map(String::as_str).unwrap_or_default();
+    let directories = std::env::split_paths(path).filter(|directory| directory.is_absolute());
+    let mut names = BTreeSet::new();
+    for entry in directories.filter_map(|directory| fs::read_dir(directory).ok()).flatten().flatten() {
+        let file = entry.file_name();
+        let Some(name) = file.to_str().and_then(|file| file.strip_prefix(PROGRAM)) else { continue };
+        let runs =
+            fs::metadata(entry.path()).is_ok_and(|file| file.is_file() && file.permissions().mode() & 0o111 != 0);
+        if runs && !name.is_empty() {
+            names.insert(name.to_owned());
+        }
+    }
+    names
+}

@@ -1,0 +1,53 @@
+//! `gloveport session`: sandboxes with a history, over any provider.
+
+mod arguments;
+mod copy;
+mod events;
+mod exec;
+mod follow;
+mod fresh;
+mod gc;
+mod history;
+mod launch;
+mod life;
+mod list;
+mod logs;
+mod observe;
+mod report;
+mod runtimes;
+mod secrets;
+mod show;
+mod start;
+mod table;
+mod values;
+
+use std::process::ExitCode;
+
+pub(crate) use arguments::SessionArgs;
+use arguments::SessionCommand;
+pub(crate) use fresh::run_in_fresh;
+use runtimes::Runtimes;
+
+/// The runtime of commands that name none.
+const DEFAULT_RUNTIME: &str = "local";
+
+/// Runs the command.
+pub(crate) async fn session(arguments: SessionArgs) -> anyhow::Result<ExitCode> {
+    let runtimes = Runtimes::new(arguments.runtime)?;
+    match arguments.command {
+        SessionCommand::Start(arguments) => start::start(&runtimes, arguments).await,
+        SessionCommand::Exec(arguments) => exec::exec(&runtimes, arguments).await,
+        SessionCommand::Events(arguments) => events::events(&runtimes, &arguments).await,
+        SessionCommand::Ls(arguments) => list::list(&runtimes, arguments).await,
+        SessionCommand::Show(arguments) => show::show(&runtimes, &arguments).await,
+        SessionCommand::Pause(arguments) => life::pause(&runtimes, &arguments.ids).await,
+        SessionCommand::Resume(arguments) => life::resume(&runtimes, &arguments).await,
+        SessionCommand::Stop(arguments) => life::stop(&runtimes, &arguments.ids).await,
+        SessionCommand::Rm(arguments) => life::remove(&runtimes, &arguments).await,
+        SessionCommand::Logs(arguments) => logs::logs(&runtimes, &arguments).await,
+        SessionCommand::Cp(arguments) => copy::copy(&runtimes, arguments).await,
+        SessionCommand::Gc(arguments) => gc::collect(&runtimes, &arguments).await,
+        SessionCommand::Url(arguments) => show::url(&runtimes, &arguments).await,
+        SessionCommand::Env(arguments) => show::environment(&runtimes, &arguments).await,
+    }
+}

@@ -1,0 +1,310 @@
+//! The flags of the session commands.
+
+use std::{path::PathBuf, time::Duration};
+
+use clap::{Args, Subcommand};
+use gloveport_provider::{ExposedPort, NetworkPolicy};
+
+use super::values::{self, SecretFrom};
+
+/// Below `gloveport session --help`.
+const SESSION_HELP: &str = "ID is the id of a session or of its sandbox, or the beginning of one that fits no other. \
+    Without --runtime, `start` uses `local`, and the others look there first and then in all runtimes: those that are \
+    built in, and programs named gloveport-provider-NAME in PATH.\n\n\
+    A first session:\n  \
+    id=$(gloveport session start)\n  \
+    gloveport session exec \"$id\" -- 'cd /tmp && ls'\n  \
+    gloveport session cp notes.txt \"$id\":notes.txt\n  \
+    gloveport session rm -f \"$id\"\n\n\
+    Exit codes: 0 done, 1 failed, 2 wrong command line; `exec` has its own.";
+
+/// Below `gloveport session start --help`.
+const START_HELP: &str = "The session goes on until it is stopped, or until --ttl or --idle-stop end it. Its id is \
+    printed alone on standard output when its server answers, and how far it is on standard error.\n\n\
+    Examples:\n  \
+    id=$(gloveport session start --workspace . --ttl 2h)\n  \
+    gloveport session start --id build --secret GITHUB_TOKEN --label team=infra --memory 2g\n  \
+    gloveport session start --runtime exec:./my-engine --image debian:13\n\n\
+    Exit codes: 0 it runs; 1 it does not, and nothing is left of it; 2 wrong command line.";
+
+/// Below `gloveport session exec --help`.
+const EXEC_HELP: &str = "The words are one shell command line, which runs in the session's own shell: variables and the \
+    directory stay for the next. With --cwd, --env or -d it runs in a shell of its own. C-c interrupts the command, a \
+    second one leaves it to itself. The command and its output are added to the session's history, without the \
+    session's key and secrets.\n\n\
+    Examples:\n  \
+    gloveport session exec build -- make -j8\n  \
+    gloveport session exec build 'cd src && export A=1'\n  \
+    echo 'ls | wc -l' | gloveport session exec build\n\n\
+    Exit codes: the command's own; 124 if the time limit passed; 125 if gloveport itself failed; 130 if it was \
+    interrupted twice; 2 for a wrong command line.";
+
+#[derive(Debug, Args)]
+#[command(after_help = SESSION_HELP)]
+pub(crate) struct SessionArgs {
+    /// Who hosts the sandbox: `local`, `exec:PROGRAM`, or NAME for a program gloveport-provider-NAME in PATH.
+    #[arg(long, value_name = "NAME", env = "GLOVEPORT_RUNTIME", global = true)]
+    pub(super) runtime: Option<String>,
+    #[command(subcommand)]
+    pub(super) command: SessionCommand,
+}
+
+impl SessionArgs {
+    /// Whether the exit code is that of a command in the sandbox.
+    pub(crate) const fn runs_a_command(&self) -> bool {
+        matches!(self.command, SessionCommand::Exec(_))
+    }
+}
+
+#[derive(Debug, Subcommand)]
+pub(super) enum SessionCommand {
+    /// Start a session and print its id.
+    #[command(after_help = START_HELP)]
+    Start(Box<StartArgs>),
+    /// Run a command in a session.
+    #[command(after_help = EXEC_HELP)]
+    Exec(ExecArgs),
+    /// Show the history of a session: actions and observations.
+    Events(EventsArgs),
+    /// List the sessions that have a sandbox.
+    Ls(ListArgs),
+    /// Show all about a session.
+    Show(ShowArgs),
+    /// Let sessions rest. Their files and, where the runtime can, their processes stay.
+    Pause(IdsArgs),
+    /// Let paused sessions go on.
+    Resume(ResumeArgs),
+    /// End the sandboxes of sessions, and keep the histories.
+    Stop(IdsArgs),
+    /// Remove sessions: sandboxes and histories.
+    Rm(RemoveArgs),
+    /// Show what the server of a session writes.
+    Logs(LogsArgs),
+    /// Copy files and trees into and out of a session. The path in it is ID:PATH; `-` is standard input or output.
+    Cp(CopyArgs),
+    /// Remove what nobody wants any more: what is left of sandboxes that ended, and orphans.
+    Gc(GcArgs),
+    /// Print the URL of a session's server, or of one of its ports.
+    Url(UrlArgs),
+    /// Print shell commands that set GLOVEPORT_URL and GLOVEPORT_KEY for the other gloveport commands.
+    #[command(after_help = "The key is printed. Use it as: eval \"$(gloveport session env ID)\"")]
+    Env(EnvArgs),
+}
+
+/// What a sandbox is made from.
+#[derive(Debug, Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
+pub(super) struct StartArgs {
+    /// The session's id; a random one if absent.
+    #[arg(long, value_name = "ID")]
+    pub(super) id: Option<String>,
+    /// The image that the sandbox is made from.
+    #[arg(long, value_name = "IMAGE")]
+    pub(super) image: Option<String>,
+    /// Directory of this machine to work in; it stays when the session ends. Without it, one that ends with the sandbox.
+    #[arg(long, value_name = "DIRECTORY")]
+    pub(super) workspace: Option<PathBuf>,
+    /// A variable of the sandbox; may be repeated.
+    #[arg(long, value_name = "NAME=VALUE", value_parser = values::pair)]
+    pub(super) env: Vec<(String, String)>,
+    /// A variable that stays out of logs and histories: NAME of this environment, or NAME=@FILE; may be repeated.
+    #[arg(long, value_name = "NAME[=@FILE]", value_parser = values::secret)]
+    pub(super) secret: Vec<SecretFrom>,
+    /// A label to find it by; may be repeated.
+    #[arg(long, value_name = "NAME=VALUE", value_parser = values::pair)]
+    pub(super) label: Vec<(String, String)>,
+    /// A port of a program in the sandbox that gets a URL; may be repeated. See `session url`.
+    #[arg(long, value_name = "NAME[:PORT]", value_parser = values::port)]
+    pub(super) port: Vec<ExposedPort>,
+    /// Most memory of all its processes together, such as 512m or 2g.
+    #[arg(long, value_name = "SIZE", value_parser = values::bytes)]
+    pub(super) memory: Option<u64>,
+    /// Most processors, such as 1.5.
+    #[arg(long, value_name = "NUMBER", value_parser = values::processors)]
+    pub(super) cpus: Option<f64>,
+    /// It is deleted after this time, such as 90s, 15m, 2h or 1d.
+    #[arg(long, value_name = "TIME", value_parser = values::duration)]
+    pub(super) ttl: Option<Duration>,
+    /// It is stopped when nobody has asked it anything for this time.
+    #[arg(long, value_name = "TIME", value_parser = values::duration)]
+    pub(super) idle_stop: Option<Duration>,
+    /// Whom it may talk to: `full`, `none`, or hosts and networks with commas between them.
+    #[arg(long, value_name = "POLICY", value_parser = values::network)]
+    pub(super) network: Option<NetworkPolicy>,
+    /// A plugin of its server, such as jupyter or vscode; may be repeated.
+    #[arg(long, value_name = "NAME")]
+    pub(super) plugin: Vec<String>,
+    /// Return when its server answers. This is the default.
+    #[arg(long, overrides_with = "no_wait")]
+    pub(super) wait: bool,
+    /// Return as soon as the runtime has made it.
+    #[arg(long, overrides_with = "wait")]
+    pub(super) no_wait: bool,
+    /// Give up after this time.
+    #[arg(long, value_name = "TIME", value_parser = values::duration, default_value = "2m")]
+    pub(super) timeout: Duration,
+    /// Print all about it as JSON instead of its id.
+    #[arg(long)]
+    pub(super) json: bool,
+    /// Do not tell how far it is.
+    #[arg(long, short)]
+    pub(super) quiet: bool,
+}
+
+#[derive(Debug, Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
+pub(super) struct ExecArgs {
+    /// The session.
+    #[arg(value_name = "ID")]
+    pub(super) id: String,
+    /// The command; several words are joined by blanks. `-` or nothing: a script from standard input.
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    pub(super) command: Vec<String>,
+    /// Give the command lines of standard input, each when it waits for one.
+    #[arg(long, short)]
+    pub(super) interactive: bool,
+    /// Start it and print the id of the command; its output is not shown.
+    #[arg(long, short, conflicts_with_all = ["interactive", "json", "timeout"])]
+    pub(super) detach: bool,
+    /// Directory to run in.
+    #[arg(long, value_name = "DIRECTORY")]
+    pub(super) cwd: Option<PathBuf>,
+    /// Add a variable to the environment; may be repeated.
+    #[arg(long, value_name = "NAME=VALUE", value_parser = values::pair)]
+    pub(super) env: Vec<(String, String)>,
+    /// Interrupt it after this time, such as 90s or 15m.
+    #[arg(long, value_name = "TIME", value_parser = values::duration)]
+    pub(super) timeout: Option<Duration>,
+    /// Print the observation as JSON when the command ended, instead of its output as it comes.
+    #[arg(long)]
+    pub(super) json: bool,
+    /// Leave the command out of the session's history.
+    #[arg(long)]
+    pub(super) no_history: bool,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct EventsArgs {
+    /// The session; also one whose sandbox is gone, by its whole id.
+    #[arg(value_name = "ID")]
+    pub(super) id: String,
+    /// Go on with the events that come.
+    #[arg(long, short)]
+    pub(super) follow: bool,
+    /// Begin with the event of this number.
+    #[arg(long, value_name = "NUMBER", default_value_t = 0)]
+    pub(super) since: i64,
+    /// Only these actions or observations, such as run or message; may be repeated.
+    #[arg(long, value_name = "KIND")]
+    pub(super) kind: Vec<String>,
+    /// Print each event as one line of JSON.
+    #[arg(long)]
+    pub(super) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct ListArgs {
+    /// Also those that have ended and of which something is left.
+    #[arg(long, short)]
+    pub(super) all: bool,
+    /// Only those with this label; may be repeated.
+    #[arg(long, value_name = "NAME=VALUE", value_parser = values::pair)]
+    pub(super) label: Vec<(String, String)>,
+    /// Print JSON.
+    #[arg(long)]
+    pub(super) json: bool,
+    /// Print the sessions' ids only.
+    #[arg(long, short, conflicts_with = "json")]
+    pub(super) quiet: bool,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct ShowArgs {
+    /// The session.
+    #[arg(value_name = "ID")]
+    pub(super) id: String,
+    /// Print JSON.
+    #[arg(long)]
+    pub(super) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct IdsArgs {
+    /// The sessions.
+    #[arg(value_name = "ID", required = true)]
+    pub(super) ids: Vec<String>,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct ResumeArgs {
+    /// The sessions.
+    #[arg(value_name = "ID", required = true)]
+    pub(super) ids: Vec<String>,
+    /// Give up waiting for their servers after this time.
+    #[arg(long, value_name = "TIME", value_parser = values::duration, default_value = "2m")]
+    pub(super) timeout: Duration,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct RemoveArgs {
+    /// The sessions.
+    #[arg(value_name = "ID", required = true)]
+    pub(super) ids: Vec<String>,
+    /// Also those that run.
+    #[arg(long, short)]
+    pub(super) force: bool,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct LogsArgs {
+    /// The session.
+    #[arg(value_name = "ID")]
+    pub(super) id: String,
+    /// Go on until the sandbox ends.
+    #[arg(long, short)]
+    pub(super) follow: bool,
+    /// Begin with this many last lines.
+    #[arg(long, value_name = "NUMBER")]
+    pub(super) tail: Option<usize>,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct CopyArgs {
+    /// File or directory: PATH on this machine, ID:PATH in a session, `-` for standard input.
+    pub(super) source: PathBuf,
+    /// Where it goes: into an existing directory, or to this name. `-` is standard output.
+    pub(super) destination: PathBuf,
+    /// No progress.
+    #[arg(long, short)]
+    pub(super) quiet: bool,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct GcArgs {
+    /// Also sessions that were to be kept and that no living program uses, such as those of `session start`.
+    #[arg(long)]
+    pub(super) all: bool,
+    /// Only tell what would be removed.
+    #[arg(long)]
+    pub(super) dry_run: bool,
+    /// Print JSON.
+    #[arg(long)]
+    pub(super) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct UrlArgs {
+    /// The session.
+    #[arg(value_name = "ID")]
+    pub(super) id: String,
+    /// The name of a port; the server itself if absent.
+    #[arg(value_name = "NAME")]
+    pub(super) name: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct EnvArgs {
+    /// The session.
+    #[arg(value_name = "ID")]
+    pub(super) id: String,
+}

@@ -1,0 +1,81 @@
+//! `gloveport session cp`.
+
+use std::{
+    ffi::OsStr,
+    os::unix::ffi::OsStrExt as _,
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
+
+use super::{arguments::CopyArgs, runtimes::Runtimes};
+use crate::files::{End, copy_between};
+
+/// One side of the copy.
+#[derive(Debug, PartialEq, Eq)]
+enum Side {
+    /// A session and a path in it.
+    Session(String, PathBuf),
+    /// A path on this machine, or a stream.
+    Here(End),
+}
+
+impl Side {
+    /// `ID:PATH`, where the id has no slash; a path of this machine with a colon can be written as `./a:b`.
+    fn parse(path: &Path) -> anyhow::Result<Self> {
+        let bytes = path.as_os_str().as_bytes();
+        if bytes == b"-" {
+            return Ok(Self::Here(End::Stream));
+        }
+        let Some(colon) = bytes.iter().position(|byte| *byte == b':') else {
+            return Ok(Self::Here(End::Here(path.to_owned())));
+        };
+        let (id, rest) = (bytes.get(..colon).unwrap_or_default(), bytes.get(colon + 1..).unwrap_or_default());
+        if id.contains(&b'/') {
+            return Ok(Self::Here(End::Here(path.to_owned())));
+        }
+        let id = String::from_utf8_lossy(id).into_owned();
+        anyhow::ensure!(!id.is_empty(), "`{}` names no session; write ID:PATH", path.display());
+        anyhow::ensure!(!rest.is_empty(), "`{id}:` names no path in the session; `{id}:.` is where its tools start");
+        Ok(Self::Session(id, OsStr::from_bytes(rest).into()))
+    }
+}
+
+pub(super) async fn copy(runtimes: &Runtimes, arguments: CopyArgs) -> anyhow::Result<ExitCode> {
+    let (id, source, destination) = match (Side::parse(&arguments.source)?, Side::parse(&arguments.destination)?) {
+        (Side::Session(id, from), Side::Here(to)) => (id, End::Sandbox(from), to),
+        (Side::Here(from), Side::Session(id, to)) => (id, from, End::Sandbox(to)),
+        (Side::Session(..), Side::Session(..)) => anyhow::bail!(
+            "both paths are in sessions; copy through a pipe: gloveport session cp ID:PATH - | gloveport session cp - ID:PATH"
+        ),
+        (Side::Here(_), Side::Here(_)) => {
+            anyhow::bail!("no path is in a session; write the one that is as ID:PATH")
+        }
+    };
+    let client = runtimes.find(&id).await?.client().await?;
+    copy_between(&client, source, destination, arguments.quiet).await?;
+    Ok(ExitCode::SUCCESS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_id_of_a_session_stands_before_a_colon() {
+        let session = |id: &str, path: &str| Some(Side::Session(id.to_owned(), path.into()));
+        let here = |path: &str| Some(Side::Here(End::Here(path.into())));
+        for (text, expected) in [
+            ("s:/a", session("s", "/a")),
+            ("s:a:b", session("s", "a:b")),
+            ("s:.", session("s", ".")),
+            ("-", Some(Side::Here(End::Stream))),
+            ("./a:b", here("./a:b")),
+            ("/a:b", here("/a:b")),
+            ("a", here("a")),
+            (":/a", None),
+            ("s:", None),
+        ] {
+            assert_eq!(Side::parse(Path::new(text)).ok(), expected, "{text}");
+        }
+    }
+}

@@ -1,0 +1,159 @@
+//! `gloveport session exec`.
+
+use std::{
+    collections::BTreeMap,
+    io::{ErrorKind, Write as _},
+    process::ExitCode,
+};
+
+use anyhow::Context as _;
+use gloveport_client::ActionExecutionClient;
+use gloveport_protocol::{
+    Action, ActionEvent, EventSource, Observation, ObservationEvent, RunAction, Secret,
+    exec::{ExecRequest, Session},
+};
+use gloveport_provider::Sandbox;
+
+use super::{
+    arguments::ExecArgs,
+    follow::{Followed, How, Wanted, follow},
+    history::History,
+    observe::Output,
+    runtimes::Runtimes,
+    secrets,
+};
+use crate::{output, run};
+
+/// Exit code of a program whose output nobody reads, as shells show it.
+const UNREAD: u8 = 141;
+/// Exit code after the second C-c.
+const INTERRUPTED: u8 = 130;
+
+pub(super) async fn exec(runtimes: &Runtimes, arguments: ExecArgs) -> anyhow::Result<ExitCode> {
+    let (text, from_stdin) = run::command_text(&arguments.command)?;
+    anyhow::ensure!(
+        !(arguments.interactive && from_stdin),
+        "standard input cannot be both the script and its input; give the command as arguments"
+    );
+    let mut found = runtimes.find(&arguments.id).await?;
+    let client = found.client().await?;
+    let request = request(&arguments, text.clone());
+    if arguments.detach {
+        let stream = client.exec(request).await?;
+        output::print(&format!("{}\n", stream.id()))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let record = if arguments.no_history {
+        Record::none()
+    } else {
+        Record::begin(runtimes, &client, &found.sandbox, &text).await
+    };
+    let mut kept = Output::new(record.secrets.clone());
+    let how = How { interactive: arguments.interactive, limit: arguments.timeout };
+    let followed = follow(&client, request, how, |bytes| {
+        kept.push(bytes);
+        if arguments.json { Ok(Wanted::More) } else { write(bytes) }
+    })
+    .await?;
+    let event = record.finish(kept.observation(&text, &followed)).await;
+    if arguments.json {
+        output::print_json(&event.to_value())?;
+    }
+    exit_code(&followed)
+}
+
+fn request(arguments: &ExecArgs, command: String) -> ExecRequest {
+    let own = arguments.detach || arguments.cwd.is_some() || !arguments.env.is_empty();
+    ExecRequest {
+        id: None,
+        command,
+        session: if own { Session::New } else { Session::Main },
+        cwd: arguments.cwd.clone(),
+        env: arguments.env.iter().cloned().collect(),
+        timeout: None,
+    }
+}
+
+/// Writes what a command wrote.
+pub(super) fn write(bytes: &[u8]) -> anyhow::Result<Wanted> {
+    let mut output = std::io::stdout().lock();
+    match output.write_all(bytes).and_then(|()| output.flush()) {
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(Wanted::NoMore),
+        written => written.map(|()| Wanted::More).context("cannot write to standard output"),
+    }
+}
+
+/// Our exit code for what came of a command.
+pub(super) fn exit_code(followed: &Followed) -> anyhow::Result<ExitCode> {
+    match followed {
+        Followed::Ended(end) => run::exit_code(end),
+        Followed::TimedOut(end) => {
+            let then = if end.is_some() { "was interrupted" } else { "still runs" };
+            tracing::warn!("the command did not end within the time limit, and {then}");
+            Ok(ExitCode::from(run::TIMED_OUT))
+        }
+        Followed::Left => Ok(ExitCode::from(INTERRUPTED)),
+        Followed::Unread => Ok(ExitCode::from(UNREAD)),
+    }
+}
+
+/// A command in the history of its session. What cannot be written down is told, and the command runs all the same: a
+/// full disk is a reason to run one.
+struct Record {
+    history: Option<History>,
+    secrets: BTreeMap<String, Secret>,
+    /// The number of the action.
+    cause: Option<i64>,
+}
+
+impl Record {
+    /// Nothing is written down. No secret can get anywhere but to the person who runs the command.
+    const fn none() -> Self {
+        Self { history: None, secrets: BTreeMap::new(), cause: None }
+    }
+
+    async fn begin(runtimes: &Runtimes, client: &ActionExecutionClient, sandbox: &Sandbox, text: &str) -> Self {
+        match Self::try_begin(runtimes, client, sandbox, text).await {
+            Ok(record) => record,
+            Err(error) => {
+                tracing::warn!("the command is not in the session's history: {error:#}");
+                Self::none()
+            }
+        }
+    }
+
+    async fn try_begin(
+        runtimes: &Runtimes,
+        client: &ActionExecutionClient,
+        sandbox: &Sandbox,
+        text: &str,
+    ) -> anyhow::Result<Self> {
+        let Some(history) = History::of(&runtimes.context, sandbox.session_id.as_str())? else {
+            return Ok(Self::none());
+        };
+        let secrets = secrets::of(client, sandbox).await?;
+        let action = ActionEvent::from(Action::Run(RunAction::new(text)));
+        let cause = history.add(action, secrets.clone()).await?;
+        Ok(Self { history: Some(history), secrets, cause })
+    }
+
+    /// Adds what came of it, and gives the event.
+    async fn finish(self, observation: Observation) -> ObservationEvent {
+        let mut event = ObservationEvent::from(observation);
+        (event.cause, event.source) = (self.cause, self.cause.map(|_| EventSource::User));
+        if let Some(history) = &self.history
+            && let Err(error) = Self::add(history, event.clone(), self.secrets).await
+        {
+            tracing::warn!("what came of the command is not in the session's history: {error:#}");
+        }
+        event
+    }
+
+    async fn add(history: &History, event: ObservationEvent, secrets: BTreeMap<String, Secret>) -> anyhow::Result<()> {
+        // One that was removed meanwhile stays removed.
+        if history.exists().await? {
+            history.add(event, secrets).await?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,106 @@
+//! `gloveport run --runtime NAME`: one command in a sandbox of its own, which is deleted afterwards.
+
+use std::{process::ExitCode, time::Duration};
+
+use anyhow::Context as _;
+use gloveport_client::ActionExecutionClient;
+use gloveport_provider::{Provider, Sandbox, SandboxSpec, SessionId};
+use tokio::{
+    signal::unix::{SignalKind, signal},
+    time::timeout,
+};
+
+use super::{
+    exec::{exit_code, write},
+    follow::{How, follow},
+    launch::{Launch, launch, session_key},
+    report::Report,
+    runtimes::{Runtimes, client},
+};
+use crate::{
+    cli::RunArgs,
+    local,
+    run::{self, observe_on},
+};
+
+/// How long the sandbox has to come to life.
+const START: Duration = Duration::from_mins(10);
+/// How long its removal may take.
+const REMOVAL: Duration = Duration::from_secs(30);
+
+pub(crate) async fn run_in_fresh(runtime: String, arguments: RunArgs) -> anyhow::Result<ExitCode> {
+    let (text, from_stdin) = run::command_text(&arguments.command)?;
+    anyhow::ensure!(
+        !(arguments.json && arguments.cwd.is_some()),
+        "--cwd cannot be combined with --json and --runtime: the observation is that of the sandbox's own shell"
+    );
+    let (_, provider) = Runtimes::new(Some(runtime))?.one()?;
+    let session_id = SessionId::random().map_err(|error| anyhow::anyhow!("no random id can be made: {error}"))?;
+    let spec = SandboxSpec {
+        environment: arguments.env.iter().cloned().collect(),
+        session_key: Some(session_key()?),
+        ..SandboxSpec::new(session_id)
+    };
+    let report = Report::new(false);
+    // While it starts, C-c gives it up; afterwards it is for the command.
+    let launching = Launch { until_alive: true, limit: START, stop: local::stop_signal()? };
+    let launched = launch(&*provider, &spec, &report.progress(), &launching).await;
+    report.clear();
+    let sandbox = match launched {
+        Ok(sandbox) => sandbox,
+        Err(error) => {
+            provider.close().await;
+            return Err(error);
+        }
+    };
+    let done = use_up(&sandbox, &arguments, text, !from_stdin).await;
+    delete(&*provider, &sandbox).await;
+    done
+}
+
+/// Runs the command in it, until it has ended or we are to end.
+async fn use_up(sandbox: &Sandbox, arguments: &RunArgs, text: String, stdin_is_free: bool) -> anyhow::Result<ExitCode> {
+    let client = client(sandbox)?;
+    let mut terminate = signal(SignalKind::terminate()).context("cannot listen for signals")?;
+    let mut hang_up = signal(SignalKind::hangup()).context("cannot listen for signals")?;
+    let mut interrupt = signal(SignalKind::interrupt()).context("cannot listen for signals")?;
+    tokio::select! {
+        code = command(&client, arguments, text, stdin_is_free) => code,
+        _ = terminate.recv() => Ok(ExitCode::from(128 + 15)),
+        _ = hang_up.recv() => Ok(ExitCode::from(128 + 1)),
+        // A command whose output is shown as it comes is interrupted instead.
+        _ = interrupt.recv(), if arguments.json => Ok(ExitCode::from(128 + 2)),
+    }
+}
+
+async fn command(
+    client: &ActionExecutionClient,
+    arguments: &RunArgs,
+    text: String,
+    stdin_is_free: bool,
+) -> anyhow::Result<ExitCode> {
+    if arguments.json {
+        return observe_on(client, text, arguments.timeout).await;
+    }
+    let mut request = run::request(text, None);
+    if let Some(directory) = &arguments.cwd {
+        request.session = gloveport_protocol::exec::Session::New;
+        request.cwd = Some(directory.clone());
+    }
+    let limit = arguments.timeout.map(Duration::from_secs_f64);
+    exit_code(&follow(client, request, How { interactive: stdin_is_free, limit }, write).await?)
+}
+
+/// It lives as long as we do anyway; so what fails here is no failure of the command.
+async fn delete(provider: &dyn Provider, sandbox: &Sandbox) {
+    let deleted = timeout(REMOVAL, async {
+        let deleted = provider.delete(&sandbox.id).await;
+        provider.close().await;
+        deleted
+    });
+    match deleted.await {
+        Ok(Ok(_)) => {}
+        Ok(Err(error)) => tracing::warn!("the sandbox `{}` is left: {error}", sandbox.id),
+        Err(_) => tracing::warn!("the sandbox `{}` is still being deleted; see `gloveport session gc`", sandbox.id),
+    }
+}

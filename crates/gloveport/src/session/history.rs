@@ -1,0 +1,98 @@
+//! The histories of sessions, in the store that the configuration names.
+
+use std::{
+    collections::BTreeMap,
+    path::PathBuf,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use gloveport_event_stream::{
+    ConversationPaths, EventStore, EventStream, FileStore, HistoryError, session_exists,
+    store::{StoreOptions, open_store},
+};
+use gloveport_protocol::{Event, EventSource, Secret};
+use gloveport_provider::ProviderContext;
+use tokio::time::sleep;
+
+/// How long a history that somebody else writes is waited for. Commands hold it for milliseconds.
+const LOCKED: Duration = Duration::from_secs(1);
+/// The wait between two attempts.
+const PAUSE: Duration = Duration::from_millis(5);
+
+/// The history of one session.
+pub(super) struct History {
+    store: Arc<dyn FileStore>,
+    sid: String,
+}
+
+impl History {
+    /// `None` if the configuration keeps histories in memory only.
+    pub(super) fn of(context: &ProviderContext, sid: &str) -> anyhow::Result<Option<Self>> {
+        let config = &context.config;
+        if !["local", "s3", "google_cloud"].contains(&config.file_store.as_str()) {
+            return Ok(None);
+        }
+        let environment = |name: &str| context.environment.get(name).cloned();
+        let store = open_store(StoreOptions {
+            kind: config.file_store.clone(),
+            path: Some(config.file_store_path.clone()),
+            web_hook_url: config.file_store_web_hook_url.clone(),
+            web_hook_headers: config.file_store_web_hook_headers.clone(),
+            web_hook_batch: config.file_store_web_hook_batch,
+            home: environment("HOME").filter(|home| !home.is_empty()).map(PathBuf::from),
+            environment: &environment,
+        })?;
+        Ok(Some(Self { store, sid: sid.to_owned() }))
+    }
+
+    /// For reading, also while others write.
+    pub(super) fn events(&self) -> EventStore {
+        EventStore::new(Arc::clone(&self.store), &self.sid, None)
+    }
+
+    /// Whether there is any.
+    pub(super) async fn exists(&self) -> anyhow::Result<bool> {
+        Ok(session_exists(&*self.store, &self.sid, None).await?)
+    }
+
+    /// Adds an event without these secrets, and gives its number.
+    ///
+    /// The history is locked for just this, so that several commands of a session, each a process, can take turns; what
+    /// belongs together is told by the cause of an observation.
+    pub(super) async fn add(
+        &self,
+        event: impl Into<Event>,
+        secrets: BTreeMap<String, Secret>,
+    ) -> anyhow::Result<Option<i64>> {
+        let stream = self.open().await?;
+        stream.set_secrets(secrets);
+        let added = stream.add(event, EventSource::User).await;
+        stream.close().await;
+        self.store.flush().await;
+        Ok(added?.id())
+    }
+
+    /// Removes it; `false` if there was none.
+    pub(super) async fn remove(&self) -> anyhow::Result<bool> {
+        if !self.exists().await? {
+            return Ok(false);
+        }
+        // Nobody may be writing it.
+        self.open().await?.close().await;
+        let directory = ConversationPaths::new(&self.sid, None);
+        self.store.delete(directory.directory().trim_end_matches('/')).await?;
+        self.store.flush().await;
+        Ok(true)
+    }
+
+    async fn open(&self) -> Result<EventStream, HistoryError> {
+        let began = Instant::now();
+        loop {
+            match EventStream::open(Arc::clone(&self.store), &self.sid, None).await {
+                Err(HistoryError::Locked { .. }) if began.elapsed() < LOCKED => sleep(PAUSE).await,
+                opened => return opened,
+            }
+        }
+    }
+}

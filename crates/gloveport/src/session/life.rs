@@ -1,0 +1,96 @@
+//! `gloveport session pause`, `resume`, `stop` and `rm`: several sessions at once, each with its own result.
+
+use std::process::ExitCode;
+
+use anyhow::Context as _;
+use futures_util::{StreamExt as _, stream};
+use gloveport_provider::{Progress, SandboxState, SessionId, WaitOptions, wait_until_alive};
+
+use super::{
+    arguments::{RemoveArgs, ResumeArgs},
+    history::History,
+    runtimes::{Missing, Runtimes},
+};
+use crate::output::print;
+
+/// Sessions that are worked on at the same time.
+const AT_ONCE: usize = 8;
+
+pub(super) async fn pause(runtimes: &Runtimes, ids: &[String]) -> anyhow::Result<ExitCode> {
+    each(ids, async |id| {
+        let found = runtimes.find(id).await?;
+        found.provider.pause(&found.sandbox.id).await?;
+        Ok(found.name().to_owned())
+    })
+    .await
+}
+
+/// Returns when their servers answer.
+pub(super) async fn resume(runtimes: &Runtimes, arguments: &ResumeArgs) -> anyhow::Result<ExitCode> {
+    each(&arguments.ids, async |id| {
+        let found = runtimes.find(id).await?;
+        found.provider.resume(&found.sandbox.id).await?;
+        let options = WaitOptions { limit: arguments.timeout, ..WaitOptions::default() };
+        let sandbox = found.provider.find(&found.sandbox.id).await?.context("it is gone")?;
+        wait_until_alive(&*found.provider, sandbox, &options, &Progress::silent()).await?;
+        Ok(found.name().to_owned())
+    })
+    .await
+}
+
+pub(super) async fn stop(runtimes: &Runtimes, ids: &[String]) -> anyhow::Result<ExitCode> {
+    each(ids, async |id| {
+        let found = runtimes.find(id).await?;
+        // One that is gone meanwhile is stopped, too.
+        found.provider.delete(&found.sandbox.id).await?;
+        Ok(found.name().to_owned())
+    })
+    .await
+}
+
+pub(super) async fn remove(runtimes: &Runtimes, arguments: &RemoveArgs) -> anyhow::Result<ExitCode> {
+    each(&arguments.ids, async |id| {
+        let found = match runtimes.find(id).await {
+            Ok(found) => found,
+            // Of a session that was stopped there is only the history, and only its whole id means it.
+            Err(error) if error.is::<Missing>() => {
+                let sid = SessionId::new(id)?;
+                return match History::of(&runtimes.context, sid.as_str())? {
+                    Some(history) if history.remove().await? => Ok(id.to_owned()),
+                    _ => Err(error),
+                };
+            }
+            Err(error) => return Err(error),
+        };
+        let state = &found.sandbox.state;
+        anyhow::ensure!(
+            arguments.force || !state.is_live(),
+            "the session `{}` is {}; stop it first, or remove it with -f",
+            found.name(),
+            if *state == SandboxState::Running { "running".to_owned() } else { state.to_string() }
+        );
+        found.provider.delete(&found.sandbox.id).await?;
+        if let Some(history) = History::of(&runtimes.context, found.name())? {
+            history.remove().await.context("the sandbox is gone, but its history is left")?;
+        }
+        Ok(found.name().to_owned())
+    })
+    .await
+}
+
+/// Does something with each, and tells the id or the error of each in their order.
+#[expect(clippy::print_stderr, reason = "one of several errors, while the others go on")]
+async fn each(ids: &[String], act: impl AsyncFn(&str) -> anyhow::Result<String>) -> anyhow::Result<ExitCode> {
+    let mut results = stream::iter(ids).map(|id| act(id)).buffered(AT_ONCE);
+    let mut failed = false;
+    while let Some(result) = results.next().await {
+        match result {
+            Ok(id) => print(&format!("{id}\n"))?,
+            Err(error) => {
+                failed = true;
+                eprintln!("gloveport: {}", crate::explained(&error));
+            }
+        }
+    }
+    Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}

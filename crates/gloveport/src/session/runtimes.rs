@@ -1,0 +1,210 @@
+//! Finds sessions in the runtimes of this binary.
+
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
+
+use futures_util::future::join_all;
+use gloveport_client::{ActionExecutionClient, ClientOptions};
+use gloveport_protocol::Secret;
+use gloveport_provider::{
+    ListFilter, Progress, Provider, ProviderContext, ProviderError, Registry, Sandbox, SandboxId, SandboxState,
+    SessionId, WaitOptions, wait_until_alive,
+};
+
+use super::DEFAULT_RUNTIME;
+use crate::providers;
+
+/// How long the server of a session that should be there is waited for.
+const ALIVE: Duration = Duration::from_secs(30);
+/// Most sessions that an error names.
+const NAMED: usize = 5;
+
+/// The runtimes that the command line means.
+pub(super) struct Runtimes {
+    registry: Registry,
+    pub(super) context: ProviderContext,
+    chosen: Option<String>,
+}
+
+/// A sandbox, and who hosts it.
+#[derive(Clone)]
+pub(super) struct Found {
+    /// The name by which its runtime is chosen.
+    pub(super) runtime: String,
+    pub(super) provider: Arc<dyn Provider>,
+    pub(super) sandbox: Sandbox,
+}
+
+/// A runtime that could not be asked.
+pub(super) struct Silent {
+    pub(super) runtime: String,
+    pub(super) error: ProviderError,
+}
+
+impl Silent {
+    fn note(&self) -> String {
+        format!("\n(the runtime `{}` does not tell: {})", self.runtime, self.error)
+    }
+}
+
+/// There is no such session. The histories of sessions that have no sandbox are not looked at.
+#[derive(Debug, thiserror::Error)]
+#[error("there is no session or sandbox `{reference}`{}; list them with `gloveport session ls --all`{notes}", place(runtime.as_deref()))]
+pub(super) struct Missing {
+    reference: String,
+    /// The only runtime that was asked, if it was chosen.
+    runtime: Option<String>,
+    /// What could not be asked.
+    notes: String,
+}
+
+fn place(runtime: Option<&str>) -> String {
+    runtime.map(|runtime| format!(" in the runtime `{runtime}`")).unwrap_or_default()
+}
+
+impl Runtimes {
+    /// The one that was chosen, or all.
+    pub(super) fn new(chosen: Option<String>) -> anyhow::Result<Self> {
+        let chosen = chosen.filter(|name| !name.is_empty());
+        Ok(Self { registry: providers::registry(), context: providers::context()?, chosen })
+    }
+
+    /// The runtime that makes a new sandbox, and its name.
+    pub(super) fn one(&self) -> Result<(String, Arc<dyn Provider>), ProviderError> {
+        let name = self.chosen.as_deref().unwrap_or(DEFAULT_RUNTIME);
+        Ok((name.to_owned(), self.registry.make(name, &self.context)?))
+    }
+
+    /// The names of all that are meant.
+    pub(super) fn names(&self) -> Vec<String> {
+        match &self.chosen {
+            Some(name) => vec![name.clone()],
+            None => providers::names(&self.registry, &self.context),
+        }
+    }
+
+    /// Asks each that is meant; one that cannot be asked is told with its error.
+    pub(super) async fn ask<T, A>(&self, ask: A) -> (Vec<T>, Vec<Silent>)
+    where
+        A: AsyncFn(String, Arc<dyn Provider>) -> Result<T, ProviderError>,
+    {
+        let answers = self.names().into_iter().map(async |runtime| {
+            let answer = match self.registry.make(&runtime, &self.context) {
+                Ok(provider) => ask(runtime.clone(), provider).await,
+                Err(error) => Err(error),
+            };
+            answer.map_err(|error| Silent { runtime, error })
+        });
+        let (mut given, mut silent) = (Vec::new(), Vec::new());
+        for answer in join_all(answers).await {
+            match answer {
+                Ok(answer) => given.push(answer),
+                Err(error) => silent.push(error),
+            }
+        }
+        (given, silent)
+    }
+
+    /// The sandboxes of all that are meant.
+    pub(super) async fn list(&self, filter: &ListFilter) -> (Vec<Found>, Vec<Silent>) {
+        let list = async |runtime: String, provider: Arc<dyn Provider>| {
+            let sandboxes = provider.list(filter).await?;
+            let found = |sandbox| Found { runtime: runtime.clone(), provider: Arc::clone(&provider), sandbox };
+            Ok(sandboxes.into_iter().map(found).collect::<Vec<_>>())
+        };
+        let (lists, silent) = self.ask(list).await;
+        (lists.into_iter().flatten().collect(), silent)
+    }
+
+    /// The sandbox that a person means: a session's or sandbox's id, or the beginning of one.
+    pub(super) async fn find(&self, reference: &str) -> anyhow::Result<Found> {
+        SessionId::new(reference)?;
+        let exact = match self.one() {
+            Ok((runtime, provider)) => exactly(&runtime, provider, reference).await,
+            Err(error) => Err(error),
+        };
+        match exact {
+            Ok(Some(found)) => return Ok(found),
+            Err(error) if self.chosen.is_some() => return Err(error.into()),
+            // The list tells the error once more, if it matters.
+            Ok(None) | Err(_) => {}
+        }
+        let (found, silent) = self.list(&ListFilter { ended: true, ..ListFilter::default() }).await;
+        self.choose(reference, found, &silent)
+    }
+
+    fn choose(&self, reference: &str, found: Vec<Found>, silent: &[Silent]) -> anyhow::Result<Found> {
+        let ids = |found: &Found| [found.sandbox.session_id.as_str().to_owned(), found.sandbox.id.as_str().to_owned()];
+        let exact = found.iter().any(|found| ids(found).iter().any(|id| id == reference));
+        let fits = |id: &String| if exact { id == reference } else { id.starts_with(reference) };
+        // One for each session: that which lives, or the latest.
+        let mut sessions: BTreeMap<(String, SessionId), Found> = BTreeMap::new();
+        for found in found.into_iter().filter(|found| ids(found).iter().any(fits)) {
+            let key = (found.runtime.clone(), found.sandbox.session_id.clone());
+            if !sessions.get(&key).is_some_and(|other| other.sandbox.state.is_live()) {
+                sessions.insert(key, found);
+            }
+        }
+        if sessions.len() > 1 {
+            let mut names: Vec<String> =
+                sessions.keys().take(NAMED).map(|(runtime, id)| format!("{id} ({runtime})")).collect();
+            if sessions.len() > NAMED {
+                names.push(format!("{} more", sessions.len() - NAMED));
+            }
+            anyhow::bail!(
+                "`{reference}` is ambiguous, it fits {}; give more of the id, or --runtime",
+                names.join(", ")
+            );
+        }
+        let missing = || Missing {
+            reference: reference.to_owned(),
+            runtime: self.chosen.clone(),
+            notes: silent.iter().map(Silent::note).collect::<Vec<_>>().concat(),
+        };
+        Ok(sessions.into_values().next().ok_or_else(missing)?)
+    }
+}
+
+/// The sandbox with exactly this id, or of the session with it.
+async fn exactly(runtime: &str, provider: Arc<dyn Provider>, reference: &str) -> Result<Option<Found>, ProviderError> {
+    let mut sandbox = provider.find_session(&SessionId::new(reference)?).await?;
+    if sandbox.is_none() {
+        sandbox = provider.find(&SandboxId::new(reference)?).await?;
+    }
+    Ok(sandbox.map(|sandbox| Found { runtime: runtime.to_owned(), provider, sandbox }))
+}
+
+impl Found {
+    /// The name by which a person calls it again.
+    pub(super) fn name(&self) -> &str {
+        self.sandbox.session_id.as_str()
+    }
+
+    /// A client of its server, which answers now.
+    pub(super) async fn client(&mut self) -> anyhow::Result<ActionExecutionClient> {
+        match &self.sandbox.state {
+            SandboxState::Paused => {
+                anyhow::bail!("the session `{0}` is paused; resume it with `gloveport session resume {0}`", self.name())
+            }
+            state if !state.is_live() => {
+                anyhow::bail!(
+                    "the session `{}` is {state}; start a new one with `gloveport session start`",
+                    self.name()
+                )
+            }
+            _ => {}
+        }
+        let options = WaitOptions { limit: ALIVE, ..WaitOptions::default() };
+        self.sandbox = wait_until_alive(&*self.provider, self.sandbox.clone(), &options, &Progress::silent()).await?;
+        client(&self.sandbox)
+    }
+}
+
+/// A client of the server of a sandbox.
+pub(super) fn client(sandbox: &Sandbox) -> anyhow::Result<ActionExecutionClient> {
+    let Some(url) = &sandbox.url else {
+        anyhow::bail!("the sandbox `{}` has no URL, and so cannot be reached", sandbox.id);
+    };
+    let headers = sandbox.headers.iter().map(|(name, value)| (name.clone(), value.expose().to_owned())).collect();
+    let key = sandbox.session_key.as_ref().map(Secret::expose);
+    Ok(ActionExecutionClient::new(&ClientOptions { headers, ..ClientOptions::new(url).with_key(key) })?)
+}

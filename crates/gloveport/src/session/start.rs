@@ -1,0 +1,108 @@
+//! `gloveport session start`.
+
+use std::{collections::BTreeMap, process::ExitCode};
+
+use anyhow::Context as _;
+use gloveport_protocol::Secret;
+use gloveport_provider::{
+    Capabilities, NetworkPolicy, PhaseTiming, ProviderContext, ResourceLimits, SandboxSpec, SessionId, Workspace,
+};
+use serde_json::json;
+
+use super::{
+    arguments::StartArgs,
+    launch::{Launch, launch, session_key},
+    report::Report,
+    runtimes::Runtimes,
+    secrets,
+    values::SecretFrom,
+};
+use crate::{
+    local,
+    output::{print, print_json},
+};
+
+pub(super) async fn start(runtimes: &Runtimes, arguments: Box<StartArgs>) -> anyhow::Result<ExitCode> {
+    let (_, provider) = runtimes.one()?;
+    let how = Launch { until_alive: !arguments.no_wait, limit: arguments.timeout, stop: local::stop_signal()? };
+    let (as_json, report) = (arguments.json, Report::new(arguments.quiet));
+    let spec = spec(*arguments, &provider.capabilities(), &runtimes.context)?;
+    let progress = report.progress();
+    let launched = launch(&*provider, &spec, &progress, &how).await;
+    let timings = progress.timings();
+    let sandbox = match launched {
+        Ok(sandbox) => sandbox,
+        Err(error) => {
+            report.clear();
+            provider.close().await;
+            return Err(error);
+        }
+    };
+    // From here on it stays without us.
+    let released = provider.release(&sandbox.id).await;
+    provider.close().await;
+    report.finish(&timings);
+    released.with_context(|| format!("the session `{}` runs, but may be taken for an orphan", sandbox.session_id))?;
+    if as_json {
+        let mut shown = serde_json::to_value(&sandbox)?;
+        shown["phases"] = timings.iter().map(phase).collect();
+        print_json(&shown)?;
+    } else {
+        print(&format!("{}\n", sandbox.session_id))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn phase(timing: &PhaseTiming) -> serde_json::Value {
+    json!({
+        "phase": timing.phase,
+        "began_seconds": timing.began.as_secs_f64(),
+        "took_seconds": timing.took.as_secs_f64(),
+    })
+}
+
+fn spec(arguments: StartArgs, can: &Capabilities, context: &ProviderContext) -> anyhow::Result<SandboxSpec> {
+    let session_id = match arguments.id {
+        Some(id) => SessionId::new(id)?,
+        None => SessionId::random().map_err(|error| anyhow::anyhow!("no random id can be made: {error}"))?,
+    };
+    let workspace = match &arguments.workspace {
+        Some(directory) => Workspace::Directory(local::existing_directory(directory)?),
+        None => Workspace::Temporary,
+    };
+    let secrets = arguments.secret.iter().map(|from| read_secret(from, context)).collect::<anyhow::Result<_>>()?;
+    let mut labels: BTreeMap<String, String> = arguments.label.into_iter().collect();
+    secrets::mark(&mut labels, &secrets, can);
+    Ok(SandboxSpec {
+        image: arguments.image,
+        environment: arguments.env.into_iter().collect(),
+        secrets,
+        session_key: Some(session_key()?),
+        workspace,
+        limits: ResourceLimits { memory: arguments.memory, cpus: arguments.cpus, ..ResourceLimits::default() },
+        network: arguments.network.unwrap_or(NetworkPolicy::Full),
+        ports: arguments.port,
+        labels,
+        plugins: arguments.plugin,
+        time_to_live: arguments.ttl,
+        idle_stop: arguments.idle_stop,
+        keep_alive: true,
+        ..SandboxSpec::new(session_id)
+    })
+}
+
+fn read_secret(from: &SecretFrom, context: &ProviderContext) -> anyhow::Result<(String, Secret)> {
+    match from {
+        SecretFrom::Environment(name) => {
+            let value = context.environment.get(name);
+            let value = value.with_context(|| format!("the environment has no variable {name} for --secret {name}"))?;
+            Ok((name.clone(), Secret::new(value.clone())))
+        }
+        SecretFrom::File(name, file) => {
+            let value = std::fs::read_to_string(file)
+                .with_context(|| format!("cannot read {} for --secret {name}", file.display()))?;
+            let value = value.strip_suffix('\n').map_or(&*value, |value| value.strip_suffix('\r').unwrap_or(value));
+            Ok((name.clone(), Secret::new(value)))
+        }
+    }
+}

@@ -1,0 +1,225 @@
+//! Values of flags: times, sizes, labels, ports, secrets, networks.
+
+use std::{fmt, path::PathBuf, time::Duration};
+
+use gloveport_provider::{ExposedPort, NetworkPolicy};
+
+/// Longest time: about 30 years.
+const LONGEST: u64 = 1_000_000_000;
+
+/// A time: `90`, `90s`, `15m`, `1h30m`, `2d`.
+pub(super) fn duration(text: &str) -> Result<Duration, String> {
+    let wrong = || "it must be a time such as 90s, 15m, 1h30m or 2d".to_owned();
+    let (mut rest, mut seconds) = (text, 0_u64);
+    while !rest.is_empty() {
+        let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
+        let number: u64 = rest.get(..digits).and_then(|digits| digits.parse().ok()).ok_or_else(wrong)?;
+        let (unit, after) = match rest.as_bytes().get(digits) {
+            Some(b's') => (1, digits + 1),
+            Some(b'm') => (60, digits + 1),
+            Some(b'h') => (3_600, digits + 1),
+            Some(b'd') => (86_400, digits + 1),
+            None if rest.len() == text.len() => (1, digits),
+            _ => return Err(wrong()),
+        };
+        seconds = number.checked_mul(unit).and_then(|more| seconds.checked_add(more)).ok_or_else(wrong)?;
+        rest = rest.get(after..).unwrap_or_default();
+    }
+    match seconds {
+        1..=LONGEST => Ok(Duration::from_secs(seconds)),
+        _ => Err(wrong()),
+    }
+}
+
+/// A number of bytes: `1073741824`, `512m`, `1.5g`, `2GiB`. Units are multiples of 1,024.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "the number is checked to be positive and below 2^63"
+)]
+pub(super) fn bytes(text: &str) -> Result<u64, String> {
+    let wrong = || "it must be a size such as 512m, 1.5g or 2GiB".to_owned();
+    let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    let (number, unit) = text.split_at(digits);
+    let unit: f64 = match unit.to_ascii_lowercase().as_str() {
+        "" | "b" => 1.0,
+        "k" | "kb" | "kib" => 1024.0,
+        "m" | "mb" | "mib" => 1024.0 * 1024.0,
+        "g" | "gb" | "gib" => 1024.0 * 1024.0 * 1024.0,
+        "t" | "tb" | "tib" => 1024.0 * 1024.0 * 1024.0 * 1024.0,
+        _ => return Err(wrong()),
+    };
+    match number.parse::<f64>() {
+        Ok(number) if number * unit >= 1.0 && number * unit < 9e18 => Ok((number * unit) as u64),
+        _ => Err(wrong()),
+    }
+}
+
+/// A number of processors.
+pub(super) fn processors(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(number) if number > 0.0 && number <= 4096.0 => Ok(number),
+        _ => Err("it must be a positive number of processors, such as 1.5".to_owned()),
+    }
+}
+
+/// `NAME=VALUE`.
+pub(super) fn pair(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
+        _ => Err("it must have the form NAME=VALUE".to_owned()),
+    }
+}
+
+/// `NAME` or `NAME:PORT`.
+pub(super) fn port(text: &str) -> Result<ExposedPort, String> {
+    let (name, port) = match text.split_once(':') {
+        Some((name, port)) => (name, Some(port)),
+        None => (text, None),
+    };
+    let port = match port.map(str::parse) {
+        None => None,
+        Some(Ok(port)) if port > 0 => Some(port),
+        Some(_) => return Err("the port must be a number from 1 to 65535".to_owned()),
+    };
+    let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
+    if name.is_empty() || !name.bytes().all(allowed) || name.bytes().all(|byte| byte.is_ascii_digit()) {
+        return Err("it must have the form NAME or NAME:PORT, the name of letters, digits, `-`, `_`, `.`".to_owned());
+    }
+    Ok(ExposedPort { name: name.to_owned(), port })
+}
+
+/// `full`, `none`, or hosts and networks with commas between them.
+pub(super) fn network(text: &str) -> Result<NetworkPolicy, String> {
+    match text {
+        "full" => Ok(NetworkPolicy::Full),
+        "none" => Ok(NetworkPolicy::None),
+        hosts if hosts.split(',').all(|host| !host.trim().is_empty()) => {
+            Ok(NetworkPolicy::Only(hosts.split(',').map(|host| host.trim().to_owned()).collect()))
+        }
+        _ => Err("it must be `full`, `none`, or hosts and networks with commas between them".to_owned()),
+    }
+}
+
+/// Where the value of a secret variable comes from.
+#[derive(Clone, PartialEq, Eq)]
+pub(super) enum SecretFrom {
+    /// The variable of that name of our own environment.
+    Environment(String),
+    /// A file; a line end at its end is not part of it.
+    File(String, PathBuf),
+}
+
+impl fmt::Debug for SecretFrom {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (Self::Environment(name) | Self::File(name, _)) = self;
+        f.debug_tuple("SecretFrom").field(name).finish()
+    }
+}
+
+/// `NAME` or `NAME=@FILE`. The value itself is refused: everybody on the machine sees the arguments of processes.
+pub(super) fn secret(text: &str) -> Result<SecretFrom, String> {
+    let name_is_good = |name: &str| {
+        let first = name.bytes().next().is_some_and(|first| first.is_ascii_alphabetic() || first == b'_');
+        first && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+    };
+    match text.split_once("=@") {
+        Some((name, file)) if name_is_good(name) && !file.is_empty() => {
+            Ok(SecretFrom::File(name.to_owned(), file.into()))
+        }
+        None if name_is_good(text) => Ok(SecretFrom::Environment(text.to_owned())),
+        _ => {
+            Err("it must have the form NAME, for a variable of this environment, or NAME=@FILE; a value itself would \
+                  be seen by everybody on this machine"
+                .to_owned())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_have_units_and_are_seconds_without() {
+        for (text, expected) in [
+            ("90", Some(90)),
+            ("90s", Some(90)),
+            ("15m", Some(900)),
+            ("1h30m", Some(5400)),
+            ("2d", Some(172_800)),
+            ("1d1h1m1s", Some(90_061)),
+            ("", None),
+            ("0", None),
+            ("0s", None),
+            ("1h30", None),
+            ("s", None),
+            ("-1s", None),
+            ("1w", None),
+            ("1.5h", None),
+            ("99999999999999999999d", None),
+            ("999999999999d", None),
+        ] {
+            assert_eq!(duration(text).ok(), expected.map(Duration::from_secs), "{text}");
+        }
+    }
+
+    #[test]
+    fn sizes_have_units_and_are_bytes_without() {
+        for (text, expected) in [
+            ("1024", Some(1024)),
+            ("512m", Some(512 << 20)),
+            ("1.5g", Some(3 << 29)),
+            ("2GiB", Some(2 << 30)),
+            ("1kb", Some(1024)),
+            ("1T", Some(1 << 40)),
+            ("0", None),
+            ("m", None),
+            ("1x", None),
+            ("-1m", None),
+            ("1.2.3m", None),
+            ("99999999999t", None),
+        ] {
+            assert_eq!(bytes(text).ok(), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn ports_networks_and_labels_are_parsed_at_the_edge() {
+        let exposed = |name: &str, port| Some(ExposedPort { name: name.to_owned(), port });
+        for (text, expected) in [
+            ("web", exposed("web", None)),
+            ("web:8080", exposed("web", Some(8080))),
+            ("8080", None),
+            (":8080", None),
+            ("web:0", None),
+            ("web:65536", None),
+            ("a b", None),
+        ] {
+            assert_eq!(port(text).ok(), expected, "{text}");
+        }
+        let only = |hosts: &[&str]| Some(NetworkPolicy::Only(hosts.iter().map(|host| (*host).to_owned()).collect()));
+        for (text, expected) in [
+            ("full", Some(NetworkPolicy::Full)),
+            ("none", Some(NetworkPolicy::None)),
+            ("example.com,10.0.0.0/8", only(&["example.com", "10.0.0.0/8"])),
+            ("a, b", only(&["a", "b"])),
+            ("", None),
+            ("a,,b", None),
+        ] {
+            assert_eq!(network(text).ok(), expected, "{text}");
+        }
+        assert_eq!(pair("a=b=c"), Ok(("a".to_owned(), "b=c".to_owned())));
+        assert!(pair("a").is_err() && pair("=b").is_err());
+    }
+
+    #[test]
+    fn the_value_of_a_secret_is_not_taken_from_the_command_line() {
+        assert_eq!(secret("TOKEN"), Ok(SecretFrom::Environment("TOKEN".to_owned())));
+        assert_eq!(secret("T=@/f=x"), Ok(SecretFrom::File("T".to_owned(), "/f=x".into())));
+        for text in ["", "T=hunter2", "T=", "T=@", "=@f", "1T", "a b", "a-b"] {
+            assert!(secret(text).is_err(), "{text}");
+        }
+        assert!(!format!("{:?}", secret("T=@/secret/file")).contains("file"));
+    }
+}
