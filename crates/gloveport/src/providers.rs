@@ -5,13 +5,16 @@ use std::{collections::BTreeSet, fs, os::unix::fs::PermissionsExt as _};
 use anyhow::Context as _;
 use gloveport_config::{Config, LoadOptions};
 use gloveport_provider::{ProviderContext, Registry};
+use gloveport_provider_local::Local;
 
 /// What programs in `PATH` are called that are providers: this and the name.
 const PROGRAM: &str = "gloveport-provider-";
 
 /// All providers that are built in. More of them are programs in `PATH`, and any program by `exec:PATH`.
 pub(crate) fn registry() -> Registry {
-    Registry::new()
+    let mut registry = Registry::new();
+    registry.register(Local::NAME, Local::factory);
+    registry
 }
 
 /// This program, its configuration as `config show` tells it, and its environment with the `.env` file.
