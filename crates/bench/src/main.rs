@@ -6,6 +6,7 @@
 //! | [`server`] | a server process: its start, its memory, its end |
 //! | [`files`] | the measurements of the file actions |
 //! | [`history`] | the measurements of the event stream |
+//! | [`sandboxes`] | the measurements of sandboxes of this machine, cold, warm and many |
 //! | [`measure`] | the measurements, the same for every server |
 //! | [`table`] | the bounds, the ratios, and how they are printed |
 
@@ -13,6 +14,7 @@ mod client;
 mod files;
 mod history;
 mod measure;
+mod sandboxes;
 mod server;
 mod table;
 
@@ -22,7 +24,7 @@ use anyhow::Context as _;
 
 use crate::{
     measure::{Amount, measure},
-    server::{Program, crowd},
+    server::Program,
     table::Table,
 };
 
@@ -56,8 +58,8 @@ fn run() -> anyhow::Result<()> {
     let amount = if arguments.smoke { Amount::SMOKE } else { Amount::FULL };
     eprintln!("measuring gloveport ...");
     let ours = measure(&Program::Gloveport(arguments.binary.clone()), &amount)?;
-    eprintln!("measuring {} servers at once ...", amount.crowd);
-    let crowd = crowd(&arguments.binary, amount.crowd)?;
+    eprintln!("measuring sandboxes, and {} of them at once ...", amount.sandboxes.crowd);
+    let sandboxes = sandboxes::measure(&arguments.binary, amount.sandboxes)?;
     eprintln!("measuring the history ...");
     let history = history::measure(amount.history)?;
     let reference = match &arguments.reference {
@@ -68,7 +70,7 @@ fn run() -> anyhow::Result<()> {
         None => None,
     };
     let size = fs::metadata(&arguments.binary).context("cannot read our binary")?.len();
-    let table = Table::new(&ours, reference.as_ref(), &crowd, &history, size);
+    let table = Table::new(&ours, reference.as_ref(), &sandboxes, &history, size);
     println!("{}", table.text());
     if let Some(path) = &arguments.json {
         fs::write(path, table.json()?).with_context(|| format!("cannot write {}", path.display()))?;

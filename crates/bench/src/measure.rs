@@ -12,6 +12,7 @@ use crate::{
     client::{Client, run_body},
     files::{self, FileAmount, FileNumbers},
     history::HistoryAmount,
+    sandboxes::SandboxAmount,
     server::{Program, Server},
 };
 
@@ -23,7 +24,7 @@ pub(crate) struct Amount {
     sleep: usize,
     output: usize,
     starts: usize,
-    pub(crate) crowd: usize,
+    pub(crate) sandboxes: SandboxAmount,
     files: FileAmount,
     pub(crate) history: HistoryAmount,
 }
@@ -35,7 +36,7 @@ impl Amount {
         sleep: 50,
         output: 7,
         starts: 9,
-        crowd: 200,
+        sandboxes: SandboxAmount { starts: 50, at_once: 50, crowd: 200 },
         files: FileAmount { small: 5000, edits: 500, wrk_seconds: 5, beside_command: true },
         history: HistoryAmount { appended: 4000, long: 100_000 },
     };
@@ -45,7 +46,7 @@ impl Amount {
         sleep: 3,
         output: 2,
         starts: 2,
-        crowd: 5,
+        sandboxes: SandboxAmount { starts: 3, at_once: 5, crowd: 5 },
         files: FileAmount { small: 200, edits: 20, wrk_seconds: 1, beside_command: true },
         history: HistoryAmount { appended: 400, long: 2000 },
     };
@@ -57,7 +58,7 @@ impl Amount {
         sleep: 8,
         output: 2,
         starts: 1,
-        crowd: 0,
+        sandboxes: SandboxAmount { starts: 0, at_once: 0, crowd: 0 },
         files: FileAmount { small: 500, edits: 100, wrk_seconds: 5, beside_command: false },
         history: HistoryAmount { appended: 0, long: 0 },
     };

@@ -14,7 +14,7 @@ use gloveport_sys::process;
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
-use crate::{client::Client, measure::Sample};
+use crate::client::Client;
 
 /// Longest wait for a server to start.
 const START_LIMIT: Duration = Duration::from_mins(2);
@@ -129,24 +129,4 @@ fn command(program: &Program, port: u16, work: &Path) -> Command {
     command.args(first).arg(port.to_string()).arg("--working-dir").arg(work);
     command.args(["--username", "root", "--user-id", "0", "--no-enable-browser"]);
     command
-}
-
-/// Many servers at once: their memory in all, in bytes, and the times of `echo` over all of them.
-pub(crate) fn crowd(binary: &Path, count: usize) -> anyhow::Result<(u64, Sample)> {
-    let program = Program::Gloveport(binary.to_owned());
-    let servers = (0..count).map(|_| Ok(Server::start(&program)?.0)).collect::<anyhow::Result<Vec<_>>>()?;
-    let mut clients = servers.iter().map(|server| Client::connect(server.port)).collect::<anyhow::Result<Vec<_>>>()?;
-    let mut times = Vec::new();
-    for _round in 0..5 {
-        for client in &mut clients {
-            let began = Instant::now();
-            client.run("echo hi")?;
-            times.push(began.elapsed());
-        }
-    }
-    let memory = servers.iter().map(Server::whole_memory).sum();
-    for server in servers {
-        server.stop()?;
-    }
-    Ok((memory, Sample::new(times)))
 }

@@ -2,10 +2,7 @@
 
 use serde::Serialize;
 
-use crate::{
-    history::HistoryNumbers,
-    measure::{Numbers, Sample},
-};
+use crate::{history::HistoryNumbers, measure::Numbers, sandboxes::SandboxNumbers};
 
 /// One line of the table.
 #[derive(Debug, Serialize)]
@@ -36,17 +33,17 @@ impl Row {
 #[derive(Debug, Serialize)]
 pub(crate) struct Table {
     rows: Vec<Row>,
-    crowd_count: usize,
     ours: Numbers,
     reference: Option<Numbers>,
     history: HistoryNumbers,
+    sandboxes: SandboxNumbers,
 }
 
 impl Table {
     pub(crate) fn new(
         ours: &Numbers,
         reference: Option<&Numbers>,
-        crowd: &(u64, Sample),
+        sandboxes: &SandboxNumbers,
         history: &HistoryNumbers,
         size: u64,
     ) -> Self {
@@ -62,7 +59,6 @@ impl Table {
             |what, unit, ours, bound| Row { what, unit, ours, reference: None, bound: Some(bound), bound_ratio: None };
         let per_read = |n: &Numbers| n.files.reads_per_second.map_or(f64::NAN, |rate| 1000.0 / rate);
         let beside = ours.files.read_beside_command.as_ref();
-        let (crowd_memory, crowd_echo) = crowd;
         let rows = vec![
             row("echo hi, p50", "ms", &|n| n.echo.p50_ms, Some(0.5), Some(1000.0)),
             row("echo hi, p99", "ms", &|n| n.echo.p99_ms, Some(5.0), None),
@@ -85,8 +81,13 @@ impl Table {
             row("stop, p50", "ms", &|n| n.stop.p50_ms, Some(50.0), None),
             row("processes left behind", "", &|n| count(n.left_behind), Some(0.0), None),
             single("binary", "MiB", mib(size), 25.0),
-            single("many servers: memory in all", "MiB", mib(*crowd_memory), 2048.0),
-            single("many servers: echo hi, p99", "ms", crowd_echo.p99_ms, 20.0),
+            single("sandbox, cold start to action, p50", "ms", sandboxes.cold.p50_ms, 40.0),
+            single("sandbox, warm claim to action, p50", "ms", sandboxes.warm.p50_ms, 5.0),
+            single("sandbox deleted, p50", "ms", sandboxes.delete.p50_ms, 50.0),
+            single("sandboxes at once, all in use", "ms", sandboxes.at_once.p50_ms, 2000.0),
+            single("many sandboxes: memory in all", "MiB", mib(sandboxes.crowd_memory), 2048.0),
+            single("many sandboxes: echo hi, p99", "ms", sandboxes.crowd_echo.p99_ms, 20.0),
+            single("sandboxes: left at the end", "", count(sandboxes.left), 0.0),
             single("durable event, one writer", "ms", 1000.0 / history.appended_by_one, 1.0),
             single("durable event, eight writers", "ms", 1000.0 / history.appended_by_many, 1.0),
             single("open a long conversation", "ms", history.open_ms, 1000.0),
@@ -94,10 +95,10 @@ impl Table {
         ];
         Self {
             rows,
-            crowd_count: crowd_echo.count / 5,
             ours: ours.clone(),
             reference: reference.cloned(),
             history: history.clone(),
+            sandboxes: sandboxes.clone(),
         }
     }
 
@@ -126,7 +127,7 @@ impl Table {
                 number(row.ours)
             ));
         }
-        lines.push(format!("many servers: {} of them", self.crowd_count));
+        lines.push(format!("many sandboxes: {} of them", self.sandboxes.crowd));
         if self.reference.is_none() {
             lines.push("the reference was not measured; scripts/setup --reference installs it".into());
         }

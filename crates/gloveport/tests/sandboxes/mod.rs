@@ -4,15 +4,19 @@ use std::{
     collections::BTreeMap,
     fs,
     path::{Path, PathBuf},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use gloveport_client::{ActionExecutionClient, ClientOptions};
-use gloveport_protocol::{Action, ActionEvent, ActionExecutor as _, Observation, RunAction, Secret};
+use gloveport_protocol::{Action, ActionEvent, ActionExecutor as _, ExecuteError, Observation, RunAction, Secret};
 use gloveport_provider::{Sandbox, SandboxSpec, SessionId};
 use gloveport_provider_local::{Local, LocalOptions, Observer};
 use gloveport_sys::process;
+use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
+
+/// Longest wait for anything.
+pub(crate) const LIMIT: Duration = Duration::from_secs(30);
 
 /// A home for backends that share their sandboxes.
 pub(crate) struct Place {
@@ -58,6 +62,37 @@ impl Place {
     }
 }
 
+impl Place {
+    /// Process id of the server of a sandbox.
+    pub(crate) fn server(&self, sandbox: &Sandbox) -> u32 {
+        let path = self.state().join("sandboxes").join(sandbox.id.as_str()).join("sandbox.json");
+        let record: serde_json::Value = serde_json::from_slice(&fs::read(path).unwrap()).unwrap();
+        record["server"]["pid"].as_u64().unwrap().try_into().unwrap()
+    }
+
+    pub(crate) fn kill_server(&self, sandbox: &Sandbox) {
+        kill(self.server(sandbox));
+    }
+
+    /// Kills the server that has the lock of this directory, whatever it is called.
+    pub(crate) fn kill_holders(&self, directory: &Path) {
+        let lock = directory.join("lock");
+        for pid in process::descendants(std::process::id()) {
+            let own = fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
+            let holds = own.filter_map(|entry| fs::read_link(entry.path()).ok()).any(|target| target == lock);
+            let serves = process::stat(pid).is_some_and(|stat| stat.name == "gloveport");
+            if holds && serves && directory.starts_with(self.path()) {
+                kill(pid);
+            }
+        }
+    }
+}
+
+fn kill(pid: u32) {
+    let pid = Pid::from_raw(i32::try_from(pid).unwrap()).unwrap();
+    kill_process(pid, Signal::KILL).unwrap();
+}
+
 /// Options of a backend whose place is this directory.
 pub(crate) fn options_at(root: &Path) -> LocalOptions {
     let path = |name: &str| root.join(name).display().to_string();
@@ -94,12 +129,25 @@ pub(crate) fn client(sandbox: &Sandbox) -> ActionExecutionClient {
 }
 
 /// Runs a command in a sandbox and gives its output.
-#[expect(clippy::panic, reason = "a test stops at the first broken assumption")]
 pub(crate) async fn run(sandbox: &Sandbox, command: &str) -> String {
+    try_run(sandbox, command).await.unwrap()
+}
+
+/// The same where it may fail.
+pub(crate) async fn try_run(sandbox: &Sandbox, command: &str) -> Result<String, ExecuteError> {
     let event = ActionEvent::from(Action::Run(RunAction::new(command)));
-    match client(sandbox).execute(&event).await.unwrap() {
+    Ok(match client(sandbox).execute(&event).await? {
         Observation::Run(observation) => observation.content,
-        other => panic!("{other:?}"),
+        other => format!("{other:?}"),
+    })
+}
+
+/// Waits for something that no event tells of.
+pub(crate) async fn until(what: &str, mut condition: impl FnMut() -> bool) {
+    let began = Instant::now();
+    while !condition() {
+        assert!(began.elapsed() < LIMIT, "not within {LIMIT:?}: {what}");
+        tokio::time::sleep(Duration::from_millis(5)).await;
     }
 }
 

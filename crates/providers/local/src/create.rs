@@ -100,10 +100,10 @@ impl Inner {
         };
         // The end of the socket is the end of the server.
         let directory = if directory.exists() { directory } else { self.state.sandbox(id) };
-        let process = server.process;
-        drop(server);
-        let inner = Arc::clone(self);
-        let removed = blocking(move || delete::remove_server(&inner.removal(), process, &directory)).await;
+        let Server { process, lock, socket, .. } = server;
+        drop(socket);
+        let removal = self.removal();
+        let removed = blocking(move || delete::remove_server(&removal, process, &lock, &directory)).await;
         if let Err(error) = removed {
             tracing::warn!(%error, "the rest of a sandbox that did not start stays until garbage is collected");
         }

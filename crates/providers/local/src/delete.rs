@@ -50,26 +50,37 @@ pub(crate) fn end_and_remove(removal: &Removal, directory: &Path) -> Result<bool
     end(removal, record.map(|record| record.server), directory)
 }
 
-/// The same for a server that is known to be this one.
-pub(crate) fn remove_server(removal: &Removal, server: ServerProcess, directory: &Path) -> Result<bool, ProviderError> {
-    // The directory may be that of another one: of the sandbox that kept this one from getting its name.
-    match Record::read(directory)? {
-        Some(record) if record.server != server => Ok(false),
-        _ => end(removal, Some(server), directory),
-    }
+/// The same for a server that this backend has started. Its lock was opened before: the server removes itself when its
+/// socket ends, and then its directory is gone before the last of its processes.
+pub(crate) fn remove_server(
+    removal: &Removal,
+    server: ServerProcess,
+    lock: &File,
+    directory: &Path,
+) -> Result<(), ProviderError> {
+    end_locked(removal, Some(server), lock, directory)
 }
 
 fn end(removal: &Removal, server: Option<ServerProcess>, directory: &Path) -> Result<bool, ProviderError> {
     let path = directory.join(LOCK);
-    let lock = match File::open(&path) {
-        Ok(lock) => lock,
-        Err(error) if error.kind() == io::ErrorKind::NotFound && !directory.exists() => return Ok(false),
+    match File::open(&path) {
+        Ok(lock) => end_locked(removal, server, &lock, directory).map(|()| true),
+        Err(error) if error.kind() == io::ErrorKind::NotFound && !directory.exists() => Ok(false),
         // Its maker died before anything ran, or its removal was cut off.
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return remove(removal, directory).map(|()| true),
-        Err(error) => return Err(fault::file("open", &path)(error)),
-    };
+        Err(error) if error.kind() == io::ErrorKind::NotFound => remove(removal, directory).map(|()| true),
+        Err(error) => Err(fault::file("open", &path)(error)),
+    }
+}
+
+fn end_locked(
+    removal: &Removal,
+    server: Option<ServerProcess>,
+    lock: &File,
+    directory: &Path,
+) -> Result<(), ProviderError> {
+    let path = directory.join(LOCK);
     let taken = |lock: &File| lock::try_lock_file(lock).map_err(fault::file("lock", &path));
-    if !taken(&lock)? {
+    if !taken(lock)? {
         if let Some(server) = server {
             let ask = |signal, limit| server.end(signal, limit).map_err(|error| engine("end the server", error));
             removal.observer.tell(Step::EndAsked);
@@ -79,7 +90,7 @@ fn end(removal: &Removal, server: Option<ServerProcess>, directory: &Path) -> Re
         }
         let (mut pause, longest) = PAUSES;
         let began = Instant::now();
-        while !taken(&lock)? {
+        while !taken(lock)? {
             if began.elapsed() > KILL_LIMIT {
                 let action = format!("the end of the processes of {}", directory.display());
                 return Err(ProviderError::Timeout { action, limit: KILL_LIMIT });
@@ -90,10 +101,7 @@ fn end(removal: &Removal, server: Option<ServerProcess>, directory: &Path) -> Re
     }
     removal.observer.tell(Step::Ended);
     // Whoever had the lock before may have removed it all: the server does, when its backend is gone.
-    if lock::is_at(&lock, &path) {
-        remove(removal, directory)?;
-    }
-    Ok(true)
+    if lock::is_at(lock, &path) { remove(removal, directory) } else { Ok(()) }
 }
 
 /// Removes the directory of something that does not run, and its temporary workspace. The caller has its lock, if it has

@@ -1,7 +1,7 @@
 //! Starts a server that has no session yet.
 
 use std::{
-    fs::{self, OpenOptions},
+    fs::{self, File, OpenOptions},
     io,
     os::{
         fd::OwnedFd,
@@ -19,6 +19,7 @@ use gloveport_provider::ProviderError;
 use gloveport_sys::reap::reaper;
 
 use crate::{
+    delete,
     fault::{self, blocking, engine},
     lifeline::{Lifeline, Reply, Request},
     lock, logs,
@@ -52,12 +53,14 @@ pub(crate) struct Server {
     pub(crate) port: u16,
     pub(crate) reserved: Vec<u16>,
     pub(crate) socket: UnixStream,
+    /// For waiting until nothing of it is left, wherever its directory is then.
+    pub(crate) lock: File,
 }
 
 impl Server {
     /// Starts one, and returns when it listens.
     pub(crate) async fn launch(inner: &Arc<Inner>) -> Result<Self, ProviderError> {
-        let (process, directory, socket) = {
+        let (process, directory, socket, lock) = {
             let inner = Arc::clone(inner);
             blocking(move || spawn(&inner)).await?
         };
@@ -70,7 +73,7 @@ impl Server {
         let reason = match talk.await {
             Ok((socket, Some(Reply::Listening { port, reserved }))) => {
                 inner.options.observer.tell(Step::Listening);
-                return Ok(Self { process, directory, port, reserved, socket });
+                return Ok(Self { process, directory, port, reserved, socket, lock });
             }
             Ok((_, Some(Reply::Failed { reason }))) => reason,
             Ok((_, None)) => "its server has ended".to_owned(),
@@ -78,9 +81,8 @@ impl Server {
             Err(error) => format!("its server does not answer: {error}"),
         };
         let log = logs::last_lines(&directory);
-        let inner = Arc::clone(inner);
-        // Its lock is free as soon as its last process has ended; what is left else is removed as garbage.
-        let cleaned = blocking(move || crate::delete::end_and_remove(&inner.removal(), &directory)).await;
+        let removal = inner.removal();
+        let cleaned = blocking(move || delete::remove_server(&removal, process, &lock, &directory)).await;
         if let Err(error) = cleaned {
             tracing::warn!(%error, "the rest of a server that did not start stays until garbage is collected");
         }
@@ -88,7 +90,7 @@ impl Server {
     }
 }
 
-fn spawn(inner: &Arc<Inner>) -> Result<(ServerProcess, PathBuf, UnixStream), ProviderError> {
+fn spawn(inner: &Arc<Inner>) -> Result<(ServerProcess, PathBuf, UnixStream, File), ProviderError> {
     let observer = &inner.options.observer;
     let directory = inner.state.servers().join(inner.next_name());
     fs::DirBuilder::new().mode(0o700).create(&directory).map_err(fault::file("make the directory", &directory))?;
@@ -98,13 +100,15 @@ fn spawn(inner: &Arc<Inner>) -> Result<(ServerProcess, PathBuf, UnixStream), Pro
         // Nothing runs; what cannot be removed now is garbage.
         let _left = fs::remove_dir_all(&directory);
     }
-    started.map(|(process, socket)| (process, directory, socket))
+    started.map(|(process, socket, lock)| (process, directory, socket, lock))
 }
 
-fn start(inner: &Arc<Inner>, directory: &Path) -> Result<(ServerProcess, UnixStream), ProviderError> {
+fn start(inner: &Arc<Inner>, directory: &Path) -> Result<(ServerProcess, UnixStream, File), ProviderError> {
     let (lock_path, log_path) = (directory.join(state::LOCK), directory.join(state::LOG));
     let lock = lock::make_locked(&lock_path).map_err(fault::file("make", &lock_path))?;
     inner.options.observer.tell(Step::LockTaken);
+    // Another description than the one that is locked.
+    let watched = File::open(&lock_path).map_err(fault::file("open", &lock_path))?;
     let log = OpenOptions::new().append(true).create_new(true).mode(0o600).open(&log_path);
     let log = log.map_err(fault::file("make", &log_path))?;
     let program = &inner.options.program;
@@ -119,18 +123,22 @@ fn start(inner: &Arc<Inner>, directory: &Path) -> Result<(ServerProcess, UnixStr
     // It is not waited for yet, so its id cannot be anybody else's.
     let process = ServerProcess::of(child.id())
         .ok_or_else(|| engine("look at the server that was started", "/proc does not show it; is /proc mounted?"))?;
-    watch(process, Arc::downgrade(inner)).map_err(failed)?;
+    watch(process, directory.to_owned(), Arc::downgrade(inner)).map_err(failed)?;
     inner.options.observer.tell(Step::ServerStarted);
-    Ok((process, ours))
+    Ok((process, ours, watched))
 }
 
-/// Forgets a server when it has ended.
-fn watch(process: ServerProcess, inner: Weak<Inner>) -> io::Result<()> {
+/// Forgets a server when it has ended, and removes what is left of one that was killed while it waited.
+fn watch(process: ServerProcess, directory: PathBuf, inner: Weak<Inner>) -> io::Result<()> {
     let ended = reaper(process.pid)?;
     tokio::spawn(async move {
         ended.await;
-        if let Some(inner) = inner.upgrade() {
-            inner.forget(process);
+        let Some(inner) = inner.upgrade() else { return };
+        inner.forget(process);
+        // A sandbox has another directory, and is still to be seen when its server has ended.
+        let removed = blocking(move || delete::end_and_remove(&inner.removal(), &directory)).await;
+        if let Err(error) = removed {
+            tracing::warn!(%error, "the rest of a server stays until garbage is collected");
         }
     });
     Ok(())

@@ -3,12 +3,14 @@
 use std::{
     collections::VecDeque,
     sync::{Arc, Mutex, PoisonError},
+    time::Duration,
 };
 
 use futures_util::{TryStreamExt as _, stream};
 use gloveport_provider::ProviderError;
+use tokio::sync::Notify;
 
-use crate::{launch::Server, provider::Inner, server::ServerProcess};
+use crate::{fault::NAME, launch::Server, provider::Inner, server::ServerProcess};
 
 /// Servers that are started at the same time.
 const AT_ONCE: usize = 8;
@@ -19,6 +21,8 @@ const MOST: usize = 256;
 #[derive(Debug, Default)]
 pub(crate) struct Pool {
     waiting: Mutex<Waiting>,
+    /// Told when a server is no longer on its way.
+    arrived: Notify,
 }
 
 #[derive(Debug, Default)]
@@ -40,17 +44,32 @@ impl Pool {
         self.lock().servers.retain(|server| server.process != process);
     }
 
-    /// Nothing waits any more, and nothing will. Gives what waited.
-    pub(crate) fn close(&self) -> Vec<Server> {
-        let mut waiting = self.lock();
-        waiting.closed = true;
-        waiting.servers.drain(..).collect()
+    /// Nothing waits any more, and nothing will. Gives what waited, also what was on its way.
+    pub(crate) async fn close(&self, limit: Duration) -> Vec<Server> {
+        self.lock().closed = true;
+        let all_there = async {
+            loop {
+                let mut arrived = std::pin::pin!(self.arrived.notified());
+                arrived.as_mut().enable();
+                if self.lock().coming == 0 {
+                    return;
+                }
+                arrived.await;
+            }
+        };
+        if tokio::time::timeout(limit, all_there).await.is_err() {
+            tracing::warn!("a server that was being started is not waited for");
+        }
+        self.lock().servers.drain(..).collect()
     }
 
     /// Starts servers until this many wait.
     pub(crate) async fn fill(inner: &Arc<Inner>, count: usize) -> Result<(), ProviderError> {
         let claims: Vec<Coming> = {
             let mut waiting = inner.pool.lock();
+            if waiting.closed {
+                return Err(ProviderError::Closed(NAME.to_owned()));
+            }
             let missing = count.min(MOST).saturating_sub(waiting.servers.len() + waiting.coming);
             waiting.coming += missing;
             (0..missing).map(|_| Coming(Arc::clone(inner))).collect()
@@ -68,20 +87,18 @@ struct Coming(Arc<Inner>);
 
 impl Coming {
     async fn arrive(self) -> Result<(), ProviderError> {
+        self.0.check_open()?;
         let server = Server::launch(&self.0).await?;
-        let mut waiting = self.0.pool.lock();
-        if waiting.closed {
-            // It ends by itself when it is dropped.
-            return Err(ProviderError::Closed(crate::fault::NAME.to_owned()));
-        }
-        waiting.servers.push_back(server);
+        // Whoever closes the pool meanwhile waits for it.
+        self.0.pool.lock().servers.push_back(server);
         Ok(())
     }
 }
 
 impl Drop for Coming {
     fn drop(&mut self) {
-        let mut waiting = self.0.pool.lock();
-        waiting.coming = waiting.coming.saturating_sub(1);
+        let pool = &self.0.pool;
+        pool.lock().coming -= 1;
+        pool.arrived.notify_waiters();
     }
 }

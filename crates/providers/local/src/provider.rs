@@ -2,7 +2,7 @@
 
 use std::{
     collections::{BTreeSet, HashMap},
-    fs,
+    fs::{self, File},
     os::unix::{fs::PermissionsExt as _, net::UnixStream},
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
@@ -88,6 +88,15 @@ impl Local {
     }
 }
 
+/// A sandbox that lives with this backend.
+#[derive(Debug)]
+struct Running {
+    process: ServerProcess,
+    /// Its end is that of the server.
+    socket: UnixStream,
+    lock: File,
+}
+
 #[derive(Debug)]
 pub(crate) struct Inner {
     pub(crate) options: LocalOptions,
@@ -95,8 +104,8 @@ pub(crate) struct Inner {
     pub(crate) urls: Urls,
     pub(crate) backend: Backend,
     pub(crate) pool: Pool,
-    /// The sandboxes that live with this backend, with the sockets whose end is theirs.
-    running: Mutex<HashMap<SandboxId, (ServerProcess, UnixStream)>>,
+    /// The sandboxes that live with this backend.
+    running: Mutex<HashMap<SandboxId, Running>>,
     /// Kept sandboxes that this backend uses.
     held: Mutex<BTreeSet<SandboxId>>,
     closed: AtomicBool,
@@ -123,7 +132,8 @@ impl Inner {
         let mut running = lock(&self.running);
         // `close` takes what is there after it has closed.
         self.check_open()?;
-        running.insert(id, (server.process, server.socket));
+        let Server { process, socket, lock, .. } = server;
+        running.insert(id, Running { process, socket, lock });
         Ok(())
     }
 
@@ -134,7 +144,7 @@ impl Inner {
 
     /// A server has ended.
     pub(crate) fn forget(&self, process: ServerProcess) {
-        lock(&self.running).retain(|_, (running, _)| *running != process);
+        lock(&self.running).retain(|_, running| running.process != process);
         self.pool.forget(process);
     }
 
@@ -151,21 +161,21 @@ impl Inner {
 
     async fn close(self: &Arc<Self>) {
         self.closed.store(true, Relaxed);
-        let waiting = self.pool.close();
+        let waiting = self.pool.close(self.options.start_limit).await;
         let running: Vec<_> = lock(&self.running).drain().collect();
-        let directories: Vec<_> = waiting
+        let servers: Vec<_> = waiting
             .into_iter()
-            .map(|server| (server.process, server.directory, server.socket))
-            .chain(running.into_iter().map(|(id, (process, socket))| (process, self.state.sandbox(&id), socket)))
-            .map(|(process, directory, socket)| {
+            .map(|Server { process, socket, lock, directory, .. }| (Running { process, socket, lock }, directory))
+            .chain(running.into_iter().map(|(id, running)| (running, self.state.sandbox(&id))))
+            .map(|(Running { process, socket, lock }, directory)| {
                 // All of them end at the same time.
                 drop(socket);
-                (process, directory)
+                (process, lock, directory)
             })
             .collect();
-        let ends = directories.into_iter().map(|(process, directory)| {
+        let ends = servers.into_iter().map(|(process, lock, directory)| {
             let removal = self.removal();
-            blocking(move || delete::remove_server(&removal, process, &directory))
+            blocking(move || delete::remove_server(&removal, process, &lock, &directory))
         });
         for ended in join_all(ends).await {
             if let Err(error) = ended {

@@ -1,0 +1,182 @@
+//! Measurements of sandboxes of this machine, through the provider as a backend uses it.
+
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use anyhow::Context as _;
+use gloveport_client::{ActionExecutionClient, ClientOptions};
+use gloveport_protocol::{Action, ActionEvent, ActionExecutor as _, Observation, RunAction, Secret};
+use gloveport_provider::{Progress, Provider as _, Sandbox, SandboxSpec, SessionId, WaitOptions, wait_until_alive};
+use gloveport_provider_local::{Local, LocalOptions, Observer};
+use gloveport_sys::process;
+use serde::Serialize;
+use tokio::task::JoinSet;
+
+use crate::measure::Sample;
+
+/// How much is measured.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct SandboxAmount {
+    /// Cold starts, and claims of warm servers.
+    pub(crate) starts: usize,
+    /// Sandboxes that are made at the same time.
+    pub(crate) at_once: usize,
+    /// Sandboxes that live at the same time.
+    pub(crate) crowd: usize,
+}
+
+/// Numbers of sandboxes.
+#[derive(Debug, Clone, Serialize)]
+pub(crate) struct SandboxNumbers {
+    /// From nothing to the result of the first action.
+    pub(crate) cold: Sample,
+    /// From a server that waits to the result of the first action.
+    pub(crate) warm: Sample,
+    /// From the wish to the end of everything.
+    pub(crate) delete: Sample,
+    /// From the wish for many at once to the result of the first action in the last one.
+    pub(crate) at_once: Sample,
+    /// Memory of many, all processes, what is shared divided, in bytes.
+    pub(crate) crowd_memory: u64,
+    /// `echo` in turn in each of many.
+    pub(crate) crowd_echo: Sample,
+    /// How many are many.
+    pub(crate) crowd: usize,
+    /// Processes and files that were left at the end.
+    pub(crate) left: usize,
+}
+
+/// Measures with this binary.
+pub(crate) fn measure(binary: &Path, amount: SandboxAmount) -> anyhow::Result<SandboxNumbers> {
+    let place = tempfile::tempdir()?;
+    let runtime = tokio::runtime::Runtime::new()?;
+    let numbers = runtime.block_on(measure_in(place.path(), binary, amount))?;
+    let line = format!("--state {}", place.path().join("state").display());
+    let servers = process::all().into_iter().filter_map(process::command_line).filter(|text| text.contains(&line));
+    let files = ["sandboxes", "new", "old"].map(|name| place.path().join("state").join(name));
+    let files = files.iter().filter_map(|path| std::fs::read_dir(path).ok()).flatten();
+    Ok(SandboxNumbers { left: servers.count() + files.count(), ..numbers })
+}
+
+async fn measure_in(place: &Path, binary: &Path, amount: SandboxAmount) -> anyhow::Result<SandboxNumbers> {
+    let local = Local::new(options(place, binary)?)?;
+    // The first start reads the binary from the disk, and makes the client's connections.
+    let first = start(&local, "first", false).await?;
+    local.delete(&first.id).await?;
+
+    let (mut cold, mut delete) = (Vec::new(), Vec::new());
+    for number in 0..amount.starts {
+        let began = Instant::now();
+        let sandbox = start(&local, &format!("cold-{number}"), false).await?;
+        cold.push(began.elapsed());
+        let began = Instant::now();
+        local.delete(&sandbox.id).await?;
+        delete.push(began.elapsed());
+    }
+    let mut warm = Vec::new();
+    for number in 0..amount.starts {
+        local.warm(1).await?;
+        let began = Instant::now();
+        let sandbox = start(&local, &format!("warm-{number}"), true).await?;
+        warm.push(began.elapsed());
+        local.delete(&sandbox.id).await?;
+    }
+    let local = Arc::new(local);
+    let (at_once, sandboxes) = many(&local, "once", amount.at_once).await?;
+    anyhow::ensure!(sandboxes.len() == amount.at_once, "{} sandboxes came up", sandboxes.len());
+    local.close().await;
+
+    let local = Arc::new(Local::new(options(place, binary)?)?);
+    let mut crowd = Vec::new();
+    while crowd.len() < amount.crowd {
+        let count = (amount.crowd - crowd.len()).min(10);
+        crowd.extend(many(&local, &format!("crowd-{}", crowd.len()), count).await?.1);
+    }
+    let clients = crowd.iter().map(client).collect::<anyhow::Result<Vec<_>>>()?;
+    let mut echo = Vec::new();
+    for _round in 0..5 {
+        for client in &clients {
+            let began = Instant::now();
+            hello(client).await?;
+            echo.push(began.elapsed());
+        }
+    }
+    let own = std::process::id();
+    let crowd_memory = process::descendants(own).into_iter().filter_map(process::proportional).sum();
+    let crowd = crowd.len();
+    local.close().await;
+    Ok(SandboxNumbers {
+        cold: Sample::new(cold),
+        warm: Sample::new(warm),
+        delete: Sample::new(delete),
+        at_once: Sample::new(vec![at_once]),
+        crowd_memory,
+        crowd_echo: Sample::new(echo),
+        crowd,
+        left: 0,
+    })
+}
+
+/// Starts many at the same time and runs a command in each.
+async fn many(local: &Arc<Local>, name: &str, count: usize) -> anyhow::Result<(Duration, Vec<Sandbox>)> {
+    let began = Instant::now();
+    let mut starts = JoinSet::new();
+    for number in 0..count {
+        let (local, name) = (Arc::clone(local), format!("{name}-{number}"));
+        starts.spawn(async move { start(&local, &name, false).await });
+    }
+    let sandboxes = starts.join_all().await.into_iter().collect::<anyhow::Result<_>>()?;
+    Ok((began.elapsed(), sandboxes))
+}
+
+/// Makes a sandbox, waits for it, and runs a command in it.
+async fn start(local: &Local, name: &str, warm: bool) -> anyhow::Result<Sandbox> {
+    let (spec, progress) = (SandboxSpec { warm, ..SandboxSpec::new(SessionId::new(name)?) }, Progress::silent());
+    let made = local.create(&spec, &progress).await?;
+    let sandbox = wait_until_alive(local, made, &WaitOptions::default(), &progress).await?;
+    hello(&client(&sandbox)?).await?;
+    Ok(sandbox)
+}
+
+fn client(sandbox: &Sandbox) -> anyhow::Result<ActionExecutionClient> {
+    let url = sandbox.url.as_deref().context("the sandbox has no URL")?;
+    let key = sandbox.session_key.as_ref().map(Secret::expose);
+    Ok(ActionExecutionClient::new(&ClientOptions::new(url).with_key(key))?)
+}
+
+async fn hello(client: &ActionExecutionClient) -> anyhow::Result<()> {
+    let action = ActionEvent::from(Action::Run(RunAction::new("echo hi")));
+    match client.execute(&action).await? {
+        Observation::Run(observation) if observation.content == "hi" => Ok(()),
+        other => anyhow::bail!("echo hi: {other:?}"),
+    }
+}
+
+/// A home of their own: nothing of the user is read or written, and a slow `~/.bashrc` does not count.
+fn options(place: &Path, binary: &Path) -> anyhow::Result<LocalOptions> {
+    let directory = |name: &str| -> anyhow::Result<PathBuf> {
+        let path = place.join(name);
+        std::fs::create_dir_all(&path)?;
+        Ok(path)
+    };
+    let text = |path: PathBuf| path.display().to_string();
+    let environment = [
+        ("PATH".to_owned(), std::env::var("PATH")?),
+        ("HOME".to_owned(), text(directory("home")?)),
+        ("TMPDIR".to_owned(), text(directory("tmp")?)),
+    ];
+    Ok(LocalOptions {
+        program: binary.canonicalize()?,
+        state: place.join("state"),
+        temporary: directory("tmp")?,
+        environment: environment.into(),
+        url: "http://localhost".to_owned(),
+        warm: 0,
+        start_limit: Duration::from_mins(2),
+        grace: Duration::from_secs(5),
+        observer: Observer::default(),
+    })
+}
