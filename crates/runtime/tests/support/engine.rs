@@ -16,12 +16,14 @@ use axum::{
     http::{HeaderValue, StatusCode},
     response::{IntoResponse as _, Response},
 };
+use gloveport_client::Pool;
 use gloveport_protocol::{BoxFuture, SESSION_KEY_HEADER, Secret};
 use gloveport_provider::{
     Capabilities, Check, GcOptions, GcReport, Isolation, Lifetime, ListFilter, LogOptions, LogStream, Phase, Progress,
     Provider, ProviderError, Restarts, Sandbox as Told, SandboxId, SandboxSpec, SandboxState, SessionId,
 };
 use tokio::{net::TcpListener, task::JoinHandle};
+use tokio_util::sync::CancellationToken;
 
 use crate::support::Sandbox;
 
@@ -39,6 +41,8 @@ struct Inner {
     phases: Vec<Phase>,
     script: Mutex<Script>,
     boxes: Mutex<BTreeMap<SandboxId, Hosted>>,
+    /// Held by whoever makes a sandbox.
+    creating: tokio::sync::Mutex<()>,
 }
 
 /// What is to happen.
@@ -69,6 +73,11 @@ struct Hosted {
     server: Sandbox,
 }
 
+/// Ends a connection without an answer.
+fn hang_up() -> ! {
+    std::panic::resume_unwind(Box::new("the gate hangs up"))
+}
+
 /// What stands before a server.
 struct Gate {
     server: String,
@@ -77,7 +86,10 @@ struct Gate {
     /// Paths of requests, and whether they were let through.
     asked: Mutex<Vec<(String, bool)>>,
     token: Option<String>,
+    /// A path that is refused, and with which status.
+    refused: Mutex<Option<(&'static str, u16)>>,
     http: reqwest::Client,
+    gone: CancellationToken,
 }
 
 pub(crate) fn everything() -> Capabilities {
@@ -97,8 +109,8 @@ impl Engine {
     }
 
     pub(crate) fn with(name: &'static str, phases: &[Phase], can: Capabilities) -> Self {
-        let (script, boxes) = (Mutex::default(), Mutex::default());
-        Self(Arc::new(Inner { name, can, phases: phases.to_vec(), script, boxes }))
+        let (script, boxes, creating) = (Mutex::default(), Mutex::default(), tokio::sync::Mutex::default());
+        Self(Arc::new(Inner { name, can, phases: phases.to_vec(), script, boxes, creating }))
     }
 
     pub(crate) fn provider(&self) -> Arc<dyn Provider> {
@@ -133,9 +145,22 @@ impl Engine {
         self.boxes().values().for_each(|hosted| hosted.gate.status.store(status, Ordering::SeqCst));
     }
 
+    /// The gate answers requests of this path with this status, whatever happens to the sandboxes.
+    pub(crate) fn refuse(&self, path: &'static str, status: u16) {
+        self.boxes().values().for_each(|hosted| *hosted.gate.refused.lock().unwrap() = Some((path, status)));
+    }
+
     /// Nobody listens any more, and all connections break.
     pub(crate) fn vanish(&self) {
-        self.boxes().values().for_each(|hosted| hosted.serving.abort());
+        for hosted in self.boxes().values() {
+            hosted.serving.abort();
+            hosted.gate.gone.cancel();
+        }
+    }
+
+    /// Another server is at the address of all sandboxes.
+    pub(crate) fn move_to(&self, url: &str) {
+        self.boxes().values_mut().for_each(|hosted| hosted.told.url = Some(url.to_owned()));
     }
 
     /// How often something was asked of the servers, and how often it reached them.
@@ -171,9 +196,17 @@ impl Engine {
         if state == SandboxState::Paused {
             status = 503;
         }
-        let http = reqwest::Client::builder().pool_max_idle_per_host(0).build().unwrap();
+        let http = Pool::shared().unwrap().http().clone();
         let (status, asked) = (AtomicU16::new(status), Mutex::default());
-        let gate = Arc::new(Gate { server: server.url.clone(), status, asked, token, http });
+        let gate = Arc::new(Gate {
+            server: server.url.clone(),
+            status,
+            asked,
+            token,
+            refused: Mutex::default(),
+            http,
+            gone: CancellationToken::new(),
+        });
         let app = Router::new().fallback(pass).with_state(Arc::clone(&gate));
         let serving = tokio::spawn(async move { axum::serve(listener, app).await.unwrap() });
         let told = Told {
@@ -234,7 +267,8 @@ async fn pass(State(gate): State<Arc<Gate>>, request: Request) -> Response {
     let tunnel = parts.headers.get("X-Tunnel");
     let known = tunnel == Some(&HeaderValue::from_static("token"))
         && (path == "alive" || key == Some(&HeaderValue::from_static(KEY)));
-    let status = if known { status } else { 403 };
+    let refused = gate.refused.lock().unwrap().filter(|(refused, _)| *refused == path).map(|(_, status)| status);
+    let status = refused.unwrap_or(if known { status } else { 403 });
     gate.asked.lock().unwrap().push((path.clone(), status == 0));
     if status != 0 {
         let refused = StatusCode::from_u16(status).unwrap();
@@ -252,7 +286,14 @@ async fn pass(State(gate): State<Arc<Gate>>, request: Request) -> Response {
             forwarded = forwarded.header(name, value);
         }
     }
-    let answer = forwarded.body(to_bytes(body, usize::MAX).await.unwrap()).send().await.unwrap();
+    if gate.gone.is_cancelled() {
+        hang_up();
+    }
+    let forwarded = forwarded.body(to_bytes(body, usize::MAX).await.unwrap()).send();
+    let answer = tokio::select! {
+        answer = forwarded => answer.unwrap(),
+        () = gate.gone.cancelled() => hang_up(),
+    };
     let status = answer.status();
     (status, Body::from(answer.bytes().await.unwrap())).into_response()
 }
@@ -283,6 +324,7 @@ impl Provider for Engine {
     ) -> BoxFuture<'a, Result<Told, ProviderError>> {
         Box::pin(async move {
             self.call("create", "")?;
+            let _alone = self.0.creating.lock().await;
             if std::mem::take(&mut self.script().lose_race) {
                 self.start(spec, SandboxState::Running, Lifetime::Kept).await;
             }

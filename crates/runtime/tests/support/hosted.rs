@@ -5,19 +5,40 @@ use std::{
     time::Duration,
 };
 
+use gloveport_client::{ClientOptions, Pause};
 use gloveport_config::Config;
-use gloveport_protocol::Secret;
+use gloveport_protocol::{BoxFuture, Secret};
 use gloveport_provider::{Provider, SandboxSpec, SessionId};
 use gloveport_runtime::{Hosted, HostedOptions, Runtime, RuntimeOptions, RuntimeStatus};
 
-use crate::support::engine::Engine;
+use crate::support::{engine::Engine, within};
 
 /// The statuses of a session, as they were told.
 type Told = Arc<Mutex<Vec<&'static str>>>;
 
 /// Quick ones.
 pub(crate) fn options() -> HostedOptions {
-    HostedOptions { retry_wait: Duration::from_millis(100), ..HostedOptions::default() }
+    let client = ClientOptions { pause: Arc::new(Quick), ..ClientOptions::new("") };
+    HostedOptions { retry_wait: Duration::from_millis(100), client, ..HostedOptions::default() }
+}
+
+/// Does not wait before a request is sent again.
+struct Quick;
+
+impl Pause for Quick {
+    fn pause(&self, _: Duration) -> BoxFuture<'_, ()> {
+        Box::pin(std::future::ready(()))
+    }
+}
+
+/// Returns when it is so.
+pub(crate) async fn until(is_so: impl Fn() -> bool) {
+    within(async {
+        while !is_so() {
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+    })
+    .await;
 }
 
 /// A session over such a provider.
