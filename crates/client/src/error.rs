@@ -142,6 +142,16 @@ pub enum ClientError {
         /// How the last attempt failed.
         last: Box<ClientError>,
     },
+    /// The server closed a WebSocket for good.
+    #[error("{url} closed the connection: {reason} ({code})")]
+    Refused {
+        /// Where it went.
+        url: String,
+        /// The close code.
+        code: u16,
+        /// What the server says.
+        reason: String,
+    },
     /// The sandbox is gone or cannot be used for now: what a [`Recovery`](crate::Recovery) says about a failure.
     #[error("{message}")]
     Disconnected {

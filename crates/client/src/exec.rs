@@ -251,7 +251,7 @@ impl ExecStream {
 }
 
 /// An id as one segment of a path.
-fn segment(id: &str) -> String {
+pub(crate) fn segment(id: &str) -> String {
     use std::fmt::Write as _;
     let mut text = String::with_capacity(id.len());
     for byte in id.bytes() {

@@ -7,7 +7,8 @@
 //! | module | idea |
 //! |---|---|
 //! | `client`, `execute`, `transfer` | the OpenHands 0.62 interface: endpoints, actions, copies |
-//! | `exec`, `files`, `tree`, `sandbox` | the native interface: commands, files, whole trees, the sandbox as a whole |
+//! | `exec`, `files`, `tree`, `terminals` | the native interface: commands, files, whole trees, terminals |
+//! | `sandbox` | the native interface: the sandbox as a whole |
 //! | `session`, `retry` | one request and the layers around it |
 //! | `pool`, `options`, `error` | connections, what a client can be told, what can go wrong |
 
@@ -23,6 +24,7 @@ mod retry;
 mod sandbox;
 mod session;
 mod sse;
+mod terminals;
 mod transfer;
 mod tree;
 
@@ -35,4 +37,5 @@ pub use files::{
 pub use options::{ClientOptions, Clock, Limits, Pause};
 pub use pool::{Certificates, Pool};
 pub use retry::{Failure, Recovery, Verdict};
+pub use terminals::{AttachOptions, AttachedTerminal, TerminalEvent, TerminalInput, Terminals};
 pub use tree::{TreeCopy, TreeForm};

@@ -10,8 +10,8 @@ use std::{
 
 use bytes::{Bytes, BytesMut};
 use reqwest::{
-    Body, Method, Response, Url,
-    header::{CONTENT_LENGTH, CONTENT_TYPE, HeaderMap, HeaderValue, LOCATION},
+    Body, Method, Response, StatusCode, Url,
+    header::{CONTENT_LENGTH, CONTENT_TYPE, HeaderMap, HeaderValue, LOCATION, UPGRADE},
 };
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -252,7 +252,8 @@ impl Session {
             Some(Err(error)) => return Err(ClientError::sending(&url, error)),
             None => return Err(silent(&url, call.limit)),
         };
-        if response.status().is_success() {
+        let upgraded = response.status() == StatusCode::SWITCHING_PROTOCOLS && call.headers.contains_key(UPGRADE);
+        if response.status().is_success() || upgraded {
             return Ok(response);
         }
         Err(refusal(call, response).await)
