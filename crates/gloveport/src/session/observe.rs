@@ -52,7 +52,8 @@ impl Output {
             let rest = mask.finish_bytes();
             self.keep(&rest);
         }
-        let mut screen = Renderer::new(Size::default());
+        // Each line has a byte at least.
+        let mut screen = Renderer::new(Size { history: 3 * KEPT, ..Size::default() });
         screen.feed(&self.head);
         if self.lost > 0 {
             screen.feed(format!("\r\n[... {} bytes are left out ...]\r\n", self.lost).as_bytes());
