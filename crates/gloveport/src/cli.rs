@@ -51,6 +51,8 @@ pub(crate) enum Command {
     /// Check a live server against the OpenHands 0.62 protocol, or compare two servers.
     #[command(after_help = crate::conformance::EXIT_CODES)]
     Conformance(crate::conformance::ConformanceArgs),
+    /// Tell what can host sandboxes, what each can do, and check it.
+    Provider(crate::provider::ProviderArgs),
     /// Show and check the configuration.
     Config(crate::config::ConfigArgs),
     /// Tell what this machine can do, what is missing, and what to do about it.

@@ -12,6 +12,7 @@ mod local;
 mod logging;
 mod output;
 mod paint;
+mod provider;
 mod providers;
 mod replay;
 mod run;
@@ -124,6 +125,7 @@ fn start(cli: Cli) -> anyhow::Result<ExitCode> {
         Command::Ls(arguments) => people(files::list(arguments)),
         Command::Cp(arguments) => people(files::copy(arguments)),
         Command::Session(arguments) => people(session::session(arguments)),
+        Command::Provider(arguments) => people(provider::provider(arguments)),
         Command::Config(arguments) => config::config(arguments),
         Command::Doctor(arguments) => {
             let owner = Owner::start();

@@ -14,6 +14,7 @@ const PROGRAM: &str = "gloveport-provider-";
 pub(crate) fn registry() -> Registry {
     let mut registry = Registry::new();
     registry.register(Local::NAME, Local::factory);
+    gloveport_provider_exec::register(&mut registry);
     registry
 }
 

@@ -12,9 +12,14 @@
 //! | [`Progress`] | how far the making of a sandbox is, with times |
 //! | [`wait_until_alive`] | not yet, never, or gone |
 //! | [`Registry`] | providers by name |
+//! | [`matrix()`] | the capabilities of several providers side by side |
+//! | `conformance` | the suite that every provider must pass (feature `conformance`) |
 
 mod capabilities;
+#[cfg(feature = "conformance")]
+pub mod conformance;
 mod error;
+mod matrix;
 mod names;
 mod progress;
 mod provider;
@@ -25,6 +30,7 @@ mod wait;
 
 pub use capabilities::{Capabilities, Isolation};
 pub use error::{Cause, ProviderError};
+pub use matrix::matrix;
 pub use names::{InvalidName, SandboxId, SessionId};
 pub use progress::{Phase, PhaseReport, PhaseTiming, Progress, ProgressCallback};
 pub use provider::{Check, GcOptions, GcReport, ListFilter, LogOptions, LogStream, Provider, Removed};

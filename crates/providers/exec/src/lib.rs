@@ -1,1 +1,29 @@
-//! Sandboxes of a program that gets a verb and JSON, and answers JSON.
+//! Sandboxes of a program that gets a verb and JSON, and answers JSON (`docs/exec-providers.md`).
+//!
+//! The program is named by its path (`exec:/path/to/program`), or found in `PATH` as `gloveport-provider-NAME` when
+//! nobody registered `NAME`.
+//!
+//! | module | idea |
+//! |---|---|
+//! | [`Exec`] | the provider: each method is one call of the program |
+//! | [`ExecOptions`] | which program, with which variables |
+//! | `request`, `answer` | the JSON of both directions, and which error an answer is |
+//! | `call` | one call: input, output, limits, and the end of the process group |
+//! | `stderr` | what the program writes for people |
+//! | `backend` | how a program finds out that a backend has died |
+
+mod answer;
+mod backend;
+mod call;
+mod describe;
+mod exec;
+mod logs;
+mod options;
+mod request;
+mod stderr;
+
+pub use exec::Exec;
+pub use options::{ExecOptions, register};
+
+/// Versions of the protocol that are spoken, the best first.
+pub const PROTOCOLS: &[u32] = &[1];

@@ -1,0 +1,210 @@
+//! Where a check works: providers made anew, sandboxes that are ended afterwards.
+
+use std::{
+    sync::{Arc, Mutex, PoisonError},
+    time::{Duration, Instant},
+};
+
+use gloveport_client::{ActionExecutionClient, ClientOptions};
+use gloveport_protocol::{Action, ActionEvent, ActionExecutor as _, Observation, RunAction, Secret};
+use tokio::time::sleep;
+
+use super::{
+    Make, Options,
+    check::{At as _, Found, Problem},
+};
+use crate::{
+    Capabilities, GcOptions, Isolation, ListFilter, Progress, Provider, Sandbox, SandboxId, SandboxSpec, SessionId,
+    WaitOptions, wait_until_alive,
+};
+
+/// Limit of a command in a sandbox, in seconds.
+const COMMAND: f64 = 30.0;
+/// Pause between two questions about something that no event tells.
+const POLL: Duration = Duration::from_millis(20);
+
+pub(super) struct Bench {
+    make: Make,
+    pub(super) options: Options,
+    /// What all sessions of this check begin with.
+    prefix: String,
+    pub(super) provider: Arc<dyn Provider>,
+    pub(super) can: Capabilities,
+    pub(super) name: String,
+    /// Other backends that are to be closed.
+    others: Mutex<Vec<Arc<dyn Provider>>>,
+}
+
+/// A sandbox whose server answers.
+pub(super) struct Live {
+    pub(super) sandbox: Sandbox,
+    pub(super) client: ActionExecutionClient,
+}
+
+impl Bench {
+    pub(super) fn new(make: &Make, options: &Options, prefix: &str) -> Result<Self, Problem> {
+        let provider = make().at("making the provider")?;
+        Ok(Self {
+            make: Arc::clone(make),
+            options: options.clone(),
+            prefix: prefix.to_owned(),
+            can: provider.capabilities(),
+            name: provider.name().to_owned(),
+            provider,
+            others: Mutex::default(),
+        })
+    }
+
+    /// Whether paths in a sandbox are those of this machine.
+    pub(super) fn is_this_machine(&self) -> bool {
+        matches!(self.can.isolation, Isolation::None | Isolation::Process)
+    }
+
+    /// Another backend on the same engine.
+    pub(super) fn another(&self) -> Result<Arc<dyn Provider>, Problem> {
+        let other = (self.make)().at("making the provider once more")?;
+        self.others.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::clone(&other));
+        Ok(other)
+    }
+
+    /// Another backend that the check ends itself.
+    pub(super) fn mortal(&self) -> Result<Arc<dyn Provider>, Problem> {
+        (self.make)().at("making the provider once more")
+    }
+
+    pub(super) fn session(&self, name: &str) -> Result<SessionId, Problem> {
+        SessionId::new(format!("{}-{name}", self.prefix)).at("naming a session")
+    }
+
+    /// Whether a session belongs to this run, whichever check made it.
+    pub(super) fn is_ours(&self, session: &SessionId) -> bool {
+        let run = self.prefix.rsplit_once('-').map_or("", |(run, _)| run);
+        session.as_str().starts_with(run)
+    }
+
+    pub(super) fn spec(&self, name: &str) -> Result<SandboxSpec, Problem> {
+        Ok(SandboxSpec { image: self.options.image.clone(), warm: false, ..SandboxSpec::new(self.session(name)?) })
+    }
+
+    pub(super) async fn create(&self, spec: &SandboxSpec) -> Result<Sandbox, Problem> {
+        self.provider.create(spec, &Progress::silent()).await.at("create")
+    }
+
+    /// Creates a sandbox and waits until its server answers.
+    pub(super) async fn start(&self, spec: &SandboxSpec) -> Result<Live, Problem> {
+        let sandbox = self.create(spec).await?;
+        self.live(&*self.provider, sandbox).await
+    }
+
+    pub(super) async fn live(&self, provider: &dyn Provider, sandbox: Sandbox) -> Result<Live, Problem> {
+        let options = WaitOptions { limit: self.options.alive_within, ..WaitOptions::default() };
+        let sandbox =
+            wait_until_alive(provider, sandbox, &options, &Progress::silent()).await.at("wait until alive")?;
+        let client = client(&sandbox, sandbox.session_key.as_ref())?;
+        Ok(Live { sandbox, client })
+    }
+
+    pub(super) async fn find(&self, id: &SandboxId) -> Result<Option<Sandbox>, Problem> {
+        self.provider.find(id).await.at("find")
+    }
+
+    /// All of this check, also those that have ended.
+    pub(super) async fn all(&self, provider: &dyn Provider) -> Result<Vec<Sandbox>, Problem> {
+        let mut all = provider.list(&ListFilter { ended: true, ..ListFilter::default() }).await.at("list")?;
+        all.retain(|sandbox| sandbox.session_id.as_str().starts_with(&format!("{}-", self.prefix)));
+        Ok(all)
+    }
+
+    /// Waits until a sandbox has ended or is gone, and gives it.
+    pub(super) async fn ended(&self, id: &SandboxId, limit: Duration) -> Result<Option<Sandbox>, Problem> {
+        let began = Instant::now();
+        loop {
+            let found = self.find(id).await?;
+            match found {
+                Some(sandbox) if sandbox.state.is_live() => {
+                    if began.elapsed() > limit {
+                        let got = format!("it is {} after {} s", sandbox.state, began.elapsed().as_secs());
+                        return Err(Problem::new("waiting for the end of the sandbox", "an end", got));
+                    }
+                }
+                ended => return Ok(ended),
+            }
+            sleep(POLL.max(self.provider.poll_interval())).await;
+        }
+    }
+
+    /// What a collection would remove, if nothing of others is among it; else the check is skipped.
+    pub(super) async fn only_ours(&self, provider: &dyn Provider, all: bool) -> Found {
+        let plan = provider.collect_garbage(&GcOptions { all, dry_run: true }).await.at("collect garbage, dry")?;
+        for removed in plan.removed {
+            if removed.session_id.as_ref().is_none_or(|session| !self.is_ours(session)) {
+                return Err(Problem::skip(format!("garbage of others is there and stays: {removed:?}")));
+            }
+        }
+        Ok(())
+    }
+
+    /// Ends all that the check made, and says if something stays.
+    pub(super) async fn clean(&self) -> Found {
+        let last = self.mortal()?;
+        for sandbox in self.all(&*last).await? {
+            last.delete(&sandbox.id).await.at("delete what the check left")?;
+        }
+        let left = self.all(&*last).await?;
+        let others = std::mem::take(&mut *self.others.lock().unwrap_or_else(PoisonError::into_inner));
+        for provider in others.iter().chain([&self.provider, &last]) {
+            provider.close().await;
+        }
+        super::check::must(left.is_empty(), "cleaning up", "nothing left", &left)
+    }
+}
+
+/// A client with this key.
+pub(super) fn client(sandbox: &Sandbox, key: Option<&Secret>) -> Result<ActionExecutionClient, Problem> {
+    let Some(url) = &sandbox.url else {
+        return Err(Problem::new("asking the server", "a URL of the server", format!("{sandbox:?}")));
+    };
+    let headers = sandbox.headers.iter().map(|(name, value)| (name.clone(), value.expose().to_owned())).collect();
+    let options = ClientOptions { headers, ..ClientOptions::new(url).with_key(key.map(Secret::expose)) };
+    ActionExecutionClient::new(&options).at("making a client")
+}
+
+impl Live {
+    /// Runs a command and gives its output, without the white space around it.
+    pub(super) async fn run(&self, command: &str) -> Result<String, Problem> {
+        let action = RunAction::new(command);
+        let event = ActionEvent { timeout: Some(COMMAND), ..ActionEvent::from(Action::Run(action)) };
+        match self.client.execute(&event).await.at(&format!("the action `{command}`"))? {
+            Observation::Run(run) => Ok(run.content.trim().to_owned()),
+            other => Err(Problem::new(format!("the action `{command}`"), "an observation of it", format!("{other:?}"))),
+        }
+    }
+
+    /// Kills the server as an out-of-memory killer would.
+    pub(super) async fn kill(&self) -> Found {
+        // shell, owner, guard, server
+        let climb = "p=$$; for i in 1 2 3; do p=$(cut -d' ' -f4 /proc/$p/stat); test $i = 2 && cat /proc/$p/comm; done";
+        let guard = self.run(climb).await?;
+        if !guard.starts_with("gloveport-guar") {
+            return Err(Problem::skip("which process is the server cannot be told from within"));
+        }
+        let event = ActionEvent {
+            timeout: Some(COMMAND),
+            ..ActionEvent::from(Action::Run(RunAction::new(format!("{climb}; kill -9 $p"))))
+        };
+        // The answer dies with its server, and asking again would only wait.
+        let asked = tokio::time::timeout(Duration::from_secs(5), self.client.execute(&event)).await;
+        if let Ok(Ok(observation)) = asked {
+            return Err(Problem::new("killing the server", "no answer", format!("{observation:?}")));
+        }
+        Ok(())
+    }
+
+    /// Nothing answers any more under the URL of the sandbox, or somebody who does not know its key.
+    pub(super) async fn silent(&self) -> Found {
+        if self.client.server_info().await.is_ok() {
+            return Err(Problem::new("asking the server", "no answer", "an answer"));
+        }
+        Ok(())
+    }
+}

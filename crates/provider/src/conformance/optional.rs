@@ -1,0 +1,180 @@
+//! What is declared works.
+
+use std::time::{Duration, Instant};
+
+use futures_util::StreamExt as _;
+use tokio::time::timeout;
+
+use super::{
+    bench::Bench,
+    check::{At as _, Check, Found, Problem, check, must, same},
+};
+use crate::{ExposedPort, LogOptions, LogStream, ResourceLimits, SandboxId, SandboxSpec, SandboxState};
+
+pub(super) const CHECKS: &[Check] = &[
+    check!("optional/pause", "a paused sandbox answers with 503, and goes on under the same id and URL", pause),
+    check!("optional/logs", "the log of a server can be read, whole and its last lines", logs),
+    check!("optional/follow-logs", "a log that is followed ends with its sandbox", follow_logs),
+    check!("optional/memory", "a program that wants more memory than the limit does not get it", memory),
+    check!("optional/processes", "a sandbox has no more processes than its limit", processes),
+    check!("optional/ports", "a program in the sandbox is reached under the URL of its port", ports),
+    check!("optional/warm", "a sandbox that was started ahead becomes one of a session, with all of its spec", warm),
+];
+
+async fn pause(bench: &Bench) -> Found {
+    if !bench.can.pause {
+        return Err(Problem::skip("no pause"));
+    }
+    let live = bench.start(&bench.spec("a")?).await?;
+    let id = &live.sandbox.id;
+    live.run("echo kept > /tmp/gp-$$; FILE=/tmp/gp-$$; sleep 1000 & JOB=$!").await?;
+    bench.provider.pause(id).await.at("pause")?;
+    bench.provider.pause(id).await.at("pause of one that rests")?;
+    let found = bench.find(id).await?;
+    same(&found.map(|sandbox| sandbox.state), &Some(SandboxState::Paused), "the state after pause")?;
+    let event = gloveport_protocol::ActionEvent::from(gloveport_protocol::Action::Run(
+        gloveport_protocol::RunAction::new("echo awake"),
+    ));
+    let asked = timeout(Duration::from_secs(30), live.client.post_action(&event, None)).await;
+    let status = asked.ok().and_then(Result::err).and_then(|error| error.status()).map(|status| status.as_u16());
+    same(&status, &Some(503), "the status of an action while it rests")?;
+    bench.provider.resume(id).await.at("resume")?;
+    bench.provider.resume(id).await.at("resume of one that runs")?;
+    let Some(found) = bench.find(id).await? else {
+        return Err(Problem::new("find after resume", "the sandbox", "nothing"));
+    };
+    same(&(&found.id, &found.url), &(id, &live.sandbox.url), "id and URL after resume")?;
+    let again = bench.live(&*bench.provider, found).await?;
+    if bench.can.pause_keeps_processes {
+        let alive = again.run("kill -0 $JOB && cat $FILE; rm -f $FILE").await?;
+        same(&alive, &"kept".to_owned(), "the process and the file of before")?;
+    } else {
+        same(&again.run("echo awake").await?, &"awake".to_owned(), "an action after resume")?;
+    }
+    Ok(())
+}
+
+/// A log to its end.
+pub(super) async fn whole_log(bench: &Bench, id: &SandboxId, options: LogOptions) -> Result<Vec<u8>, Problem> {
+    read_log(bench.provider.logs(id, options).await.at("logs")?).await
+}
+
+async fn read_log(mut stream: LogStream) -> Result<Vec<u8>, Problem> {
+    let mut log = Vec::new();
+    while let Some(piece) = stream.next().await {
+        let piece = piece.at("a piece of the log")?;
+        must(piece.len() <= 64 * 1024, "a piece of the log", "at most 64 KiB", &piece.len())?;
+        log.extend_from_slice(&piece);
+    }
+    Ok(log)
+}
+
+/// A sandbox whose server writes what it does, as far as it gets its variables at its start.
+fn talkative(bench: &Bench) -> Result<SandboxSpec, Problem> {
+    Ok(SandboxSpec { environment: [("GLOVEPORT_LOG".to_owned(), "debug".to_owned())].into(), ..bench.spec("a")? })
+}
+
+async fn logs(bench: &Bench) -> Found {
+    if !bench.can.logs {
+        return Err(Problem::skip("no logs"));
+    }
+    let live = bench.start(&talkative(bench)?).await?;
+    live.run("true").await?;
+    let whole = whole_log(bench, &live.sandbox.id, LogOptions::default()).await?;
+    let lines: Vec<&[u8]> = whole.split_inclusive(|byte| *byte == b'\n').collect();
+    if lines.len() < 3 {
+        return Err(Problem::skip(format!("the server has written {} lines, and three are needed", lines.len())));
+    }
+    let none = whole_log(bench, &live.sandbox.id, LogOptions { follow: false, tail: Some(0) }).await?;
+    same(&none.len(), &0, "the last 0 lines")?;
+    let last = whole_log(bench, &live.sandbox.id, LogOptions { follow: false, tail: Some(2) }).await?;
+    same(&last.split_inclusive(|byte| *byte == b'\n').count(), &2, "the last 2 lines")
+}
+
+async fn follow_logs(bench: &Bench) -> Found {
+    if !bench.can.follow_logs {
+        return Err(Problem::skip("logs cannot be followed"));
+    }
+    let live = bench.start(&talkative(bench)?).await?;
+    let follow = LogOptions { follow: true, tail: None };
+    let following = read_log(bench.provider.logs(&live.sandbox.id, follow).await.at("logs")?);
+    let ending = async {
+        live.run("true").await?;
+        bench.provider.delete(&live.sandbox.id).await.at("delete")
+    };
+    let (log, _) = timeout(Duration::from_secs(30), futures_util::future::try_join(following, ending))
+        .await
+        .map_err(|_| Problem::new("following the log", "its end with the sandbox", "no end within 30 s"))??;
+    tracing::debug!(bytes = log.len(), "a log was followed to its end");
+    Ok(())
+}
+
+async fn memory(bench: &Bench) -> Found {
+    if !bench.can.limit_memory {
+        return Err(Problem::skip("no memory limit"));
+    }
+    let limits = ResourceLimits { memory: Some(256 * 1024 * 1024), ..ResourceLimits::default() };
+    let live = bench.start(&SandboxSpec { limits, ..bench.spec("a")? }).await?;
+    // One line of 600 MB, of which `tail` holds all.
+    let got = live.run("head -c 600000000 /dev/zero | tail -n 1 | wc -c").await?;
+    must(!got.contains("600000000"), "600 MB with a limit of 256 MiB", "an end of the program", &got)?;
+    same(&live.run("echo after").await?, &"after".to_owned(), "an action afterwards")
+}
+
+async fn processes(bench: &Bench) -> Found {
+    if !bench.can.limit_processes {
+        return Err(Problem::skip("no process limit"));
+    }
+    let limits = ResourceLimits { processes: Some(100), ..ResourceLimits::default() };
+    let live = bench.start(&SandboxSpec { limits, ..bench.spec("a")? }).await?;
+    let got = live.run("bash -c 'for i in $(seq 300); do sleep 5 & done; jobs -r | wc -l' 2>/dev/null").await?;
+    let started: u32 = got.lines().last().and_then(|line| line.trim().parse().ok()).unwrap_or(0);
+    must(started < 300, "300 processes with a limit of 100", "fewer", &started)
+}
+
+async fn ports(bench: &Bench) -> Found {
+    if !bench.can.ports {
+        return Err(Problem::skip("no ports"));
+    }
+    let spec = SandboxSpec { ports: vec![ExposedPort { name: "web".to_owned(), port: None }], ..bench.spec("a")? };
+    let live = bench.start(&spec).await?;
+    let Some(url) = live.sandbox.urls.get("web") else {
+        return Err(Problem::new("the URLs of the sandbox", "one called `web`", format!("{:?}", live.sandbox.urls)));
+    };
+    let Some(port) = live.sandbox.ports.get("web") else {
+        return Err(Problem::new("the ports of the sandbox", "one called `web`", format!("{:?}", live.sandbox.ports)));
+    };
+    if live.run("command -v python3 || echo none").await? == "none" {
+        return Err(Problem::skip("no python3 in the sandbox, to serve something"));
+    }
+    live.run(&format!(
+        "mkdir site && echo here > site/alive && (cd site; python3 -m http.server {port} >/dev/null 2>&1 &)"
+    ))
+    .await?;
+    let client = gloveport_client::ActionExecutionClient::new(&gloveport_client::ClientOptions::new(url));
+    let reached = client.at("making a client")?.wait_until_alive(Duration::from_secs(15)).await;
+    reached.at(&format!("asking {url}"))
+}
+
+async fn warm(bench: &Bench) -> Found {
+    if !bench.can.warm {
+        return Err(Problem::skip("no warm sandboxes"));
+    }
+    let mortal = bench.mortal()?;
+    mortal.warm(1).await.at("warm")?;
+    let listed = mortal.list(&crate::ListFilter::default()).await.at("list")?;
+    let spec = SandboxSpec {
+        warm: true,
+        environment: [("GP_WARM".to_owned(), "its own".to_owned())].into(),
+        ..bench.spec("a")?
+    };
+    let began = Instant::now();
+    let sandbox = mortal.create(&spec, &crate::Progress::silent()).await.at("create")?;
+    let live = bench.live(&*mortal, sandbox).await?;
+    same(&live.run("echo $GP_WARM").await?, &"its own".to_owned(), "a variable of the spec")?;
+    same(&Some(live.run("pwd -P").await?), &live.sandbox.workspace, "the directory in which a shell starts")?;
+    same(&live.sandbox.session_id, &spec.session_id, "the session")?;
+    tracing::debug!(took = ?began.elapsed(), warm = listed.len(), "a warm sandbox was used");
+    mortal.close().await;
+    live.silent().await
+}

@@ -1,0 +1,94 @@
+//! How a program finds out that a backend has died: a file that the backend keeps locked for its life.
+
+use std::{
+    fs::{self, DirBuilder, File, OpenOptions},
+    io,
+    os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _},
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use gloveport_provider::ProviderError;
+
+/// What the names of files begin with that are not locked yet.
+const NEW: &str = ".new-";
+/// Age at which such a file is taken for a left-over.
+const LEFT_OVER: Duration = Duration::from_mins(10);
+
+/// One backend: the lock is held until this is dropped or its process ends, however it ends.
+#[derive(Debug)]
+pub(crate) struct Backend {
+    pub(crate) id: String,
+    pub(crate) lock: PathBuf,
+    _held: File,
+}
+
+impl Backend {
+    /// A new backend in this directory, which is made; what dead backends left there is removed.
+    pub(crate) fn start(directory: &Path) -> Result<Self, ProviderError> {
+        let failed = |action, path: &Path| {
+            let path = path.to_owned();
+            move |source| ProviderError::File { action, path, source }
+        };
+        DirBuilder::new().recursive(true).mode(0o700).create(directory).map_err(failed("make", directory))?;
+        sweep(directory);
+        let id = random().map_err(failed("make a name in", directory))?;
+        let unlocked = directory.join(format!("{NEW}{id}"));
+        let lock = directory.join(&id);
+        let opened = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&unlocked);
+        let held = opened.map_err(failed("make", &unlocked))?;
+        held.lock().map_err(failed("lock", &unlocked))?;
+        fs::rename(&unlocked, &lock).map_err(failed("make", &lock))?;
+        Ok(Self { id, lock, _held: held })
+    }
+}
+
+impl Drop for Backend {
+    fn drop(&mut self) {
+        // Whoever finds no file knows as much as from one without a lock.
+        let _gone_already = fs::remove_file(&self.lock);
+    }
+}
+
+/// 32 hexadecimal digits of the system's random numbers.
+pub(crate) fn random() -> io::Result<String> {
+    let mut bytes = [0; 16];
+    // So few bytes come whole once the system has any.
+    rustix::rand::getrandom(&mut bytes[..], rustix::rand::GetRandomFlags::empty())?;
+    Ok(format!("{:032x}", u128::from_ne_bytes(bytes)))
+}
+
+/// Removes the files of dead backends. Nothing depends on it.
+fn sweep(directory: &Path) {
+    for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
+        let path = entry.path();
+        let is_new = entry.file_name().to_string_lossy().starts_with(NEW);
+        let age = entry.metadata().and_then(|metadata| metadata.modified()).ok().and_then(|time| time.elapsed().ok());
+        if is_new && age.is_none_or(|age| age < LEFT_OVER) {
+            continue;
+        }
+        if File::open(&path).is_ok_and(|file| file.try_lock().is_ok()) {
+            let _gone_already = fs::remove_file(path);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_backend_is_locked_for_its_life_and_the_files_of_dead_ones_are_removed() {
+        let directory = tempfile::tempdir().unwrap();
+        let one = Backend::start(directory.path()).unwrap();
+        assert!(File::open(&one.lock).unwrap().try_lock().is_err());
+        // What a killed backend leaves: a file without a lock.
+        let dead = directory.path().join("dead");
+        fs::write(&dead, "").unwrap();
+        let two = Backend::start(directory.path()).unwrap();
+        assert!(!dead.exists() && one.lock.exists() && two.lock.exists());
+        let lock = one.lock.clone();
+        drop(one);
+        assert!(!lock.exists());
+    }
+}
