@@ -80,12 +80,11 @@ pub fn descendants(root: u32) -> Vec<u32> {
     found
 }
 
-/// Children of a process that are not dead.
+/// Children of a process, dead ones that nobody has waited for among them.
 pub fn children(parent: u32) -> Vec<u32> {
-    let children = children_of(parent).unwrap_or_else(|| {
+    children_of(parent).unwrap_or_else(|| {
         all().into_iter().filter(|pid| stat(*pid).is_some_and(|stat| stat.parent == parent)).collect()
-    });
-    children.into_iter().filter(|pid| stat(*pid).is_some_and(|stat| stat.state != 'Z')).collect()
+    })
 }
 
 /// Children of all threads of a process; `None` where the kernel was built without that list.

@@ -12,7 +12,6 @@ use gloveport_protocol::{Action, ActionEvent, ActionExecutor as _, ExecuteError,
 use gloveport_provider::{Sandbox, SandboxSpec, SessionId};
 use gloveport_provider_local::{Local, LocalOptions, Observer};
 use gloveport_sys::process;
-use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
 /// Longest wait for anything.
@@ -60,37 +59,6 @@ impl Place {
         }
         left
     }
-}
-
-impl Place {
-    /// Process id of the server of a sandbox.
-    pub(crate) fn server(&self, sandbox: &Sandbox) -> u32 {
-        let path = self.state().join("sandboxes").join(sandbox.id.as_str()).join("sandbox.json");
-        let record: serde_json::Value = serde_json::from_slice(&fs::read(path).unwrap()).unwrap();
-        record["server"]["pid"].as_u64().unwrap().try_into().unwrap()
-    }
-
-    pub(crate) fn kill_server(&self, sandbox: &Sandbox) {
-        kill(self.server(sandbox));
-    }
-
-    /// Kills the server that has the lock of this directory, whatever it is called.
-    pub(crate) fn kill_holders(&self, directory: &Path) {
-        let lock = directory.join("lock");
-        for pid in process::descendants(std::process::id()) {
-            let own = fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
-            let holds = own.filter_map(|entry| fs::read_link(entry.path()).ok()).any(|target| target == lock);
-            let serves = process::stat(pid).is_some_and(|stat| stat.name == "gloveport");
-            if holds && serves && directory.starts_with(self.path()) {
-                kill(pid);
-            }
-        }
-    }
-}
-
-fn kill(pid: u32) {
-    let pid = Pid::from_raw(i32::try_from(pid).unwrap()).unwrap();
-    kill_process(pid, Signal::KILL).unwrap();
 }
 
 /// Options of a backend whose place is this directory.
