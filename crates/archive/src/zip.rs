@@ -11,4 +11,5 @@ mod records;
 mod unpack;
 
 pub use plan::Plan;
+pub use records::dos_time;
 pub use unpack::{unpack, unpack_until};

@@ -1,5 +1,6 @@
 //! What the caller wants done (actions-and-observations 3).
 
+mod editing;
 mod types;
 
 use serde_json::{Map, Value};

@@ -7,7 +7,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, Signal, kill_process, kill_process_group, test_kill_process_group};
 use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
 
@@ -197,6 +197,19 @@ impl SessionProcess {
         if self.exit().is_none() {
             signal(self.pid, number);
         }
+    }
+
+    /// Sends a signal to the program and to all that it started, but for what made a process group of its own.
+    pub fn signal_group(&self, number: Signal) {
+        if let Some(group) = i32::try_from(self.pid).ok().and_then(Pid::from_raw) {
+            let _gone_or_not_ours = kill_process_group(group, number);
+        }
+    }
+
+    /// Nothing is left of the program's process group, itself included. Cheaper than [`is_gone`](Self::is_gone).
+    pub fn group_is_gone(&self) -> bool {
+        let group = i32::try_from(self.pid).ok().and_then(Pid::from_raw);
+        group.is_none_or(|group| test_kill_process_group(group) == Err(rustix::io::Errno::SRCH))
     }
 
     /// Ends the program and everything that it started, and returns when nothing of it is left. They are asked to end

@@ -34,12 +34,15 @@ pub struct SpawnSpec {
     pub descriptors: Descriptors,
 }
 
+/// Most descriptors that come with a [`SpawnSpec`].
+pub(crate) const MOST_DESCRIPTORS: usize = 5;
+
 /// Use of the descriptors that come with a [`SpawnSpec`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Descriptors {
     /// The first becomes the controlling terminal and descriptors 0, 1 and 2; a second one becomes descriptor 3.
     Terminal,
-    /// The first three become descriptors 0, 1 and 2.
+    /// They become descriptors 0, 1, 2 and so on; there are at least three.
     Plain,
 }
 
@@ -142,10 +145,15 @@ pub(crate) fn spawn(spec: &SpawnSpec, descriptors: &[BorrowedFd<'_>]) -> Result<
             let extra = rest.first().map(|fd| (fd.as_raw_fd(), 3));
             [(tty, 0), (tty, 1), (tty, 2)].into_iter().chain(extra).collect()
         }
-        (Descriptors::Plain, [input, output, error]) => {
-            vec![(input.as_raw_fd(), 0), (output.as_raw_fd(), 1), (error.as_raw_fd(), 2)]
+        (Descriptors::Plain, [_, _, _, ..]) if descriptors.len() <= MOST_DESCRIPTORS => {
+            (0..).zip(descriptors).map(|(target, fd)| (fd.as_raw_fd(), target)).collect()
         }
-        _ => return Err(SpawnError::Invalid { program, reason: "a descriptor is missing".into() }),
+        _ => {
+            return Err(SpawnError::Invalid {
+                program,
+                reason: "a descriptor is missing, or there are too many".into(),
+            });
+        }
     };
     let system = |step: usize, errno: i32| SpawnError::System {
         program: program.clone(),
@@ -265,7 +273,7 @@ impl Child<'_> {
 
             check(libc::setsid(), 1)?;
             // Sources may lie among the targets: lift all of them out of the way first.
-            let mut lifted = [(0, 0); 4];
+            let mut lifted = [(0, 0); MOST_DESCRIPTORS];
             for (slot, (source, target)) in lifted.iter_mut().zip(self.targets) {
                 let high = libc::fcntl(*source, libc::F_DUPFD_CLOEXEC, 64);
                 check(high, 3)?;

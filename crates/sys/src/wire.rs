@@ -21,7 +21,7 @@ use crate::{
 };
 
 /// Most file descriptors that travel with one frame.
-const MAX_DESCRIPTORS: usize = 4;
+const MAX_DESCRIPTORS: usize = 1 + crate::spawn::MOST_DESCRIPTORS;
 /// A frame holds one environment; the kernel's own bound for it is of the same size.
 const MAX_FRAME: u32 = 8 * 1024 * 1024;
 

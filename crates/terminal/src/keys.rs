@@ -67,7 +67,7 @@ pub(crate) fn can_be_typed(text: &str) -> bool {
 /// A text as it is typed in line-by-line mode, without the last Enter. A line that is longer than the kernel takes is
 /// handed to the program in parts, each with the key for the end of input behind it: behind text that key only delivers
 /// what is there.
-pub(crate) fn in_parts(text: &str) -> Vec<u8> {
+pub fn in_parts(text: &str) -> Vec<u8> {
     let mut typed = Vec::with_capacity(text.len() + text.len() / MAX_LINE);
     let mut length = 0;
     for byte in text.bytes() {

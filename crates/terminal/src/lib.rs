@@ -32,7 +32,7 @@ mod terminal;
 
 pub use content::EXIT_WORD;
 pub use error::TerminalError;
-pub use keys::ControlKey;
+pub use keys::{ControlKey, in_parts};
 pub use log::{LogError, OutputLog, Piece};
 pub use session::{Facts, Mode, Progress, RunEnd, RunReport, RunRequest, Shell, ShellLoss, ShellOptions, Usage};
 pub use terminal::{Terminal, TerminalOptions, TerminalState, WindowSize};

@@ -231,7 +231,7 @@ impl Fields<'_> {
 }
 
 /// Seconds since 1970 as DOS has them (UTC, two seconds exact, 1980 to 2107).
-pub(super) fn dos_time(seconds: i64) -> u32 {
+pub fn dos_time(seconds: i64) -> u32 {
     const FIRST: i64 = 315_532_800; // 1980-01-01
     const LAST: i64 = 4_354_819_199; // 2107-12-31 23:59:59
     let seconds = seconds.clamp(FIRST, LAST);

@@ -68,12 +68,15 @@ pub(super) fn set(file: &File, new: NewFile) -> io::Result<()> {
     Ok(())
 }
 
-/// Takes the set-user-ID and set-group-ID bits away. A name for somebody else's program must not become one for a
+/// Takes the set-user-ID and set-group-ID bits and the capabilities away. A name for somebody else's program must not become one for a
 /// program of whoever writes to it.
 pub(super) fn drop_privileges(file: &File) -> io::Result<()> {
     let mode = file.metadata()?.mode() & 0o7777;
     if mode & 0o6000 != 0 {
         file.set_permissions(std::fs::Permissions::from_mode(mode & 0o1777))?;
     }
-    Ok(())
+    match rustix::fs::fremovexattr(file, "security.capability") {
+        Err(error) if !matches!(error, Errno::NODATA | Errno::NOTSUP | Errno::NOSYS) => Err(error.into()),
+        _ => Ok(()),
+    }
 }
