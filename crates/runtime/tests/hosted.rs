@@ -13,12 +13,12 @@ use support::{
 
 #[tokio::test]
 async fn each_engine_tells_the_statuses_of_its_runtime_in_their_order() {
-    use Phase::{Creating, PreparingImage, Started};
+    use Phase::{Creating, PreparingImage, Started, Waiting};
     let running = Some(SandboxState::Running);
     let paused = Some(SandboxState::Paused);
     // The phases of the engine, what is there before, whether it is attached to, and the statuses.
     let table: [(_, &[Phase], _, _, _); 12] = [
-        ("local", &[Creating], None, false, "SSR"),
+        ("local", &[Creating, Started, Waiting], None, false, "SSR"),
         ("local", &[Creating], running.clone(), true, "SS"),
         ("docker", &[Creating, Started], None, false, "SSUSR"),
         ("docker", &[PreparingImage, Creating, Started], None, false, "SBSUSR"),
@@ -28,7 +28,7 @@ async fn each_engine_tells_the_statuses_of_its_runtime_in_their_order() {
         ("remote", &[PreparingImage, Creating], None, false, "BSR"),
         ("remote", &[Creating], paused, false, "SR"),
         ("remote", &[Creating], running.clone(), true, "R"),
-        ("kubernetes", &[Creating], None, false, "SSSR"),
+        ("kubernetes", &[Creating, Creating, Started], None, false, "SSSR"),
         ("kubernetes", &[Creating], running, true, "S"),
     ];
     for (name, phases, before, attach, expected) in table {

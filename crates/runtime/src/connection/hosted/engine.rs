@@ -1,6 +1,9 @@
 //! What the runtimes of OpenHands tell while they connect, each in its own order and words (runtime-interface 4, 16).
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
 
 use gloveport_provider::{Phase, PhaseReport, ProgressCallback, ProviderError, SandboxState, SessionId, WaitError};
 
@@ -32,10 +35,10 @@ impl Engine {
     const fn status(self, phase: Phase, attach: bool) -> Option<RuntimeStatus> {
         let told = match phase {
             Phase::PreparingImage => return Some(RuntimeStatus::BuildingRuntime),
-            Phase::Started => return Some(RuntimeStatus::RuntimeStarted),
+            Phase::Started if matches!(self, Self::Docker | Self::Other) => return Some(RuntimeStatus::RuntimeStarted),
             // The session tells that it is ready when the environment is set up, which is not done for an attached one.
             Phase::Alive if attach && matches!(self, Self::Remote) => return Some(RuntimeStatus::Ready),
-            Phase::Alive => false,
+            Phase::Alive | Phase::Started => false,
             Phase::Creating => !matches!(self, Self::Local),
             Phase::Resuming => matches!(self, Self::Remote | Self::Other),
             Phase::Waiting if attach => matches!(self, Self::Local | Self::Other),
@@ -47,7 +50,12 @@ impl Engine {
     /// Tells phases as statuses.
     pub(super) fn reporter(self, status: &Arc<StatusReporter>, attach: bool) -> ProgressCallback {
         let reporter = Arc::clone(status);
+        let latest = Mutex::new(None);
         Arc::new(move |report: &PhaseReport<'_>| {
+            // A provider may make several things in one phase, and wait itself before it is waited for.
+            if latest.lock().unwrap_or_else(PoisonError::into_inner).replace(report.phase) == Some(report.phase) {
+                return;
+            }
             if let Some(status) = self.status(report.phase, attach) {
                 reporter.set(StatusLevel::Info, status, "");
             }
