@@ -1,6 +1,7 @@
 //! `gloveport doctor`: what this machine can do, what is missing, and what to do about it.
 
 use std::{
+    borrow::Cow,
     io::IsTerminal as _,
     path::Path,
     process::ExitCode,
@@ -30,24 +31,24 @@ enum Verdict {
 
 #[derive(Debug, Serialize)]
 struct Check {
-    name: &'static str,
+    name: Cow<'static, str>,
     verdict: Verdict,
     found: String,
     #[serde(skip_serializing_if = "Option::is_none")]
-    remedy: Option<&'static str>,
+    remedy: Option<Cow<'static, str>>,
 }
 
 impl Check {
     fn ok(name: &'static str, found: impl Into<String>) -> Self {
-        Self { name, verdict: Verdict::Ok, found: found.into(), remedy: None }
+        Self { name: name.into(), verdict: Verdict::Ok, found: found.into(), remedy: None }
     }
 
     fn warning(name: &'static str, found: impl Into<String>, remedy: &'static str) -> Self {
-        Self { name, verdict: Verdict::Warning, found: found.into(), remedy: Some(remedy) }
+        Self { name: name.into(), verdict: Verdict::Warning, found: found.into(), remedy: Some(remedy.into()) }
     }
 
     fn failed(name: &'static str, found: impl Into<String>, remedy: &'static str) -> Self {
-        Self { name, verdict: Verdict::Failed, found: found.into(), remedy: Some(remedy) }
+        Self { name: name.into(), verdict: Verdict::Failed, found: found.into(), remedy: Some(remedy.into()) }
     }
 }
 
@@ -67,6 +68,7 @@ pub(crate) async fn doctor(arguments: &DoctorArgs, owner: anyhow::Result<Owner>)
         }
     }
     checks.extend([processes(), spool(), users(), program("git", "repositories"), program("python3", "Python")]);
+    checks.extend(providers().await);
     if arguments.json {
         print_json(&checks)?;
     } else {
@@ -161,6 +163,27 @@ fn users() -> Check {
     }
 }
 
+/// What the providers need. One that cannot be used is no failure of the others.
+async fn providers() -> Vec<Check> {
+    let context = match crate::providers::context() {
+        Ok(context) => context,
+        Err(error) => {
+            let remedy = "`gloveport config check` tells what is wrong";
+            return vec![Check::warning("providers", format!("{error:#}"), remedy)];
+        }
+    };
+    let mut checks = Vec::new();
+    for (provider, found) in crate::provider::check_all(&[], &context).await {
+        checks.extend(found.into_iter().map(|check| Check {
+            name: format!("{provider}: {}", check.name).into(),
+            verdict: if check.works { Verdict::Ok } else { Verdict::Warning },
+            found: check.found,
+            remedy: check.remedy.map(Cow::from),
+        }));
+    }
+    checks
+}
+
 fn program(name: &'static str, purpose: &str) -> Check {
     let path = std::env::var("PATH").unwrap_or_default();
     match host::find_program(name, &path, Path::new("/")) {
@@ -190,7 +213,7 @@ fn print_table(checks: &[Check]) {
         };
         let word = if colours { format!("\x1b[{colour}m{word:<8}\x1b[0m") } else { format!("{word:<8}") };
         println!("{word} {:<20} {}", check.name, check.found);
-        if let Some(remedy) = check.remedy {
+        if let Some(remedy) = &check.remedy {
             println!("{:8} {:<20} -> {remedy}", "", "");
         }
     }

@@ -180,14 +180,27 @@ impl Live {
         }
     }
 
-    /// Kills the server as an out-of-memory killer would.
-    pub(super) async fn kill(&self) -> Found {
+    /// A command that puts the process id of the server into `$p`.
+    async fn climb(&self) -> Result<&'static str, Problem> {
         // shell, owner, guard, server
         let climb = "p=$$; for i in 1 2 3; do p=$(cut -d' ' -f4 /proc/$p/stat); test $i = 2 && cat /proc/$p/comm; done";
-        let guard = self.run(climb).await?;
-        if !guard.starts_with("gloveport-guar") {
-            return Err(Problem::skip("which process is the server cannot be told from within"));
+        if self.run(climb).await?.starts_with("gloveport-guar") {
+            return Ok(climb);
         }
+        Err(Problem::skip("which process is the server cannot be told from within"))
+    }
+
+    /// Lets the server write lines, as if something had gone wrong in it.
+    pub(super) async fn complain(&self, lines: &str) -> Found {
+        let climb = self.climb().await?;
+        let written =
+            self.run(&format!("{climb} >/dev/null; printf '{lines}' >> /proc/$p/fd/2 && echo written")).await?;
+        if written == "written" { Ok(()) } else { Err(Problem::skip("what the server writes cannot be reached")) }
+    }
+
+    /// Kills the server as an out-of-memory killer would.
+    pub(super) async fn kill(&self) -> Found {
+        let climb = self.climb().await?;
         let event = ActionEvent {
             timeout: Some(COMMAND),
             ..ActionEvent::from(Action::Run(RunAction::new(format!("{climb}; kill -9 $p"))))

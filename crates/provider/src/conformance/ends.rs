@@ -8,7 +8,7 @@ use super::{
     bench::Bench,
     check::{At as _, Check, Found, Problem, check, must, same},
 };
-use crate::{GcOptions, ListFilter, Progress, SandboxSpec};
+use crate::{GcOptions, ListFilter, Progress, ProviderError, SandboxSpec};
 
 /// How long the end of a server may go unnoticed.
 const NOTICED: Duration = Duration::from_secs(20);
@@ -108,10 +108,12 @@ async fn given_up(bench: &Bench) -> Found {
         let progress = Progress::silent();
         let made = timeout(wait, mortal.create(&spec, &progress)).await;
         match made {
-            Ok(result) => {
-                let sandbox = result.at(&format!("create within {wait:?}"))?;
+            Ok(Ok(sandbox)) => {
                 mortal.delete(&sandbox.id).await.at("delete")?;
             }
+            // The one before is still being taken back.
+            Ok(Err(ProviderError::SessionExists { .. })) => {}
+            Ok(Err(error)) => return Err(Problem::new("create", "success", format!("{error:?}"))),
             Err(_) => mortal.close().await,
         }
         drop(mortal);

@@ -9,7 +9,7 @@ use super::{
     bench::Bench,
     check::{At as _, Check, Found, Problem, check, must, same},
 };
-use crate::{ExposedPort, LogOptions, LogStream, ResourceLimits, SandboxId, SandboxSpec, SandboxState};
+use crate::{ExposedPort, LogOptions, ResourceLimits, SandboxId, SandboxSpec, SandboxState};
 
 pub(super) const CHECKS: &[Check] = &[
     check!("optional/pause", "a paused sandbox answers with 503, and goes on under the same id and URL", pause),
@@ -56,10 +56,7 @@ async fn pause(bench: &Bench) -> Found {
 
 /// A log to its end.
 pub(super) async fn whole_log(bench: &Bench, id: &SandboxId, options: LogOptions) -> Result<Vec<u8>, Problem> {
-    read_log(bench.provider.logs(id, options).await.at("logs")?).await
-}
-
-async fn read_log(mut stream: LogStream) -> Result<Vec<u8>, Problem> {
+    let mut stream = bench.provider.logs(id, options).await.at("logs")?;
     let mut log = Vec::new();
     while let Some(piece) = stream.next().await {
         let piece = piece.at("a piece of the log")?;
@@ -69,44 +66,51 @@ async fn read_log(mut stream: LogStream) -> Result<Vec<u8>, Problem> {
     Ok(log)
 }
 
-/// A sandbox whose server writes what it does, as far as it gets its variables at its start.
-fn talkative(bench: &Bench) -> Result<SandboxSpec, Problem> {
-    Ok(SandboxSpec { environment: [("GLOVEPORT_LOG".to_owned(), "debug".to_owned())].into(), ..bench.spec("a")? })
-}
-
 async fn logs(bench: &Bench) -> Found {
     if !bench.can.logs {
         return Err(Problem::skip("no logs"));
     }
-    let live = bench.start(&talkative(bench)?).await?;
-    live.run("true").await?;
-    let whole = whole_log(bench, &live.sandbox.id, LogOptions::default()).await?;
-    let lines: Vec<&[u8]> = whole.split_inclusive(|byte| *byte == b'\n').collect();
-    if lines.len() < 3 {
-        return Err(Problem::skip(format!("the server has written {} lines, and three are needed", lines.len())));
+    let live = bench.start(&bench.spec("a")?).await?;
+    live.complain("one\\ntwo\\nthree\\n").await?;
+    let tail = |lines| LogOptions { follow: false, tail: lines };
+    for (lines, expected) in [(Some(0), ""), (Some(1), "three\n"), (Some(2), "two\nthree\n")] {
+        let log = whole_log(bench, &live.sandbox.id, tail(lines)).await?;
+        same(&String::from_utf8_lossy(&log).as_ref(), &expected, &format!("the last {lines:?} lines"))?;
     }
-    let none = whole_log(bench, &live.sandbox.id, LogOptions { follow: false, tail: Some(0) }).await?;
-    same(&none.len(), &0, "the last 0 lines")?;
-    let last = whole_log(bench, &live.sandbox.id, LogOptions { follow: false, tail: Some(2) }).await?;
-    same(&last.split_inclusive(|byte| *byte == b'\n').count(), &2, "the last 2 lines")
+    for lines in [Some(usize::MAX), None] {
+        let log = whole_log(bench, &live.sandbox.id, tail(lines)).await?;
+        let log = String::from_utf8_lossy(&log);
+        must(log.ends_with("one\ntwo\nthree\n"), "the whole log", "all three lines at its end", &log)?;
+    }
+    Ok(())
 }
 
 async fn follow_logs(bench: &Bench) -> Found {
     if !bench.can.follow_logs {
         return Err(Problem::skip("logs cannot be followed"));
     }
-    let live = bench.start(&talkative(bench)?).await?;
-    let follow = LogOptions { follow: true, tail: None };
-    let following = read_log(bench.provider.logs(&live.sandbox.id, follow).await.at("logs")?);
-    let ending = async {
-        live.run("true").await?;
-        bench.provider.delete(&live.sandbox.id).await.at("delete")
+    let live = bench.start(&bench.spec("a")?).await?;
+    live.complain("before\\n").await?;
+    let follow = LogOptions { follow: true, tail: Some(1) };
+    let mut stream = bench.provider.logs(&live.sandbox.id, follow).await.at("logs")?;
+    let reading = async {
+        let mut log = Vec::new();
+        while let Some(piece) = stream.next().await {
+            log.extend_from_slice(&piece.at("a piece of the log")?);
+            if log == b"before\n" {
+                live.complain("after\\n").await?;
+            } else if log == b"before\nafter\n" {
+                bench.provider.delete(&live.sandbox.id).await.at("delete")?;
+            }
+        }
+        Ok(log)
     };
-    let (log, _) = timeout(Duration::from_secs(30), futures_util::future::try_join(following, ending))
+    let log = timeout(Duration::from_mins(1), reading)
         .await
-        .map_err(|_| Problem::new("following the log", "its end with the sandbox", "no end within 30 s"))??;
-    tracing::debug!(bytes = log.len(), "a log was followed to its end");
-    Ok(())
+        .map_err(|_| Problem::new("following the log", "its end with the sandbox", "no end within a minute"))??;
+    let log = String::from_utf8_lossy(&log);
+    // What the server says at its end is its own.
+    must(log.starts_with("before\nafter\n"), "the log that was followed", "what came before and after", &log)
 }
 
 async fn memory(bench: &Bench) -> Found {

@@ -19,6 +19,8 @@ use crate::{
 
 /// Most bytes of an answer with all progress before it.
 const MOST: usize = 16 * 1024 * 1024;
+/// Most bytes of a line of progress; what is longer is the answer.
+const LINE: usize = 64 * 1024;
 /// Time between SIGTERM and SIGKILL.
 const GRACE: Duration = Duration::from_secs(2);
 /// How long the output is read on that other processes hold open after the program has ended.
@@ -133,7 +135,10 @@ impl Output {
     fn take_progress(&mut self, progress: Option<&Progress>, mask: &Mask) {
         let Some(progress) = progress else { return };
         while !self.answering {
-            let Some(end) = self.rest.iter().position(|byte| *byte == b'\n') else { return };
+            let Some(end) = self.rest.iter().take(LINE).position(|byte| *byte == b'\n') else {
+                self.answering = self.rest.len() >= LINE;
+                return;
+            };
             match serde_json::from_slice::<Step>(&self.rest[..end]) {
                 Ok(step) => {
                     // The server is waited for by whoever asked for the sandbox.
