@@ -4,6 +4,7 @@ use std::{net::IpAddr, path::PathBuf};
 
 use clap::{Args, Parser, Subcommand};
 
+use crate::attach::DetachKeys;
 use crate::files::{CopyArgs, EditArgs, ListArgs, ViewArgs, WriteArgs};
 
 /// Exit codes, as `--help` shows them.
@@ -88,6 +89,18 @@ pub(crate) struct RunArgs {
     /// Add a variable to the environment; may be repeated.
     #[arg(long, value_name = "NAME=VALUE", value_parser = variable)]
     pub(crate) env: Vec<(String, String)>,
+    /// Run it on a terminal of its own on the server, which is shown on yours: a shell if there is no command.
+    #[arg(short = 't', long, requires = "url", conflicts_with_all = ["json", "timeout"])]
+    pub(crate) tty: bool,
+    /// Pass on what is typed; --tty does that anyway.
+    #[arg(short, long, requires = "tty")]
+    pub(crate) interactive: bool,
+    /// Id of the terminal. One that is known is attached to again.
+    #[arg(long, value_name = "ID", requires = "tty")]
+    pub(crate) terminal: Option<String>,
+    /// Keys that leave the terminal without ending it.
+    #[arg(long, value_name = "KEYS", default_value_t, requires = "tty")]
+    pub(crate) detach_keys: DetachKeys,
     /// Print the observation as JSON when the command ended, instead of its output as it comes.
     #[arg(long)]
     pub(crate) json: bool,

@@ -1,6 +1,7 @@
 //! The binary: flags, wiring, and output for people.
 
 mod argv;
+mod attach;
 mod cli;
 mod compat;
 mod config;

@@ -15,7 +15,12 @@ use gloveport_protocol::{Action, ActionEvent, ActionExecutor as _, Observation, 
 use serde_json::Value;
 use tokio::signal::unix::{SignalKind, signal};
 
-use crate::{OWN_FAILURE, Owner, cli::RunArgs, local};
+use crate::{
+    OWN_FAILURE, Owner,
+    attach::{self, AttachRequest},
+    cli::RunArgs,
+    local,
+};
 
 /// Exit code when the time limit passed.
 pub(crate) const TIMED_OUT: u8 = 124;
@@ -45,6 +50,9 @@ pub(crate) async fn here(arguments: RunArgs, owner: &Owner) -> anyhow::Result<Ex
 
 /// Runs the command on a server.
 pub(crate) async fn on_server(arguments: RunArgs) -> anyhow::Result<ExitCode> {
+    if arguments.tty {
+        return on_terminal(arguments).await;
+    }
     let (text, _) = command_text(&arguments.command)?;
     let url = arguments.url.as_deref().unwrap_or_default();
     let client = ActionExecutionClient::new(&ClientOptions::new(url).with_key(arguments.key.as_deref()))?;
@@ -77,6 +85,30 @@ pub(crate) async fn observe_on(
 ) -> anyhow::Result<ExitCode> {
     let observation = client.post_action(&run_event(text, timeout), None).await;
     print_observation(&observation.map_err(|error| told(error, client.url()))?)
+}
+
+/// Runs the command on a terminal of a server, or attaches to the one where it runs.
+async fn on_terminal(arguments: RunArgs) -> anyhow::Result<ExitCode> {
+    let url = arguments.url.unwrap_or_default();
+    let client = ActionExecutionClient::new(&ClientOptions::new(url.as_str()).with_key(arguments.key.as_deref()))?;
+    // As everywhere in `run`, the words are a text for the shell.
+    let text = arguments.command.join(" ");
+    let request = AttachRequest {
+        id: arguments.terminal,
+        argv: (!text.is_empty()).then(|| ["bash", "-c", text.as_str()].map(str::to_owned).to_vec()),
+        cwd: arguments.cwd,
+        env: arguments.env.into_iter().collect(),
+        detach_keys: arguments.detach_keys,
+        tty: true,
+        again: Box::new(move |id| format!("gloveport run --url {url} -it --terminal {id}")),
+    };
+    match attach::attach(&client, request).await {
+        Ok(attached) => Ok(attached.exit_code()),
+        Err(error) => Err(match error.downcast::<ClientError>() {
+            Ok(error) => told(error, client.url()),
+            Err(error) => error,
+        }),
+    }
 }
 
 /// Why the output of a command on a server could not be followed.

@@ -14,8 +14,8 @@ use crate::{ClientError, session::Session};
 
 /// Events that wait to be taken; the server keeps the rest.
 const EVENTS: usize = 16;
-/// Pieces of input that wait.
-const INPUTS: usize = 16;
+/// Pieces of input that wait, such as keys that are pressed while there is no connection.
+const INPUTS: usize = 256;
 /// Largest piece of input in one message.
 pub(super) const PIECE: usize = 32 * 1024;
 /// Time for what was typed last to leave, when the terminal is left.
