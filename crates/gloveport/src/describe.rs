@@ -18,12 +18,18 @@ pub(crate) fn action(action: &ActionEvent) -> String {
 
 /// What came of it.
 pub(crate) fn observation(observation: &Observation) -> String {
-    let content = observation.content();
-    let end = if content.is_empty() || content.ends_with('\n') { "" } else { "\n" };
+    let content = content(observation);
     let note = match observation {
         Observation::Run(run) if run.metadata.exit_code != 0 => format!("[exit code {}]\n", run.metadata.exit_code),
         Observation::Error(_) => "[error]\n".to_owned(),
         _ => String::new(),
     };
-    format!("{content}{end}{note}")
+    format!("{content}{note}")
+}
+
+/// What it says, with a line end at its end if it says anything.
+pub(crate) fn content(observation: &Observation) -> String {
+    let content = observation.content();
+    let end = if content.is_empty() || content.ends_with('\n') { "" } else { "\n" };
+    format!("{content}{end}")
 }

@@ -161,7 +161,7 @@ pub(crate) fn request(command: String, timeout: Option<f64>) -> ExecRequest {
     ExecRequest { id: None, command, session: Session::Main, cwd: None, env: BTreeMap::new(), timeout }
 }
 
-fn run_event(command: String, timeout: Option<f64>) -> ActionEvent {
+pub(crate) fn run_event(command: String, timeout: Option<f64>) -> ActionEvent {
     let action = RunAction { blocking: true, hidden: true, ..RunAction::new(command) };
     ActionEvent { timeout, ..ActionEvent::from(Action::Run(action)) }
 }
@@ -177,11 +177,16 @@ fn print_observation(observation: &Value) -> anyhow::Result<ExitCode> {
     print_bytes(text.as_bytes())?;
     print_bytes(b"\n")?;
     let event = ObservationEvent::from_value(observation.clone()).context("the observation cannot be understood")?;
-    Ok(match event.observation {
+    Ok(observed_exit_code(&event.observation))
+}
+
+/// Our exit code for an observation.
+pub(crate) fn observed_exit_code(observation: &Observation) -> ExitCode {
+    match observation {
         Observation::Run(run) if run.metadata.exit_code >= 0 => status(run.metadata.exit_code),
         Observation::Run(run) if run.metadata.suffix.contains("timed out") => ExitCode::from(TIMED_OUT),
         _ => ExitCode::from(OWN_FAILURE),
-    })
+    }
 }
 
 async fn stream_here(executor: &Executor, request: ExecRequest, stdin_is_free: bool) -> anyhow::Result<ExitCode> {

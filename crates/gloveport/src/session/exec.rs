@@ -7,9 +7,9 @@ use std::{
 };
 
 use anyhow::Context as _;
-use gloveport_client::ActionExecutionClient;
+use gloveport_client::{ActionExecutionClient, ClientError};
 use gloveport_protocol::{
-    Action, ActionEvent, EventSource, Observation, ObservationEvent, RunAction, Secret,
+    Action, ActionEvent, EventSource, Observation, ObservationEvent, RunAction, RunObservation, Secret,
     exec::{ExecRequest, Session},
 };
 use gloveport_provider::Sandbox;
@@ -22,7 +22,7 @@ use super::{
     runtimes::Runtimes,
     secrets,
 };
-use crate::{output, run};
+use crate::{describe, output, run};
 
 /// Exit code of a program whose output nobody reads, as shells show it.
 const UNREAD: u8 = 141;
@@ -53,13 +53,55 @@ pub(super) async fn exec(runtimes: &Runtimes, arguments: ExecArgs) -> anyhow::Re
     let followed = follow(&client, request, how, |bytes| {
         kept.push(bytes);
         if arguments.json { Ok(Wanted::More) } else { write(bytes) }
-    })
-    .await?;
+    });
+    let followed = match followed.await {
+        Err(error) if error.downcast_ref().is_some_and(is_foreign) => {
+            return by_action(&client, &arguments, &text, record).await;
+        }
+        followed => followed?,
+    };
     let event = record.finish(kept.observation(&text, &followed)).await;
     if arguments.json {
         output::print_json(&event.to_value())?;
     }
     exit_code(&followed)
+}
+
+/// Whether a server does not know native commands, as that of OpenHands.
+fn is_foreign(error: &ClientError) -> bool {
+    match error {
+        ClientError::Status(error) => matches!(error.status.as_u16(), 404 | 405) && error.native.is_none(),
+        _ => false,
+    }
+}
+
+/// Runs the command as an action: its output comes when it has ended.
+async fn by_action(
+    client: &ActionExecutionClient,
+    arguments: &ExecArgs,
+    text: &str,
+    record: Record,
+) -> anyhow::Result<ExitCode> {
+    anyhow::ensure!(
+        arguments.cwd.is_none() && arguments.env.is_empty() && !arguments.interactive,
+        "the server of this session has only the OpenHands interface; --cwd, --env and -i need a gloveport server"
+    );
+    let action = run::run_event(text.to_owned(), arguments.timeout.map(|limit| limit.as_secs_f64()));
+    let observed = client.post_action(&action, None).await?;
+    let observed = ObservationEvent::from_value(observed).context("the observation cannot be understood")?.observation;
+    if !arguments.json {
+        output::print(&describe::content(&observed))?;
+    }
+    // The action was hidden so that all of its output comes; in the history it is as long as agents see it.
+    let observed = match observed {
+        Observation::Run(run) => Observation::Run(RunObservation::new(text, run.content, false, run.metadata)),
+        other => other,
+    };
+    let event = record.finish(observed).await;
+    if arguments.json {
+        output::print_json(&event.to_value())?;
+    }
+    Ok(run::observed_exit_code(&event.observation))
 }
 
 fn request(arguments: &ExecArgs, command: String) -> ExecRequest {

@@ -34,6 +34,12 @@ pub(crate) async fn run_in_fresh(runtime: String, arguments: RunArgs) -> anyhow:
         !(arguments.json && arguments.cwd.is_some()),
         "--cwd cannot be combined with --json and --runtime: the observation is that of the sandbox's own shell"
     );
+    // The variable is for those who have no other wish.
+    let from_variable = |url: &String| std::env::var("GLOVEPORT_URL").is_ok_and(|variable| variable == *url);
+    anyhow::ensure!(
+        arguments.url.as_ref().is_none_or(from_variable),
+        "--url and --runtime exclude each other: the command runs on a server, or in a fresh sandbox"
+    );
     let (_, provider) = Runtimes::new(Some(runtime))?.one()?;
     let session_id = SessionId::random().map_err(|error| anyhow::anyhow!("no random id can be made: {error}"))?;
     let spec = SandboxSpec {
