@@ -108,7 +108,7 @@ fn start(cli: Cli) -> anyhow::Result<ExitCode> {
         Command::SandboxServer(arguments) => {
             let inside = sandbox_server::enter(&arguments)?;
             let owner = Owner::start()?;
-            logging::for_sandbox(inside.log());
+            logging::for_sandbox(inside.log()?);
             runtime()?.block_on(sandbox_server::serve(inside, &owner))
         }
         Command::Replay(arguments) => {

@@ -91,7 +91,9 @@ impl Inner {
                     blocking(move || view::sandbox(&inner.state, &id)).await?
                 };
                 let sandbox = sandbox.ok_or_else(|| ProviderError::NotFound(id.clone()))?;
-                if !spec.keep_alive {
+                if spec.keep_alive {
+                    self.holds(id.clone());
+                } else {
                     self.keep(id.clone(), server)?;
                 }
                 return Ok(sandbox);

@@ -112,9 +112,11 @@ impl Inside {
         }
     }
 
-    /// Where the server writes its log, which is kept short.
-    pub fn log(&self) -> LogWriter {
-        LogWriter { inside: self.clone(), length: None }
+    /// Where the server writes its log, which is kept short: the file that the backend gave as standard error output, and
+    /// its successors. A panic is told there, too.
+    pub fn log(&self) -> io::Result<LogWriter> {
+        let file = File::from(fcntl_dupfd_cloexec(io::stderr().as_fd(), FIRST_FREE)?);
+        LogWriter::new(self.clone(), file, LONGEST_LOG, |file| Ok(dup2_stderr(file)?))
     }
 }
 
@@ -122,44 +124,71 @@ fn null() -> io::Result<File> {
     OpenOptions::new().read(true).write(true).open("/dev/null")
 }
 
-/// Writes to the standard error output, which is the log of the sandbox. The log of a panic goes there, too.
+/// Writes a log whose file gets another name when it is long, and a successor.
 #[derive(Debug)]
 pub struct LogWriter {
     inside: Inside,
-    /// Length of the file, once it is known.
-    length: Option<u64>,
+    file: File,
+    length: u64,
+    longest: u64,
+    /// Makes a new file the standard error output.
+    redirect: fn(&File) -> io::Result<()>,
 }
 
 impl LogWriter {
+    fn new(inside: Inside, file: File, longest: u64, redirect: fn(&File) -> io::Result<()>) -> io::Result<Self> {
+        let length = file.metadata()?.len();
+        Ok(Self { inside, file, length, longest, redirect })
+    }
+
     /// The file gets its other name, and a new one takes its place.
-    fn turn(&self) -> io::Result<()> {
+    fn turn(&mut self) -> io::Result<()> {
         let directory = self.inside.directory()?;
         fs::rename(directory.join(LOG), directory.join(EARLIER_LOG))?;
         let new = OpenOptions::new().append(true).create(true).mode(0o600).open(directory.join(LOG))?;
-        dup2_stderr(new)?;
+        (self.redirect)(&new)?;
+        self.file = new;
+        self.length = 0;
         Ok(())
     }
 }
 
 impl Write for LogWriter {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let length = match self.length {
-            Some(length) => length,
-            None => rustix::fs::fstat(io::stderr().as_fd()).map_or(0, |stat| u64::try_from(stat.st_size).unwrap_or(0)),
-        };
-        if length >= LONGEST_LOG {
-            // Without a new file the old one grows on, and the next line tries again.
-            let turned = self.turn().is_ok();
-            self.length = turned.then_some(0);
-        } else {
-            self.length = Some(length);
+        if self.length >= self.longest && self.turn().is_err() {
+            // Without a new file, as on a full disk, what was kept makes room.
+            self.file.set_len(0)?;
+            self.length = 0;
         }
-        let count = io::stderr().write(bytes)?;
-        self.length = self.length.map(|length| length + count as u64);
+        let count = self.file.write(bytes)?;
+        self.length += count as u64;
         Ok(count)
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        io::stderr().flush()
+        self.file.flush()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_log_keeps_its_end_and_never_more_than_two_files() {
+        let directory = tempfile::tempdir().unwrap();
+        let lock = File::create(directory.path().join(LOCK)).unwrap();
+        let log = File::options().append(true).create(true).open(directory.path().join(LOG)).unwrap();
+        let inside = Inside { lock: Arc::new(lock.into()) };
+        let mut writer = LogWriter::new(inside, log, 100, |_| Ok(())).unwrap();
+        for number in 0..100 {
+            writeln!(writer, "line {number:04}").unwrap();
+        }
+        let read = |name: &str| fs::read_to_string(directory.path().join(name)).unwrap();
+        let both = read(EARLIER_LOG) + &read(LOG);
+        assert!(both.len() <= 220 && both.starts_with("line 00") && both.ends_with("line 0099\n"), "{both}");
+        let lines: Vec<_> = both.lines().collect();
+        let last: Vec<_> = (100 - lines.len()..100).map(|number| format!("line {number:04}")).collect();
+        assert_eq!(lines, last);
     }
 }
