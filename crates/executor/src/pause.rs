@@ -89,3 +89,18 @@ impl Drop for Announced<'_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn tools_without_a_guard_are_not_paused() {
+        let pause = Pause::new(None);
+        assert!(matches!(pause.pause().await, Err(PauseError::NoGuard)));
+        assert!(!pause.is_paused());
+        // Of what is not paused it is no error.
+        pause.resume().await;
+        assert!(!pause.is_paused());
+    }
+}

@@ -62,7 +62,10 @@ impl Inside {
         let path = fs::read_link(format!("/proc/self/fd/{}", self.lock.as_raw_fd()))?;
         match (path.file_name(), path.parent()) {
             (Some(name), Some(directory)) if name == LOCK => Ok(directory.to_owned()),
-            _ => Err(io::Error::new(io::ErrorKind::NotFound, "the directory of the sandbox was removed")),
+            _ => Err(io::Error::new(
+                io::ErrorKind::NotFound,
+                "standard output is not the lock of a sandbox, or the sandbox was removed",
+            )),
         }
     }
 

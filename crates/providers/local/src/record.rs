@@ -51,10 +51,16 @@ impl Record {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(fault::file("read", &path)(error)),
         };
-        serde_json::from_str(&text).map(Some).map_err(|error| {
+        let refused = |reason: String| {
             let hint = "another version of gloveport wrote it, or somebody changed it; remove its directory";
-            engine(format!("understand {}", path.display()), format!("{error}; {hint}"))
-        })
+            engine(format!("understand {}", path.display()), format!("{reason}; {hint}"))
+        };
+        let record: Self = serde_json::from_str(&text).map_err(|error| refused(error.to_string()))?;
+        if record.version == VERSION {
+            Ok(Some(record))
+        } else {
+            Err(refused(format!("it has the form {}, and not {VERSION}", record.version)))
+        }
     }
 
     /// Writes the record into a directory that nobody else looks into yet.

@@ -64,7 +64,7 @@ impl State {
         self.root.join("backends")
     }
 
-    /// Makes the directories that are missing, for this user alone.
+    /// Makes the directories that are missing, for this user alone. One of somebody else is refused.
     pub(crate) fn prepare(&self) -> Result<(), ProviderError> {
         for directory in [self.servers(), self.sandboxes(), self.old(), self.backends()] {
             fs::DirBuilder::new()
@@ -72,10 +72,14 @@ impl State {
                 .mode(0o700)
                 .create(&directory)
                 .map_err(fault::file("make the directory", &directory))?;
+            let mode = fs::metadata(&directory).map_err(fault::file("look at", &directory))?.permissions().mode();
+            if mode & 0o777 != 0o700 {
+                // It was there before, open to others, and holds keys.
+                fs::set_permissions(&directory, fs::Permissions::from_mode(0o700))
+                    .map_err(fault::file("close to other users", &directory))?;
+            }
         }
-        // It may have been there before, open to others; it holds keys.
-        fs::set_permissions(&self.root, fs::Permissions::from_mode(0o700))
-            .map_err(fault::file("change the mode of", &self.root))
+        Ok(())
     }
 }
 
@@ -115,4 +119,32 @@ pub(crate) fn random_name() -> Result<String, ProviderError> {
     let mut bytes = [0; 16];
     getrandom::fill(&mut bytes).map_err(|error| engine("give random numbers", error))?;
     Ok(format!("{:032x}", u128::from_ne_bytes(bytes)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn directories_that_were_open_to_others_are_closed() {
+        let root = tempfile::tempdir().unwrap();
+        let state = State::new(root.path().join("state"));
+        state.prepare().unwrap();
+        fs::set_permissions(state.sandboxes(), fs::Permissions::from_mode(0o755)).unwrap();
+        state.prepare().unwrap();
+        assert_eq!(fs::metadata(state.sandboxes()).unwrap().permissions().mode() & 0o777, 0o700);
+    }
+
+    #[test]
+    fn nothing_is_replaced_by_a_move() {
+        let root = tempfile::tempdir().unwrap();
+        let (from, to) = (root.path().join("from"), root.path().join("to"));
+        for directory in [&from, &to] {
+            fs::create_dir(directory).unwrap();
+        }
+        assert!(!move_unless_there(&from, &to).unwrap());
+        fs::remove_dir(&to).unwrap();
+        assert!(move_unless_there(&from, &to).unwrap());
+        assert!(!from.exists() && to.exists());
+    }
 }
