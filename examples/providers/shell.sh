@@ -116,9 +116,12 @@ create() {
         fi
         remove "$old"
     fi
-    directory=$(mktemp -d "$state/shell-XXXXXXXXXX")
+    # Named before it is made, so that it is taken back whenever the end comes.
+    directory=$state/shell-$(cat /proc/sys/kernel/random/uuid)
     trap 'remove "$directory"' EXIT
     trap 'exit 1' TERM INT HUP
+    mkdir "$directory"
+    echo "$GLOVEPORT_SESSION_ID" >"$directory/session"
     if test -n "${GLOVEPORT_WORKSPACE:-}"; then
         workspace=$GLOVEPORT_WORKSPACE
         json --quoted /spec/workspace/path >"$directory/workspace"
@@ -127,7 +130,6 @@ create() {
         printf '"%s"' "$workspace" >"$directory/workspace"
     fi
     mkdir -p "$workspace"
-    echo "$GLOVEPORT_SESSION_ID" >"$directory/session"
     json --quoted /spec/session_key >"$directory/key"
     json --quoted /spec/labels >"$directory/labels"
     echo null >"$directory/url"

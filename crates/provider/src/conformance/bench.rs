@@ -206,16 +206,24 @@ impl Live {
             ..ActionEvent::from(Action::Run(RunAction::new(format!("{climb}; kill -9 $p"))))
         };
         // The answer dies with its server, and asking again would only wait.
-        let asked = tokio::time::timeout(Duration::from_secs(5), self.client.execute(&event)).await;
-        if let Ok(Ok(observation)) = asked {
-            return Err(Problem::new("killing the server", "no answer", format!("{observation:?}")));
+        tokio::select! {
+            asked = self.client.execute(&event) => match asked {
+                Ok(observation) => Err(Problem::new("killing the server", "no answer", format!("{observation:?}"))),
+                Err(_) => Ok(()),
+            },
+            () = self.until_silent() => Ok(()),
         }
-        Ok(())
+    }
+
+    async fn until_silent(&self) {
+        while self.client.probe().await.is_ok() {
+            sleep(POLL).await;
+        }
     }
 
     /// Nothing answers any more under the URL of the sandbox, or somebody who does not know its key.
     pub(super) async fn silent(&self) -> Found {
-        if self.client.server_info().await.is_ok() {
+        if self.client.probe().await.is_ok() {
             return Err(Problem::new("asking the server", "no answer", "an answer"));
         }
         Ok(())
