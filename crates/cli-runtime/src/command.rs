@@ -31,7 +31,7 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    runtime::Listener,
+    runtime::{CommandInput, Listener},
     transcript::{Lines, Newlines, Transcript},
 };
 
@@ -81,6 +81,7 @@ pub(crate) struct Start<'a> {
     pub(crate) environment: Vec<(OsString, OsString)>,
     /// When it is ended.
     pub(crate) deadline: Option<Instant>,
+    pub(crate) input: CommandInput,
     pub(crate) spawner: &'a Spawner,
     pub(crate) listener: Listener,
     pub(crate) closing: CancellationToken,
@@ -90,11 +91,18 @@ pub(crate) struct Start<'a> {
 #[derive(Debug)]
 pub(crate) struct Command {
     pid: u32,
-    master: AsyncFd<OwnedFd>,
-    slave: OwnedFd,
+    /// None if its standard input is that of this process.
+    terminal: Option<Terminal>,
     output: Mutex<Output>,
     orders: mpsc::Sender<Order>,
     end: watch::Sender<Option<End>>,
+}
+
+/// Where a command is answered.
+#[derive(Debug)]
+struct Terminal {
+    master: AsyncFd<OwnedFd>,
+    slave: OwnedFd,
 }
 
 #[derive(Debug)]
@@ -138,17 +146,28 @@ impl Command {
             let error = std::io::Error::from(Errno::NOENT);
             return Err(gloveport_sys::os_error::described(&error, start.directory));
         }
-        let Pty { master, slave } = pty::open(80, 24).map_err(system)?;
         let (reader, writer) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC).map_err(|error| system(error.into()))?;
-        let (spec, startup) = asking(spec(start.text, start.directory, start.environment)?).map_err(system)?;
-        let descriptors = [startup.as_fd(), writer.as_fd(), writer.as_fd(), slave.as_fd()];
-        let process = start.spawner.spawn(&spec, &descriptors).await.map_err(|error| spawn_text(&error))?;
+        let spec = spec(start.text, start.directory, start.environment)?;
+        let (process, terminal) = match start.input {
+            CommandInput::Terminal => {
+                let Pty { master, slave } = pty::open(80, 24).map_err(system)?;
+                let master = pty::watch(master).map_err(system)?;
+                let (spec, startup) = asking(spec).map_err(system)?;
+                let descriptors = [startup.as_fd(), writer.as_fd(), writer.as_fd(), slave.as_fd()];
+                (start.spawner.spawn(&spec, &descriptors).await, Some(Terminal { master, slave }))
+            }
+            CommandInput::Inherited => {
+                let input = std::io::stdin();
+                let descriptors = [input.as_fd(), writer.as_fd(), writer.as_fd()];
+                (start.spawner.spawn(&spec, &descriptors).await, None)
+            }
+        };
+        let process = process.map_err(|error| spawn_text(&error))?;
         drop(writer);
         let (orders, received) = mpsc::channel(16);
         let command = Arc::new(Self {
             pid: process.pid(),
-            master: pty::watch(master).map_err(system)?,
-            slave,
+            terminal,
             output: Mutex::new(Output {
                 transcript: Transcript::default(),
                 lines: Lines::default(),
@@ -226,7 +245,10 @@ impl Command {
     ///
     /// It does not read what is typed, or its terminal is gone; the text says which.
     pub(crate) async fn type_in(&self, text: &str) -> Result<(), String> {
-        let modes = pty::modes(self.master.get_ref()).map_err(|error| gloveport_sys::os_error::numbered(&error))?;
+        let Some(Terminal { master, slave }) = &self.terminal else {
+            return Err("its standard input is not a terminal of its own".to_owned());
+        };
+        let modes = pty::modes(master.get_ref()).map_err(|error| gloveport_sys::os_error::numbered(&error))?;
         let typed = if let Some(byte) = ControlKey::parse(text).and_then(ControlKey::byte) {
             let signal = match byte {
                 0x03 => Some(Signal::INT),
@@ -235,7 +257,7 @@ impl Command {
             };
             // The terminal is nobody's controlling one, so it sends no signals itself.
             if let Some(signal) = signal.filter(|_| modes.signals) {
-                let _nothing_typed = pty::discard_input(&self.slave);
+                let _nothing_typed = pty::discard_input(slave);
                 let _ended = self.orders.send(Order::Signal(signal)).await;
                 return Ok(());
             }
@@ -246,7 +268,7 @@ impl Command {
             typed
         };
         self.output().latest = Instant::now();
-        match timeout(TYPING, self.write(&typed)).await {
+        match timeout(TYPING, write(master, &typed)).await {
             Ok(written) => written.map_err(|error| gloveport_sys::os_error::numbered(&error)),
             Err(_) => Err(format!(
                 "the command does not read its input; a part of it was taken within {} s",
@@ -255,23 +277,14 @@ impl Command {
         }
     }
 
-    async fn write(&self, mut bytes: &[u8]) -> std::io::Result<()> {
-        while !bytes.is_empty() {
-            let mut ready = self.master.writable().await?;
-            if let Ok(written) = ready.try_io(|master| Ok(rustix::io::write(master.get_ref(), bytes)?)) {
-                bytes = &bytes[written?..];
-            }
-        }
-        Ok(())
-    }
-
     /// Whether one of its processes waits for somebody to type.
     fn waits_for_input(&self) -> bool {
-        if pty::unread_input(&self.slave) > 0 {
+        let Some(Terminal { master, slave }) = &self.terminal else { return false };
+        if pty::unread_input(slave) > 0 {
             return false;
         }
-        let Ok(modes) = pty::modes(self.master.get_ref()) else { return false };
-        let Ok(terminal) = fs::read_link(format!("/proc/self/fd/{}", self.slave.as_raw_fd())) else { return false };
+        let Ok(modes) = pty::modes(master.get_ref()) else { return false };
+        let Ok(terminal) = fs::read_link(format!("/proc/self/fd/{}", slave.as_raw_fd())) else { return false };
         let on_terminal = |pid: u32, descriptor: u64| {
             fs::read_link(format!("/proc/{pid}/fd/{descriptor}")).is_ok_and(|found| found == terminal)
         };
@@ -300,12 +313,8 @@ impl Command {
                     };
                     self.output().add(piece[..length].to_vec(), &mut newlines, *is_kept.borrow());
                 }
-                ready = self.master.readable() => {
-                    let Ok(mut ready) = ready else { return };
-                    let read = ready.try_io(|master| Ok(rustix::io::read(master.get_ref(), &mut typed)?));
-                    if let Ok(Ok(length)) = read {
-                        self.output().add(typed[..length].to_vec(), &mut terminal_newlines, *is_kept.borrow());
-                    }
+                length = read_terminal(self.terminal.as_ref(), &mut typed) => {
+                    self.output().add(typed[..length].to_vec(), &mut terminal_newlines, *is_kept.borrow());
                 }
             }
         }
@@ -313,8 +322,9 @@ impl Command {
 
     /// Keeps what was written to the terminal itself and not read yet.
     fn drain_terminal(&self) {
+        let Some(Terminal { master, .. }) = &self.terminal else { return };
         let mut bytes = [0; 4096];
-        while let Ok(length @ 1..) = rustix::io::read(self.master.get_ref(), &mut bytes) {
+        while let Ok(length @ 1..) = rustix::io::read(master.get_ref(), &mut bytes) {
             self.output().add(bytes[..length].to_vec(), &mut Newlines::default(), true);
         }
     }
@@ -411,6 +421,27 @@ impl Running {
             }
         }
     }
+}
+
+/// What is written to the terminal itself; never ends without one.
+async fn read_terminal(terminal: Option<&Terminal>, bytes: &mut [u8]) -> usize {
+    let Some(Terminal { master, .. }) = terminal else { return std::future::pending().await };
+    loop {
+        let Ok(mut ready) = master.readable().await else { return std::future::pending().await };
+        if let Ok(Ok(length @ 1..)) = ready.try_io(|master| Ok(rustix::io::read(master.get_ref(), &mut *bytes)?)) {
+            return length;
+        }
+    }
+}
+
+async fn write(master: &AsyncFd<OwnedFd>, mut bytes: &[u8]) -> std::io::Result<()> {
+    while !bytes.is_empty() {
+        let mut ready = master.writable().await?;
+        if let Ok(written) = ready.try_io(|master| Ok(rustix::io::write(master.get_ref(), bytes)?)) {
+            bytes = &bytes[written?..];
+        }
+    }
+    Ok(())
 }
 
 async fn until(moment: Option<Instant>) {

@@ -52,4 +52,4 @@ mod transfer;
 pub use command::GRACE;
 pub use commands::GIVEN_BACK;
 pub use error::CliError;
-pub use runtime::{CliOptions, CliRuntime, ShellStream, delete_workspaces};
+pub use runtime::{CliOptions, CliRuntime, CommandInput, ShellStream, delete_workspaces};

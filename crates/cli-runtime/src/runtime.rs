@@ -43,8 +43,19 @@ pub struct CliOptions {
     pub patience: Duration,
     /// Who starts and owns processes.
     pub spawner: Spawner,
+    /// Where the standard input of commands comes from.
+    pub input: CommandInput,
     /// Whether MCP servers are configured.
     pub has_mcp_servers: bool,
+}
+
+/// Where the standard input of commands comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CommandInput {
+    /// From actions with `is_input`, over a terminal of the command.
+    Terminal,
+    /// It is that of this process. No command is given back.
+    Inherited,
 }
 
 impl CliOptions {
@@ -56,6 +67,7 @@ impl CliOptions {
             timeout: 120.0,
             patience: Duration::from_secs(2),
             spawner: Spawner::Direct,
+            input: CommandInput::Terminal,
             has_mcp_servers: false,
         }
     }
@@ -235,6 +247,7 @@ impl CliRuntime {
             directory: &directory,
             environment: self.environment(),
             deadline: limits.deadline(),
+            input: self.options.input,
             spawner: &self.options.spawner,
             listener: self.listener.clone(),
             closing: self.closing.clone(),

@@ -172,7 +172,7 @@ async fn observe_here(executor: &Executor, text: String, timeout: Option<f64>) -
 }
 
 /// Prints the JSON and answers with the command's exit code.
-fn print_observation(observation: &Value) -> anyhow::Result<ExitCode> {
+pub(crate) fn print_observation(observation: &Value) -> anyhow::Result<ExitCode> {
     let text = serde_json::to_string_pretty(observation)?;
     print_bytes(text.as_bytes())?;
     print_bytes(b"\n")?;
@@ -185,6 +185,8 @@ pub(crate) fn observed_exit_code(observation: &Observation) -> ExitCode {
     match observation {
         Observation::Run(run) if run.metadata.exit_code >= 0 => status(run.metadata.exit_code),
         Observation::Run(run) if run.metadata.suffix.contains("timed out") => ExitCode::from(TIMED_OUT),
+        // A signal, as the cli runtime tells it.
+        Observation::Run(run) if run.metadata.exit_code < -1 => status(128 - run.metadata.exit_code),
         _ => ExitCode::from(OWN_FAILURE),
     }
 }
@@ -297,6 +299,6 @@ pub(crate) fn exit_code(end: &ExecEnd) -> anyhow::Result<ExitCode> {
 }
 
 /// The exit code of this process for the command's: the system keeps eight bits.
-fn status(code: i64) -> ExitCode {
+pub(crate) fn status(code: i64) -> ExitCode {
     ExitCode::from(u8::try_from(code & 0xff).unwrap_or(OWN_FAILURE))
 }

@@ -1,17 +1,20 @@
 //! What a session needs of a sandbox beside the execution of actions, and who gives it.
 
+mod cli;
 mod hosted;
 mod in_process;
 mod over_http;
 mod server;
 
-use std::{fmt, path::Path, sync::Arc};
+use std::{collections::BTreeMap, fmt, path::Path, sync::Arc};
 
+use gloveport_cli_runtime::ShellStream;
 use gloveport_protocol::{ActionExecutor, BoxFuture, McpServerEntry, Secret};
 use tempfile::TempPath;
 
 use crate::{InitialEnvironment, RuntimeError, StatusReporter};
 
+pub use cli::Cli;
 pub(crate) use hosted::urls;
 pub use hosted::{FromConfig, Hosted, HostedOptions, WarmPool, delete};
 pub use in_process::InProcess;
@@ -53,6 +56,26 @@ pub trait SandboxConnection: ActionExecutor {
     /// The directory in the sandbox that holds the work, where the sandbox says it; none is the configured one.
     fn workspace(&self) -> Option<&str> {
         None
+    }
+
+    /// Takes variables for its tools, with their names as they are. False where the shell has to be told.
+    fn keep_variables(&self, _variables: &BTreeMap<String, Secret>) -> bool {
+        false
+    }
+
+    /// Whether it answers calls of MCP tools itself.
+    fn answers_mcp(&self) -> bool {
+        false
+    }
+
+    /// What agents are told about it; mostly nothing.
+    fn instructions(&self) -> String {
+        String::new()
+    }
+
+    /// Tells the output of commands line by line; `None` ends it. False where that is not possible.
+    fn stream_shell(&self, _stream: Option<ShellStream>) -> bool {
+        false
     }
 
     /// The token of the web editor; empty if there is none.

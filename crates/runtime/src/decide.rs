@@ -47,7 +47,7 @@ impl Runtime {
             ConfirmationState::Confirmed => {}
         }
         match action {
-            Action::CallToolMcp(_) => Ok(Outcome::of(unsupported(action.kind()))),
+            Action::CallToolMcp(_) if !self.connection()?.answers_mcp() => Ok(Outcome::of(unsupported(action.kind()))),
             Action::Edit(edit) if edit.impl_source == FileEditSource::LlmBasedEdit => self.edit_with_model(edit).await,
             _ => self.execute(event).await.map(Outcome::of),
         }

@@ -3,6 +3,7 @@
 use std::{io, path::PathBuf};
 
 use gloveport_archive::ArchiveError;
+use gloveport_cli_runtime::CliError;
 use gloveport_client::{ClientError, causes};
 use gloveport_event_stream::{AddEventError, HistoryError, SubscribeError};
 use gloveport_executor::ExecutorError;
@@ -48,6 +49,9 @@ pub enum RuntimeError {
     /// There is no such sandbox.
     #[error("{0}")]
     NotFound(String),
+    /// The tools that are confined to a directory refuse something, or could not do it.
+    #[error(transparent)]
+    Confined(#[from] CliError),
     /// The provider of the sandbox could not do something.
     #[error(transparent)]
     Provider(#[from] ProviderError),

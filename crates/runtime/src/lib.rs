@@ -41,7 +41,7 @@ mod status;
 mod tasks;
 
 pub use connection::{
-    ConnectRequest, Connector, FromConfig, Hosted, HostedOptions, InProcess, McpHost, SandboxConnection, ServerAt,
+    Cli, ConnectRequest, Connector, FromConfig, Hosted, HostedOptions, InProcess, McpHost, SandboxConnection, ServerAt,
     WarmPool, delete,
 };
 pub use dispatch::Submitted;
