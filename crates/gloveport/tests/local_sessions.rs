@@ -1,7 +1,7 @@
 //! The life of sessions over the provider `local`: our real server, found, attached to, paused, killed and closed.
 #![expect(clippy::unwrap_used, reason = "a test stops at the first broken assumption")]
 
-#[expect(dead_code, reason = "the tests of the provider itself use the rest")]
+#[expect(dead_code, reason = "the tests of the provider itself use all of it")]
 mod sandboxes;
 
 use std::{
@@ -11,11 +11,12 @@ use std::{
 
 use gloveport_config::Config;
 use gloveport_protocol::{Action, ExecuteError, Observation, RunAction, Secret};
-use gloveport_provider::{GcOptions, Lifetime, Phase, Provider, SandboxState};
+use gloveport_provider::{GcOptions, Lifetime, Phase, Provider, Sandbox, SandboxState};
 use gloveport_provider_local::Local;
 use gloveport_runtime::{
     FromConfig, Hosted, HostedOptions, Runtime, RuntimeError, RuntimeOptions, RuntimeStatus, WarmPool,
 };
+use rustix::process::{Pid, Signal, kill_process};
 use sandboxes::{Place, alive_in, session, spec};
 
 /// Longest wait for anything.
@@ -53,8 +54,12 @@ fn backend(place: &Place) -> Arc<dyn Provider> {
     Arc::new(place.backend())
 }
 
-const fn keep() -> bool {
-    true
+/// Kills the server of a sandbox, which its provider knows.
+fn kill_server(place: &Place, sandbox: &Sandbox) {
+    let path = place.state().join("sandboxes").join(sandbox.id.as_str()).join("sandbox.json");
+    let record: serde_json::Value = serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap();
+    let pid = record["server"]["pid"].as_i64().and_then(|pid| Pid::from_raw(i32::try_from(pid).ok()?)).unwrap();
+    kill_process(pid, Signal::KILL).unwrap();
 }
 
 #[tokio::test]
@@ -83,7 +88,7 @@ async fn another_session_attaches_and_leaves_the_sandbox_as_it_is() {
     let place = Place::new();
     // Two backends, as two processes have them.
     let (one, two) = (backend(&place), backend(&place));
-    let (first, _) = runtime(&one, HostedOptions { keep_alive: keep(), ..HostedOptions::default() }, false);
+    let (first, _) = runtime(&one, HostedOptions { keep_alive: true, ..HostedOptions::default() }, false);
     within(first.connect()).await.unwrap();
     run(&first, "cd /usr && MINE=1").await.unwrap();
     for provider in [&one, &two] {
@@ -136,7 +141,7 @@ async fn a_sandbox_rests_between_two_sessions_and_comes_back_with_its_processes(
 async fn a_server_that_is_killed_in_the_middle_of_an_action_is_told_at_once_and_replaced_by_the_next_session() {
     let place = Place::new();
     let provider = backend(&place);
-    let (first, _) = runtime(&provider, HostedOptions { keep_alive: keep(), ..HostedOptions::default() }, false);
+    let (first, _) = runtime(&provider, HostedOptions { keep_alive: true, ..HostedOptions::default() }, false);
     within(first.connect()).await.unwrap();
     let began = Instant::now();
     let running = tokio::spawn({
@@ -150,7 +155,7 @@ async fn a_server_that_is_killed_in_the_middle_of_an_action_is_told_at_once_and_
         }
     })
     .await;
-    place.kill_server(&within(first.sandbox()).await.unwrap());
+    kill_server(&place, &within(first.sandbox()).await.unwrap());
     let error = within(running).await.unwrap().unwrap_err();
     let ExecuteError::Disconnected(text) = &error else { panic!("{error:?}") };
     assert!(text.starts_with("Runtime is gone: the sandbox `"), "{text}");
