@@ -17,6 +17,7 @@ import signal
 import subprocess
 import sys
 import time
+import urllib.request
 from pathlib import Path
 
 GRACE = 5.0
@@ -26,6 +27,8 @@ CAPABILITIES = {
     "host_directories": True,
     "limit_memory": True,
     "labels": True,
+    "pause": True,
+    "pause_keeps_processes": True,
     "logs": True,
     "follow_logs": True,
     "time_to_live": True,
@@ -147,12 +150,14 @@ class Sandbox:
         file.rename(self.directory / "sandbox.json")
 
     def is_live(self):
-        return self.state()[0] in ("pending", "running")
+        return self.state()[0] in ("pending", "running", "paused")
 
     def state(self):
         if "server" not in self.known:
             return ("pending", "") if runs(self.known["maker"]) else ("failed", "its making was given up")
-        return ("running", "") if runs(self.known["server"]) else ("stopped", "its server has ended")
+        if not runs(self.known["server"]):
+            return ("stopped", "its server has ended")
+        return ("paused" if self.known.get("paused") else "running", "")
 
     def holders(self):
         """Whether each backend that holds it lives: it has its file locked as long as it does."""
@@ -341,6 +346,22 @@ def list_all(request):
     return {"sandboxes": [one.view() for one in chosen if request["ended"] or one.is_live()]}
 
 
+def rest(request, paused):
+    """The server can pause itself: its programs are stopped, and it answers with 503 meanwhile."""
+    sandbox = needed(request)
+    state, reason = sandbox.state()
+    if state not in ("running", "paused"):
+        raise Refusal("wrong-state", f"it is {state}", state=state, reason=reason)
+    url = f"{sandbox.known['url']}/v1/sandbox/{'pause' if paused else 'resume'}"
+    headers = {"X-Session-API-Key": sandbox.known["session_key"]}
+    # What is on this machine is asked without a proxy.
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    opener.open(urllib.request.Request(url, data=b"", headers=headers, method="POST"), timeout=60).close()
+    sandbox.known["paused"] = paused
+    sandbox.save()
+    return {}
+
+
 def delete(request):
     found = Sandbox.get(request["id"])
     if found:
@@ -421,6 +442,8 @@ VERBS = {
     "find": find,
     "find-session": find_session,
     "list": list_all,
+    "pause": lambda request: rest(request, paused=True),
+    "resume": lambda request: rest(request, paused=False),
     "delete": delete,
     "logs": logs,
     "collect-garbage": collect_garbage,
@@ -442,6 +465,9 @@ def main():
         answer = VERBS[verb](json.load(sys.stdin))
         if answer is not None:
             print(json.dumps(answer))
+    except OSError as error:
+        print(json.dumps(Refusal("failed", str(error)).answer), file=sys.stderr if verb == "logs" else sys.stdout)
+        sys.exit(1)
     except Refusal as refusal:
         # The output of `logs` is the log, so its error goes where people look.
         print(json.dumps(refusal.answer), file=sys.stderr if verb == "logs" else sys.stdout)
