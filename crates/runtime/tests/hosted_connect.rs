@@ -204,11 +204,14 @@ async fn what_the_engine_refuses_is_told_as_its_runtime_tells_it() {
 }
 
 #[tokio::test]
-async fn a_connection_that_is_given_up_leaves_nothing() {
-    for dropped in [false, true] {
+async fn a_connection_that_is_given_up_deletes_what_it_made_and_leaves_what_it_found() {
+    for (dropped, found) in [(false, false), (true, false), (false, true), (true, true)] {
         let engine = Engine::new("local", &[]);
         engine.script().born_with = 502;
-        let case = Case::new(&engine, HostedOptions { keep_alive: true, ..options() }, false);
+        if found {
+            engine.by_another("session", SandboxState::Running, Lifetime::Kept).await;
+        }
+        let case = Case::new(&engine, HostedOptions { keep_alive: !found, ..options() }, false);
         let connecting = tokio::spawn({
             let runtime = case.runtime.clone();
             async move { runtime.connect().await }
@@ -222,7 +225,9 @@ async fn a_connection_that_is_given_up_leaves_nothing() {
             within(case.runtime.try_close()).await.unwrap();
             assert!(matches!(connecting.await.unwrap(), Err(RuntimeError::Closed)));
         }
-        assert!(engine.states().is_empty(), "{dropped}");
+        assert_eq!(engine.states().len(), usize::from(found), "{dropped} {found}");
+        let calls: &[_] = if found { &["hold", "release"] } else { &["create", "hold", "delete"] };
+        assert_eq!(engine.calls(), calls);
         assert!(matches!(case.runtime.connect().await, Err(RuntimeError::Closed)));
     }
 }

@@ -26,7 +26,8 @@ enum Fate {
 
 impl Fate {
     const fn of(state: &State, options: &HostedOptions) -> Self {
-        if state.attached {
+        // One that was found by a connection that was given up was never the session's.
+        if state.attached || matches!(state.stage, Stage::Found) {
             Self::Left
         } else if matches!(state.stage, Stage::Made) {
             // Nobody has ever used it.
