@@ -23,6 +23,9 @@ use crate::{
 /// Links that are followed for one path; as many as the kernel follows.
 const LINKS: usize = 40;
 
+/// Bytes of a path, with its end, that the kernel does not take any more.
+const LONGEST: usize = 4_096;
+
 /// A directory that files are used beneath.
 #[derive(Debug)]
 pub struct Bounds {
@@ -83,7 +86,7 @@ impl Bounds {
     ///
     /// # Errors
     ///
-    /// There are too many links (`ELOOP`), or the path has a NUL (`EINVAL`).
+    /// There are too many links (`ELOOP`), the path is too long (`ENAMETOOLONG`), or it has a NUL (`EINVAL`).
     pub fn resolve(&self, path: &Path) -> io::Result<PathBuf> {
         if path.as_os_str().as_bytes().contains(&0) {
             return Err(Errno::INVAL.into());
@@ -102,6 +105,9 @@ impl Bounds {
                 continue;
             }
             real.push(&name);
+            if real.as_os_str().len() >= LONGEST {
+                return Err(Errno::NAMETOOLONG.into());
+            }
             let Ok(target) = rustix::fs::readlinkat(CWD, &real, Vec::new()) else { continue };
             links += 1;
             if links > LINKS {
