@@ -77,9 +77,8 @@ impl Attached {
 /// Attaches, until the program ends or the terminal is left.
 pub(crate) async fn attach(client: &ActionExecutionClient, request: AttachRequest) -> anyhow::Result<Attached> {
     let terminals = client.terminals();
-    let status = find_or_start(client, &request).await?;
-    let known_before = status.end > 0;
-    let offset = status.end.saturating_sub(REPLAY).max(status.start);
+    let (status, is_new) = find_or_start(client, &request).await?;
+    let offset = if is_new { status.start } else { status.end.saturating_sub(REPLAY).max(status.start) };
     let options = AttachOptions { offset: Some(offset), size: local::size(), attempts: ATTEMPTS };
     let mut terminal = terminals.attach(&status.id, options).await?;
     let mut signals = Signals::listen()?;
@@ -91,10 +90,17 @@ pub(crate) async fn attach(client: &ActionExecutionClient, request: AttachReques
     let input = terminal.input();
     let keys = if is_person { request.detach_keys.clone() } else { DetachKeys::none() };
     let mut typist = Typist { input: input.clone(), watch: Watch::new(keys), is_person, at_line_start: true };
-    let mut screen = Screen { sequences: Sequences::default(), cut: offset > status.start, is_person };
-    if known_before && is_person {
-        // A full-screen program draws its screen anew.
-        input.signal("WINCH").await;
+    // The questions of a program that has only begun are for us.
+    let history_end = if is_new || !is_person { 0 } else { terminal.history_end() };
+    let mut screen = Screen {
+        sequences: Sequences::default(),
+        history_end,
+        cut: offset > status.start,
+        input: input.clone(),
+        is_person,
+    };
+    if !is_new {
+        screen.draw_anew().await;
     }
     let left = tokio::select! {
         end = screen.show(&mut terminal, &output) => end,
@@ -123,13 +129,18 @@ pub(crate) async fn attach(client: &ActionExecutionClient, request: AttachReques
     Ok(left)
 }
 
-/// The terminal that is asked for.
-async fn find_or_start(client: &ActionExecutionClient, request: &AttachRequest) -> anyhow::Result<TerminalStatus> {
+/// The terminal that is asked for, and whether it was started now.
+async fn find_or_start(
+    client: &ActionExecutionClient,
+    request: &AttachRequest,
+) -> anyhow::Result<(TerminalStatus, bool)> {
     let terminals = client.terminals();
-    if let (Some(id), None) = (&request.id, &request.argv) {
+    let mut is_new = true;
+    if let Some(id) = &request.id {
         match terminals.status(id).await {
             Err(ClientError::Status(error)) if error.status.as_u16() == 404 && error.native.is_some() => {}
-            known => return Ok(known?),
+            Ok(_) if request.argv.is_some() => is_new = false,
+            known => return Ok((known?, false)),
         }
     }
     let mut env = request.env.clone();
@@ -150,12 +161,15 @@ async fn find_or_start(client: &ActionExecutionClient, request: &AttachRequest) 
     if let Some(size) = local::size() {
         (start.columns, start.rows) = (size.columns, size.rows);
     }
-    Ok(terminals.start(start).await?)
+    Ok((terminals.start(start).await?, is_new))
 }
 
 /// What is shown.
 struct Screen {
     sequences: Sequences,
+    /// End of what was written before we came, which is shown once more.
+    history_end: u64,
+    input: TerminalInput,
     /// The beginning is missing, so it is shown from the next line on.
     cut: bool,
     is_person: bool,
@@ -164,7 +178,6 @@ struct Screen {
 impl Screen {
     /// Shows what comes, to the end.
     async fn show(&mut self, terminal: &mut AttachedTerminal, output: &Output) -> anyhow::Result<Attached> {
-        let history_end = terminal.history_end();
         loop {
             let Some(place) = output.place().await else {
                 anyhow::bail!("standard output is closed");
@@ -172,7 +185,7 @@ impl Screen {
             match terminal.next().await? {
                 Some(TerminalEvent::Output { offset, bytes }) => {
                     let mut shown = Vec::with_capacity(bytes.len());
-                    self.take(offset, &bytes, history_end, &mut shown);
+                    self.take(offset, &bytes, &mut shown);
                     place.send(shown);
                 }
                 Some(TerminalEvent::Ended(exit)) => return Ok(Attached::Ended(exit.exit_code)),
@@ -187,19 +200,16 @@ impl Screen {
                 Some(TerminalEvent::Reconnected { input_in_doubt }) => {
                     let doubt = if input_in_doubt { "; what was typed last may be lost" } else { "" };
                     tell(self.is_person, &format!("connected again{doubt}"));
+                    self.draw_anew().await;
                 }
                 None => anyhow::bail!("the terminal ended without a status"),
             }
         }
     }
 
-    fn take(&mut self, offset: u64, bytes: &[u8], history_end: u64, shown: &mut Vec<u8>) {
-        if !self.is_person {
-            shown.extend_from_slice(bytes);
-            return;
-        }
-        let history = usize::try_from(history_end.saturating_sub(offset)).unwrap_or(usize::MAX).min(bytes.len());
-        let (mut old, new) = bytes.split_at(history);
+    fn take(&mut self, offset: u64, bytes: &[u8], shown: &mut Vec<u8>) {
+        let history = usize::try_from(self.history_end.saturating_sub(offset)).unwrap_or(usize::MAX);
+        let (mut old, new) = bytes.split_at(history.min(bytes.len()));
         if self.cut && !old.is_empty() {
             // A sequence may be cut off, too, and none goes over the end of a line.
             let line = old.iter().position(|byte| *byte == b'\n').map(|end| end + 1);
@@ -207,10 +217,18 @@ impl Screen {
             self.cut = line.is_none();
         }
         self.sequences.replayed(old, shown);
-        if offset <= history_end && !new.is_empty() {
+        if self.history_end > 0 && offset <= self.history_end && !new.is_empty() {
             self.sequences.end_of_replay(shown);
         }
         self.sequences.live(new, shown);
+    }
+
+    /// Lets a full-screen program draw its screen anew.
+    async fn draw_anew(&self) {
+        if self.is_person {
+            // Whether somebody is attached is told elsewhere.
+            let _attached = self.input.signal("WINCH").await;
+        }
     }
 }
 

@@ -441,7 +441,7 @@ async fn wrong_requests_and_messages_are_refused_with_a_reason() {
             (json!({"env": {"A=B": ""}}), (400, "invalid_request")),
             (json!({"columns": 0}), (400, "invalid_request")),
             (json!({"id": "a/b"}), (400, "invalid_request")),
-            (json!({"argv": ["/etc/passwd"]}), (500, "terminal_failed")),
+            (json!({"argv": ["/etc/passwd"]}), (400, "no_such_program")),
         ] {
             let answer = server.post("/v1/terminals", body.to_string()).await;
             assert_eq!(code(&answer), (expected.0, expected.1.to_owned()), "{body}");

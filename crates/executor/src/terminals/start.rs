@@ -2,6 +2,7 @@
 
 use std::{
     ffi::OsString,
+    os::unix::fs::PermissionsExt as _,
     path::{Path, PathBuf},
 };
 
@@ -72,7 +73,7 @@ pub(super) fn options(
     let (program, argv) = if let Some(argv) = &request.argv {
         let word = argv.first().map(String::as_str).unwrap_or_default();
         let found = if word.contains('/') {
-            Some(directory.join(word)).filter(|program| program.is_file())
+            Some(directory.join(word)).filter(|program| is_program(program))
         } else {
             find_program(word, &path, directory)
         };
@@ -98,6 +99,10 @@ pub(super) fn options(
         spool_size: shell.spool_size.min(SPOOL),
     };
     Ok((options, argv))
+}
+
+fn is_program(path: &Path) -> bool {
+    path.metadata().is_ok_and(|metadata| metadata.is_file() && metadata.permissions().mode() & 0o111 != 0)
 }
 
 /// The environment of the tools, without what the terminal decides, and with what the request adds.

@@ -32,6 +32,8 @@ use crate::app::App;
 const PROTOCOL: &str = "gloveport.terminal.v1";
 /// Largest message of a client.
 const MESSAGE: usize = 256 * 1024;
+/// Bytes that are read from a client at once; its default would be held for each of many idle clients.
+const READ: usize = 16 * 1024;
 /// Most bytes of output in one message.
 const PIECE: usize = 32 * 1024;
 /// Time between two pings.
@@ -53,6 +55,7 @@ pub(super) fn answer(upgrade: WebSocketUpgrade, attachment: Attachment, from: Op
         .protocols([PROTOCOL])
         .max_message_size(MESSAGE)
         .max_frame_size(MESSAGE)
+        .read_buffer_size(READ)
         .on_upgrade(async move |socket| converse(socket, &attachment, from, &app).await)
 }
 
