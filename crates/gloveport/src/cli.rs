@@ -2,7 +2,7 @@
 
 use std::{net::IpAddr, path::PathBuf};
 
-use clap::{Args, Parser, Subcommand};
+use clap::{ArgGroup, Args, Parser, Subcommand};
 
 use crate::attach::DetachKeys;
 use crate::files::{CopyArgs, EditArgs, ListArgs, ViewArgs, WriteArgs};
@@ -66,6 +66,7 @@ pub(crate) enum Command {
 }
 
 #[derive(Debug, Args)]
+#[command(group = ArgGroup::new("elsewhere").args(["url", "runtime"]).multiple(true))]
 pub(crate) struct RunArgs {
     /// The command; several words are joined by blanks. `-` or nothing: a script from standard input.
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
@@ -90,8 +91,9 @@ pub(crate) struct RunArgs {
     /// Add a variable to the environment; may be repeated.
     #[arg(long, value_name = "NAME=VALUE", value_parser = variable)]
     pub(crate) env: Vec<(String, String)>,
-    /// Run it on a terminal of its own on the server, which is shown on yours: a shell if there is no command.
-    #[arg(short = 't', long, requires = "url", conflicts_with_all = ["json", "timeout"])]
+    /// Run it on a terminal of its own on the server or in the sandbox, which is shown on yours: a shell if there is no
+    /// command.
+    #[arg(short = 't', long, requires = "elsewhere", conflicts_with_all = ["json", "timeout"])]
     pub(crate) tty: bool,
     /// Pass on what is typed; --tty does that anyway.
     #[arg(short, long, requires = "tty")]

@@ -19,6 +19,7 @@ mod secrets;
 mod show;
 mod start;
 mod table;
+mod terminal;
 mod values;
 
 use std::process::ExitCode;
@@ -37,6 +38,7 @@ pub(crate) async fn session(arguments: SessionArgs) -> anyhow::Result<ExitCode> 
     match arguments.command {
         SessionCommand::Start(arguments) => start::start(&runtimes, arguments).await,
         SessionCommand::Exec(arguments) => exec::exec(&runtimes, arguments).await,
+        SessionCommand::Attach(arguments) => terminal::attach(&runtimes, arguments).await,
         SessionCommand::Events(arguments) => events::events(&runtimes, &arguments).await,
         SessionCommand::Ls(arguments) => list::list(&runtimes, arguments).await,
         SessionCommand::Show(arguments) => show::show(&runtimes, &arguments).await,

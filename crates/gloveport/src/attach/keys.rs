@@ -15,7 +15,7 @@ impl Default for DetachKeys {
 
 impl DetachKeys {
     /// None at all.
-    pub(super) fn none() -> Self {
+    pub(crate) fn none() -> Self {
         Self(Vec::new())
     }
 }

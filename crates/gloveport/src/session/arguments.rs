@@ -6,6 +6,7 @@ use clap::{Args, Subcommand};
 use gloveport_provider::{ExposedPort, NetworkPolicy};
 
 use super::values::{self, SecretFrom};
+use crate::attach::DetachKeys;
 
 /// Below `gloveport session --help`.
 const SESSION_HELP: &str = "ID is the id of a session or of its sandbox, or the beginning of one that fits no other. \
@@ -35,9 +36,15 @@ const EXEC_HELP: &str = "The words are one shell command line, which runs in the
     Examples:\n  \
     gloveport session exec build -- make -j8\n  \
     gloveport session exec build 'cd src && export A=1'\n  \
+    gloveport session exec -it build vim notes.txt\n  \
     echo 'ls | wc -l' | gloveport session exec build\n\n\
     Exit codes: the command's own; 124 if the time limit passed; 125 if gloveport itself failed; 130 if it was \
     interrupted twice; 2 for a wrong command line.";
+
+/// Below `gloveport session attach --help`.
+const ATTACH_HELP: &str = "Attached again, it shows what came meanwhile. Several people can be attached at once.\n\n\
+    Exit codes: that of the terminal's program when it ends; 0 after the detach keys; 125 if gloveport itself failed; 2 \
+    for a wrong command line.";
 
 #[derive(Debug, Args)]
 #[command(after_help = SESSION_HELP)]
@@ -52,7 +59,7 @@ pub(crate) struct SessionArgs {
 impl SessionArgs {
     /// Whether the exit code is that of a command in the sandbox.
     pub(crate) const fn runs_a_command(&self) -> bool {
-        matches!(self.command, SessionCommand::Exec(_))
+        matches!(self.command, SessionCommand::Exec(_) | SessionCommand::Attach(_))
     }
 }
 
@@ -64,6 +71,9 @@ pub(super) enum SessionCommand {
     /// Run a command in a session.
     #[command(after_help = EXEC_HELP)]
     Exec(ExecArgs),
+    /// Attach to a terminal of a session, made when it is missing. The detach keys leave it as it is.
+    #[command(after_help = ATTACH_HELP)]
+    Attach(AttachArgs),
     /// Show the history of a session: actions and observations.
     Events(EventsArgs),
     /// List the sessions that have a sandbox.
@@ -163,6 +173,13 @@ pub(super) struct ExecArgs {
     /// Give the command lines of standard input, each when it waits for one.
     #[arg(long, short)]
     pub(super) interactive: bool,
+    /// On a terminal of its own, which is shown on yours; a login shell if there is no command. It goes on when you
+    /// leave it with the detach keys.
+    #[arg(long, short, conflicts_with_all = ["json", "timeout", "detach"])]
+    pub(super) tty: bool,
+    /// Keys that leave the terminal without ending it.
+    #[arg(long, value_name = "KEYS", default_value_t, requires = "tty")]
+    pub(super) detach_keys: DetachKeys,
     /// Start it and print the id of the command; its output is not shown.
     #[arg(long, short, conflicts_with_all = ["interactive", "json", "timeout"])]
     pub(super) detach: bool,
@@ -181,6 +198,19 @@ pub(super) struct ExecArgs {
     /// Leave the command out of the session's history.
     #[arg(long)]
     pub(super) no_history: bool,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct AttachArgs {
+    /// The session.
+    #[arg(value_name = "ID")]
+    pub(super) id: String,
+    /// Which of its terminals, by a name that you choose.
+    #[arg(long, value_name = "NAME", default_value = "main")]
+    pub(super) terminal: String,
+    /// Keys that leave the terminal without ending it.
+    #[arg(long, value_name = "KEYS", default_value_t)]
+    pub(super) detach_keys: DetachKeys,
 }
 
 #[derive(Debug, Args)]

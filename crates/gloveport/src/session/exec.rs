@@ -20,7 +20,7 @@ use super::{
     history::History,
     observe::Output,
     runtimes::Runtimes,
-    secrets,
+    secrets, terminal,
 };
 use crate::{describe, output, run};
 
@@ -30,6 +30,9 @@ const UNREAD: u8 = 141;
 const INTERRUPTED: u8 = 130;
 
 pub(super) async fn exec(runtimes: &Runtimes, arguments: ExecArgs) -> anyhow::Result<ExitCode> {
+    if arguments.tty {
+        return terminal::run(runtimes, arguments).await;
+    }
     let (text, from_stdin) = run::command_text(&arguments.command)?;
     anyhow::ensure!(
         !(arguments.interactive && from_stdin),

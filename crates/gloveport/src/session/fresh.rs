@@ -16,6 +16,7 @@ use super::{
     launch::{Launch, launch, session_key},
     report::Report,
     runtimes::{Runtimes, client},
+    terminal,
 };
 use crate::{
     cli::RunArgs,
@@ -29,7 +30,8 @@ const START: Duration = Duration::from_mins(10);
 const REMOVAL: Duration = Duration::from_secs(30);
 
 pub(crate) async fn run_in_fresh(runtime: String, arguments: RunArgs) -> anyhow::Result<ExitCode> {
-    let (text, from_stdin) = run::command_text(&arguments.command)?;
+    // Input that goes to a terminal is no script.
+    let (text, from_stdin) = if arguments.tty { (String::new(), true) } else { run::command_text(&arguments.command)? };
     anyhow::ensure!(
         !(arguments.json && arguments.cwd.is_some()),
         "--cwd cannot be combined with --json and --runtime: the observation is that of the sandbox's own shell"
@@ -85,6 +87,9 @@ async fn command(
     text: String,
     stdin_is_free: bool,
 ) -> anyhow::Result<ExitCode> {
+    if arguments.tty {
+        return terminal::in_fresh(client, arguments).await;
+    }
     if arguments.json {
         return observe_on(client, text, arguments.timeout).await;
     }

@@ -1,0 +1,76 @@
+//! `gloveport session attach` and `exec -t`: a terminal of a sandbox on ours.
+
+use std::{collections::BTreeMap, process::ExitCode};
+
+use gloveport_client::ActionExecutionClient;
+
+use super::{
+    arguments::{AttachArgs, ExecArgs},
+    runtimes::{Found, Runtimes},
+};
+use crate::{
+    attach::{self, AttachRequest, DetachKeys},
+    cli::RunArgs,
+};
+
+/// The session's own terminals go on until their programs end, whoever is attached.
+pub(super) async fn attach(runtimes: &Runtimes, arguments: AttachArgs) -> anyhow::Result<ExitCode> {
+    let mut found = runtimes.find(&arguments.id).await?;
+    let client = found.client().await?;
+    let request = AttachRequest {
+        id: Some(arguments.terminal),
+        argv: None,
+        cwd: None,
+        env: BTreeMap::new(),
+        detach_keys: arguments.detach_keys,
+        tty: true,
+        again: again(&found),
+    };
+    Ok(attach::attach(&client, request).await?.exit_code())
+}
+
+/// A program on a terminal of its own.
+pub(super) async fn run(runtimes: &Runtimes, arguments: ExecArgs) -> anyhow::Result<ExitCode> {
+    let mut found = runtimes.find(&arguments.id).await?;
+    let client = found.client().await?;
+    let request = AttachRequest {
+        id: None,
+        argv: program(&arguments.command),
+        cwd: arguments.cwd,
+        env: arguments.env.into_iter().collect(),
+        detach_keys: arguments.detach_keys,
+        tty: true,
+        again: again(&found),
+    };
+    Ok(attach::attach(&client, request).await?.exit_code())
+}
+
+/// A program on a terminal of a sandbox that ends with it, so that whoever leaves it ends it.
+pub(super) async fn in_fresh(client: &ActionExecutionClient, arguments: &RunArgs) -> anyhow::Result<ExitCode> {
+    anyhow::ensure!(
+        arguments.terminal.is_none(),
+        "a fresh sandbox has no terminals yet; --terminal is for servers that stay (--url)"
+    );
+    let request = AttachRequest {
+        id: None,
+        argv: program(&arguments.command),
+        cwd: arguments.cwd.clone(),
+        env: BTreeMap::new(),
+        detach_keys: DetachKeys::none(),
+        tty: true,
+        again: Box::new(|_| "gloveport session start, for a sandbox that stays".to_owned()),
+    };
+    Ok(attach::attach(client, request).await?.exit_code())
+}
+
+/// The words are one text for the shell, as everywhere; without any it is a login shell.
+fn program(words: &[String]) -> Option<Vec<String>> {
+    let text = words.join(" ");
+    (!text.is_empty()).then(|| ["bash", "-c", text.as_str()].map(str::to_owned).to_vec())
+}
+
+/// The command that attaches again.
+fn again(found: &Found) -> Box<dyn Fn(&str) -> String + Send + Sync> {
+    let (runtime, name) = (found.runtime.clone(), found.name().to_owned());
+    Box::new(move |terminal| format!("gloveport session attach --runtime {runtime} {name} --terminal {terminal}"))
+}

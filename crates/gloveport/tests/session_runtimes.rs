@@ -1,0 +1,131 @@
+//! Sessions of several runtimes at once, some of which do not work.
+
+#![expect(clippy::unwrap_used, reason = "a test stops at the first broken assumption")]
+
+mod sessions;
+mod support;
+
+use std::{
+    fs,
+    io::{Read as _, Write as _},
+    net::TcpListener,
+    os::unix::fs::PermissionsExt as _,
+    path::Path,
+    process::Output,
+    thread,
+};
+
+use serde_json::json;
+use sessions::Home;
+use support::text;
+
+/// A home with programs in its `PATH` that are providers: name and text of each.
+fn home_with(programs: &[(&str, &str)]) -> Home {
+    let home = Home::new();
+    fs::create_dir(home.path().join("bin")).unwrap();
+    for (name, script) in programs {
+        let path = home.path().join("bin").join(format!("gloveport-provider-{name}"));
+        fs::write(&path, script).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    home
+}
+
+fn session(home: &Home, words: &[&str]) -> Output {
+    let path = format!("{}:{}", home.path().join("bin").display(), std::env::var("PATH").unwrap());
+    home.command(words).env("PATH", path).output().unwrap()
+}
+
+fn example(name: &str) -> String {
+    fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/providers").join(name)).unwrap()
+}
+
+#[test]
+fn sessions_of_all_runtimes_are_found_and_one_that_fails_is_a_warning() {
+    let home = home_with(&[("process", &example("process.py")), ("broken", "#!/bin/sh\necho no engine >&2\nexit 3\n")]);
+    assert!(session(&home, &["start", "--id", "alpha"]).status.success());
+    let started = session(&home, &["start", "--runtime", "process", "--id", "alps"]);
+    assert!(started.status.success(), "{}", text(&started.stderr));
+
+    let listed = session(&home, &["ls", "-q"]);
+    assert_eq!((text(&listed.stdout).as_str(), listed.status.code()), ("alpha\nalps\n", Some(0)));
+    assert!(text(&listed.stderr).contains("the runtime `broken` could not be asked"), "{}", text(&listed.stderr));
+    assert_eq!(text(&session(&home, &["ls", "-q", "--runtime", "process"]).stdout), "alps\n");
+
+    let done = session(&home, &["exec", "alps", "echo over there"]);
+    assert_eq!((text(&done.stdout).as_str(), done.status.code()), ("over there\n", Some(0)), "{}", text(&done.stderr));
+    let refused = session(&home, &["exec", "alp", "true"]);
+    assert!(text(&refused.stderr).contains("it fits alpha (local), alps (process)"), "{}", text(&refused.stderr));
+    assert_eq!(refused.status.code(), Some(125));
+    let missing = session(&home, &["url", "nobody"]);
+    assert!(text(&missing.stderr).contains("the runtime `broken` does not tell"), "{}", text(&missing.stderr));
+
+    let removed = session(&home, &["rm", "-f", "alpha", "alps"]);
+    assert_eq!((text(&removed.stdout).as_str(), removed.status.code()), ("alpha\nalps\n", Some(0)));
+    // That not all could be asked is a failure of `gc`, and no runtime at all is no empty list.
+    assert_eq!(session(&home, &["gc"]).status.code(), Some(1));
+    assert_eq!(session(&home, &["ls", "--runtime", "broken"]).status.code(), Some(1));
+}
+
+/// A server of the OpenHands interface alone, with one fixed observation.
+fn foreign_server() -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let observation = json!({
+        "observation": "run", "content": "from afar",
+        "extras": {"command": "x", "hidden": true, "metadata": {"exit_code": 6}},
+    });
+    thread::spawn(move || {
+        for stream in listener.incoming() {
+            let (mut stream, mut request) = (stream.unwrap(), Vec::new());
+            let mut piece = [0; 8192];
+            // A request is whole when its head and as much as it announces are there.
+            while let Ok(count @ 1..) = stream.read(&mut piece) {
+                request.extend_from_slice(&piece[..count]);
+                let seen = String::from_utf8_lossy(&request).to_lowercase();
+                let Some((head, body)) = seen.split_once("\r\n\r\n") else { continue };
+                let length = head.split("content-length: ").nth(1).and_then(|rest| rest.lines().next());
+                if body.len() >= length.map_or(0, |length| length.parse().unwrap()) {
+                    break;
+                }
+            }
+            let path = String::from_utf8_lossy(&request).split(' ').nth(1).unwrap_or_default().to_owned();
+            let (status, body) = match path.as_str() {
+                "/alive" => ("200 OK", json!({"status": "ok"})),
+                "/execute_action" => ("200 OK", observation.clone()),
+                _ => ("404 Not Found", json!({"detail": "Not Found"})),
+            };
+            let body = body.to_string();
+            let length = body.len();
+            let _gone = write!(
+                stream,
+                "HTTP/1.1 {status}\r\ncontent-type: application/json\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n{body}"
+            );
+        }
+    });
+    url
+}
+
+#[test]
+fn a_server_that_has_only_the_openhands_interface_runs_commands_too() {
+    let sandbox =
+        json!({"id": "far-1", "session_id": "far", "state": "running", "url": foreign_server(), "lifetime": "kept"});
+    let script = format!(
+        "#!/bin/sh\ncat >/dev/null\ncase $1 in\n\
+         describe) echo '{}' ;;\n\
+         find-session|find) echo '{}' ;;\n\
+         list) echo '{}' ;;\n\
+         *) echo '{{\"error\": {{\"code\": \"unsupported\", \"message\": \"this\"}}}}' ;;\nesac\n",
+        json!({"protocol": 1, "protocols": [1], "capabilities": {}}),
+        json!({"sandbox": sandbox}),
+        json!({"sandboxes": [sandbox]}),
+    );
+    let home = home_with(&[("far", &script)]);
+    let done = session(&home, &["exec", "far", "x"]);
+    assert_eq!((text(&done.stdout).as_str(), done.status.code()), ("from afar\n", Some(6)), "{}", text(&done.stderr));
+    let events = text(&session(&home, &["events", "far"]).stdout);
+    assert!(events.contains("$ x\n") && events.contains("from afar\n[exit code 6]"), "{events}");
+    let refused = session(&home, &["exec", "--cwd", "/", "far", "x"]);
+    assert_eq!(refused.status.code(), Some(125));
+    assert!(text(&refused.stderr).contains("only the OpenHands interface"), "{}", text(&refused.stderr));
+}

@@ -1,0 +1,123 @@
+//! Terminals of sessions, by a person at a real terminal.
+
+#![expect(clippy::unwrap_used, reason = "a test stops at the first broken assumption")]
+
+mod sessions;
+mod support;
+
+use gloveport_sys::Spawner;
+use gloveport_terminal::{Terminal, TerminalOptions, WindowSize};
+use sessions::Home;
+use support::LIMIT;
+
+/// Somebody who calls the binary at a terminal.
+struct Person {
+    terminal: Terminal,
+    seen: u64,
+}
+
+impl Person {
+    fn calls(home: &Home, words: &[&str]) -> Self {
+        let script = "\"$GLOVEPORT\" \"$@\"; echo \"code $?\"";
+        let environment = [
+            ("PATH", std::env::var("PATH").unwrap()),
+            ("HOME", home.path().display().to_string()),
+            ("TMPDIR", home.path().display().to_string()),
+            ("GLOVEPORT", env!("CARGO_BIN_EXE_gloveport").to_owned()),
+            ("TERM", "xterm".to_owned()),
+        ];
+        let words = ["-c", script, "sh"].into_iter().chain(words.iter().copied());
+        let terminal = Terminal::start(TerminalOptions {
+            spawner: Spawner::Direct,
+            identity: None,
+            program: "/bin/sh".into(),
+            arguments: ["sh"].into_iter().chain(words).map(Into::into).collect(),
+            environment: environment.into_iter().map(|(name, value)| (name.into(), value.into())).collect(),
+            directory: home.path().to_owned(),
+            size: WindowSize { columns: 90, rows: 30 },
+            memory_limit: None,
+            spool_size: 1 << 20,
+        });
+        Self { terminal: terminal.unwrap(), seen: 0 }
+    }
+
+    async fn types(&self, keys: &str) {
+        self.terminal.write(keys.as_bytes(), |_| {}).await.unwrap();
+    }
+
+    async fn sees(&mut self, wanted: &str) {
+        let mut shown = Vec::new();
+        loop {
+            let piece = self.terminal.output().read(self.seen + shown.len() as u64, 1 << 20).unwrap();
+            shown.extend(piece.bytes);
+            if let Some(at) = shown.windows(wanted.len()).position(|window| window == wanted.as_bytes()) {
+                self.seen += (at + wanted.len()) as u64;
+                return;
+            }
+            let end = self.seen + shown.len() as u64;
+            let grown = tokio::time::timeout(LIMIT, self.terminal.output().grown_beyond(end)).await;
+            assert!(grown.is_ok(), "no {wanted:?} in {:?}", String::from_utf8_lossy(&shown));
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_terminal_of_a_session_goes_on_when_it_is_left_and_shows_what_came_meanwhile() {
+    let home = Home::new();
+    home.start("term");
+    let mut first = Person::calls(&home, &["session", "attach", "term"]);
+    // What is echoed before the shell is there comes from our own terminal.
+    first.types("PS1='re''ady> '\r").await;
+    first.sees("ready> ").await;
+    first.types("x=4; while ! test -e go; do sleep 0.01; done; echo came $((x*10)) meanwhile; stty size\r").await;
+    first.sees("stty size").await;
+    first.types("\x10\x11").await;
+    first.sees("gloveport session attach --runtime local term --terminal main").await;
+    first.sees("code 0").await;
+    home.exec("term", "touch go");
+    let mut second = Person::calls(&home, &["session", "attach", "te"]);
+    second.sees("came 40 meanwhile\r\n30 90").await;
+    second.types("exit $((x + 3))\r").await;
+    second.sees("code 7").await;
+}
+
+#[tokio::test]
+async fn exec_with_a_terminal_runs_a_program_on_it_and_ends_with_its_exit_code() {
+    let home = Home::new();
+    home.start("it");
+    let mut person = Person::calls(
+        &home,
+        &["session", "exec", "-it", "--env", "A=b", "it", "--", "test -t 0; read -r x; echo \"$A $x\"; exit 5"],
+    );
+    person.types("typed\r").await;
+    person.sees("b typed\r\n").await;
+    person.sees("code 5").await;
+    assert!(home.events("it").is_empty(), "what goes through a terminal is in no history");
+}
+
+#[tokio::test]
+async fn run_gives_a_terminal_in_a_sandbox_of_its_own() {
+    let home = Home::new();
+    let mut person = Person::calls(
+        &home,
+        &["run", "--runtime", "local", "-it", "--env", "A=b", "test -t 0; read -r x; echo \"$A $x\"; exit 5"],
+    );
+    person.types("typed\r").await;
+    person.sees("b typed\r\n").await;
+    person.sees("code 5").await;
+    assert!(home.left().is_empty());
+}
+
+#[test]
+fn terminals_of_paused_and_missing_sessions_are_refused_with_125() {
+    let home = Home::new();
+    home.start("p");
+    home.ok(&["pause", "p"]);
+    for words in [&["attach", "p"][..], &["exec", "-it", "p"]] {
+        let (code, error) = home.failed(words);
+        assert!(code == 125 && error.contains("is paused; resume it"), "{error}");
+    }
+    assert_eq!(home.failed(&["attach", "nobody"]).0, 125);
+    assert_eq!(home.failed(&["exec", "-t", "--json", "p", "true"]).0, 2);
+    assert_eq!(home.failed(&["attach", "--detach-keys", "nonsense", "p"]).0, 2);
+}
