@@ -23,6 +23,7 @@ pub(crate) const NAME: &str = "cli";
 
 pub(crate) fn run(arguments: &RunArgs) -> anyhow::Result<ExitCode> {
     anyhow::ensure!(arguments.url.is_none(), "--url cannot be combined with --runtime: the server has its own");
+    anyhow::ensure!(!arguments.tty, "the runtime `{NAME}` has no terminals; leave --tty out, its commands have yours");
     let (text, _) = command_text(&arguments.command)?;
     let directory = match &arguments.cwd {
         Some(directory) => local::existing_directory(directory)?,

@@ -8,7 +8,7 @@ mod support;
 use gloveport_sys::Spawner;
 use gloveport_terminal::{Terminal, TerminalOptions, WindowSize};
 use sessions::Home;
-use support::LIMIT;
+use support::{LIMIT, gloveport, text};
 
 /// Somebody who calls the binary at a terminal.
 struct Person {
@@ -118,6 +118,9 @@ fn terminals_of_paused_and_missing_sessions_are_refused_with_125() {
         assert!(code == 125 && error.contains("is paused; resume it"), "{error}");
     }
     assert_eq!(home.failed(&["attach", "nobody"]).0, 125);
+    let confined = gloveport(home.path()).args(["run", "--runtime", "cli", "-t", "true"]).output().unwrap();
+    assert_eq!(confined.status.code(), Some(125));
+    assert!(text(&confined.stderr).contains("the runtime `cli` has no terminals"), "{}", text(&confined.stderr));
     assert_eq!(home.failed(&["exec", "-t", "--json", "p", "true"]).0, 2);
     assert_eq!(home.failed(&["attach", "--detach-keys", "nonsense", "p"]).0, 2);
 }
