@@ -64,7 +64,8 @@ async fn round_trips(client: &ActionExecutionClient) -> Outcome<()> {
 }
 
 async fn flood(client: &ActionExecutionClient) -> Outcome<()> {
-    let mut terminal = start(client, "stty raw -echo; printf ready; exec yes").await?;
+    let mut terminal = start(client, "stty raw -echo; printf ready; read x; exec yes").await?;
+    terminal.input().send("\n").await;
     let (began, mut seen, mut lost) = (Instant::now(), 0, 0);
     while seen < FLOOD {
         match terminal.next().await? {
