@@ -150,11 +150,16 @@ async fn input_goes_to_the_command_that_was_given_back_last_else_to_the_one_that
     assert_eq!(fixture.input("3").await.content, "one 3\n");
     assert_eq!(fixture.input("4").await.content, "one 4\n");
 
-    let waits = RunAction { blocking: true, ..RunAction::new("echo $$ > started; read x; echo got $x") };
+    let waits = RunAction { blocking: true, ..RunAction::new("read x; echo got $x") };
     let (run, typed) = tokio::join!(fixture.act(Action::Run(waits)), async {
-        eventually("the start", || std::fs::read(fixture.root.join("started")).is_ok_and(|text| !text.is_empty()))
-            .await;
-        fixture.input("it").await
+        loop {
+            let typed = fixture.input("it").await;
+            if typed.content.is_empty() {
+                return typed;
+            }
+            assert_eq!(typed.content, "ERROR: No previous running command to interact with.", "it has not begun");
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
     });
     assert_eq!(as_run(run).content, "got it\n");
     let suffix = "\n[The input was sent to the running command. Its output goes to the action that waits for it.]";
