@@ -93,6 +93,8 @@ impl SessionProcess {
         let (gone_sender, gone) = watch::channel(false);
         let (started_sender, started) = tokio::sync::oneshot::channel();
         let reports = Arc::clone(&socket);
+        // Whoever gives up the start leaves nothing that runs.
+        let mut unclaimed = Unclaimed(Some(Arc::clone(&socket)));
         std::thread::Builder::new()
             .name("session-reports".into())
             .stack_size(64 * 1024)
@@ -115,7 +117,10 @@ impl SessionProcess {
             })
             .map_err(|error| lost(&error))?;
         match started.await {
-            Ok(Report::Started { pid }) => Ok(Self { pid, exit, owner: Owner::Guard { socket, gone } }),
+            Ok(Report::Started { pid }) => {
+                unclaimed.0 = None;
+                Ok(Self { pid, exit, owner: Owner::Guard { socket, gone } })
+            }
             Ok(Report::Failed(error)) => Err(error),
             Ok(Report::Exited(_)) | Err(_) => Err(lost(&"it ended before the program was started")),
         }
@@ -239,6 +244,17 @@ impl SessionProcess {
                 kill_all(self.pid);
                 self.exited().await;
             }
+        }
+    }
+}
+
+/// The connection to the owner of a program that nobody has yet.
+struct Unclaimed(Option<Arc<UnixStream>>);
+
+impl Drop for Unclaimed {
+    fn drop(&mut self) {
+        if let Some(socket) = &self.0 {
+            let _already_gone = socket.shutdown(std::net::Shutdown::Both);
         }
     }
 }

@@ -12,14 +12,19 @@
 )]
 
 use std::{
+    fs::File,
     io::{BufRead as _, BufReader, Write as _},
+    os::fd::AsFd as _,
     path::PathBuf,
     process::{Command, Stdio},
     sync::Arc,
     time::{Duration, Instant},
 };
 
-use gloveport_sys::{Guard, Spawner, process};
+use gloveport_sys::{
+    Guard, Spawner, process,
+    spawn::{Descriptors, SpawnSpec},
+};
 use gloveport_terminal::{RunEnd, RunRequest, Shell, ShellOptions};
 use rustix::process::{Pid, Signal, kill_process};
 
@@ -31,11 +36,12 @@ const HIDDEN: &str = "sleep 1000 & nohup sleep 1000 >/dev/null 2>&1 & (trap '' H
 
 type Case = fn(Guard);
 
-const CASES: [(&str, Case); 5] = [
+const CASES: [(&str, Case); 6] = [
     ("closing_a_session_leaves_no_process", closing_a_session_leaves_no_process),
     ("dropping_a_session_leaves_no_process", dropping_a_session_leaves_no_process),
     ("killing_the_owner_of_a_session_leaves_no_process_and_the_session_goes_on", killing_the_owner),
     ("a_guarded_shell_that_ends_is_replaced_and_its_jobs_live_until_the_end", replacement),
+    ("a_start_that_is_given_up_leaves_no_process", giving_up_a_start),
     ("killing_the_process_that_holds_the_guard_leaves_no_process", killing_the_holder),
 ];
 
@@ -166,6 +172,39 @@ fn replacement(guard: Guard) {
         let processes = process::descendants(root);
         shell.close().await;
         assert_eq!(alive(&processes), vec![]);
+    });
+}
+
+fn giving_up_a_start(guard: Guard) {
+    let root = guard.pid();
+    let spawner = Spawner::Guarded(Arc::new(guard));
+    let spec = SpawnSpec {
+        program: "/bin/sleep".into(),
+        arguments: vec!["sleep".into(), "1000".into()],
+        environment: Vec::new(),
+        directory: None,
+        identity: None,
+        memory_limit: None,
+        descriptors: Descriptors::Plain,
+    };
+    let null = File::options().read(true).write(true).open("/dev/null").unwrap();
+    let descriptors = [null.as_fd(); 3];
+    block_on(async {
+        for _ in 0..20 {
+            tokio::select! {
+                biased;
+                _ = spawner.spawn(&spec, &descriptors) => panic!("it was started at the first look"),
+                () = std::future::ready(()) => {}
+            }
+        }
+        // The guard has all requests before this one.
+        let last = spawner.spawn(&spec, &descriptors).await.unwrap();
+        let deadline = Instant::now() + Duration::from_secs(10);
+        while sleepers(root) != [last.pid()] {
+            assert!(Instant::now() < deadline, "these still live: {:?}", sleepers(root));
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        last.end(Duration::ZERO).await;
     });
 }
 
