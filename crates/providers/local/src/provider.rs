@@ -48,6 +48,7 @@ pub(crate) const CAPABILITIES: Capabilities = Capabilities {
     time_to_live: true,
     idle_stop: true,
     keep_alive: true,
+    orphans: true,
     warm: true,
     ..Capabilities::NONE
 };
