@@ -50,6 +50,13 @@ impl Limits {
     }
 }
 
+/// What was done before a wait.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Sent {
+    Input,
+    Nothing,
+}
+
 /// A wait for a command. If it is given up, the command counts as given back.
 struct Attention<'a> {
     commands: &'a Commands,
@@ -111,7 +118,7 @@ impl Commands {
             if let Err(error) = command.type_in(text).await {
                 return failed(format!("Error running command \"{}\": {error}", action.command));
             }
-            return self.next_wait(attention, action, limits, directory).await;
+            return self.next_wait(attention, Sent::Input, action, limits, directory).await;
         }
         if text.is_empty() {
             return nothing("ERROR: No previous running command to retrieve logs from.");
@@ -141,18 +148,18 @@ impl Commands {
     ) -> Observation {
         self.attend(&command);
         let attention = Attention { commands: self, command, is_over: false };
-        self.next_wait(attention, action, limits, directory).await
+        self.next_wait(attention, Sent::Nothing, action, limits, directory).await
     }
 
     async fn next_wait(
         &self,
         attention: Attention<'_>,
+        sent: Sent,
         action: &RunAction,
         limits: Limits,
         directory: &str,
     ) -> Observation {
         let text = action.command.trim();
-        let had_ended = attention.command.is_over();
         let deadline = limits.deadline();
         let (command, waited) = self.wait(attention, !action.blocking, limits.patience, deadline).await;
         let continued = "[Below is the output of the previous command.]\n".to_owned();
@@ -160,7 +167,9 @@ impl Commands {
             Waited::Ended(end) => {
                 let code = exit_code(end);
                 let key = match ControlKey::parse(text) {
-                    _ if had_ended && !text.is_empty() => format!(" It had ended before, so \"{text}\" was NOT sent."),
+                    _ if sent == Sent::Nothing && !text.is_empty() => {
+                        format!(" It had ended before, so \"{text}\" was NOT sent.")
+                    }
                     Some(key) => format!(" CTRL+{} was sent.", key.name()),
                     None => String::new(),
                 };

@@ -61,6 +61,7 @@ impl CliRuntime {
                 let reason = format!("{} cannot be copied into itself, to {}", source.display(), target.display());
                 return Err(CliError::Copy(reason));
             }
+            copy.directory(target.parent().filter(|_| has_name).unwrap_or(&target))?;
             return copy.tree(source, &metadata, &target, DEPTH);
         }
         if !metadata.is_file() {

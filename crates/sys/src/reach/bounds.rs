@@ -192,8 +192,8 @@ impl Bounds {
             let mut directory =
                 self.root.open_beneath(b"", DIRECTORY, Links::Refused).map_err(|error| failed(&self.path, error))?;
             let mut at = self.path.clone();
-            for component in Path::new(OsStr::from_bytes(relative)).components() {
-                let Component::Normal(name) = component else { continue };
+            let mut names = Path::new(OsStr::from_bytes(relative)).iter().peekable();
+            while let Some(name) = names.next() {
                 at.push(name);
                 match rustix::fs::mkdirat(&directory, name, Mode::from_bits_truncate(0o777)) {
                     Ok(()) | Err(Errno::EXIST) => {}
@@ -204,8 +204,13 @@ impl Bounds {
                     // A link came into the way, or the directory is gone again.
                     Err(Errno::LOOP | Errno::NOENT) => continue 'tries,
                     Err(Errno::NOTDIR) if self.resolve(&at).is_ok_and(|now| now != at) => continue 'tries,
-                    // As the system says of a file where a directory is to be made.
-                    Err(Errno::NOTDIR) => return Err(failed(&at, Errno::EXIST)),
+                    // As the system says of a file where a directory is to be made, or is to have one.
+                    Err(Errno::NOTDIR) => {
+                        return Err(match names.next() {
+                            Some(next) => failed(&at.join(next), Errno::NOTDIR),
+                            None => failed(&at, Errno::EXIST),
+                        });
+                    }
                     Err(error) => return Err(failed(&at, error)),
                 };
             }

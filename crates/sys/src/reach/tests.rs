@@ -117,7 +117,7 @@ fn directories_are_made_beneath_and_what_is_in_the_way_is_named() {
     assert!(root.join("sub/a/b").is_dir());
     for (path, at, expected) in [
         ("file", "file", Errno::EXIST),
-        ("file/x", "file", Errno::EXIST),
+        ("file/x", "file/x", Errno::NOTDIR),
         ("out/x", "../outside/x", Errno::XDEV),
         ("../x", "../x", Errno::XDEV),
     ] {
