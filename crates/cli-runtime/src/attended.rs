@@ -6,15 +6,18 @@
 use std::{
     ffi::OsString,
     io,
-    os::fd::AsFd as _,
+    os::fd::{AsFd as _, BorrowedFd},
     path::Path,
     time::{Duration, Instant},
 };
 
-use gloveport_sys::{Exit, SpawnError, Spawner, process};
+use gloveport_sys::{SpawnError, process, pty, spawn::spawn};
 use rustix::{
     io::Errno,
-    process::{Pid, Signal, WaitOptions, kill_process, set_child_subreaper, wait},
+    process::{
+        Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, WaitOptions, kill_process, kill_process_group, pidfd_open,
+        set_child_subreaper, wait, waitid,
+    },
 };
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -26,8 +29,8 @@ const LOOK: Duration = Duration::from_millis(2);
 /// How a command ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AttendedEnd {
-    /// By itself, or by a signal.
-    Exited(Exit),
+    /// With this status: its own, or 128 and the signal that ended it.
+    Exited(i32),
     /// Its time was over.
     TimedOut,
     /// This process was told to end by this signal (by the second interrupt; the first goes to the command).
@@ -41,14 +44,18 @@ pub enum AttendedError {
     #[error("the command cannot be started: {0}")]
     Start(String),
     /// The system refused it.
-    #[error("the command cannot be started: {0}")]
+    #[error("{0}")]
     Spawn(#[from] SpawnError),
+    /// Its end can not be waited for.
+    #[error("the end of the command cannot be waited for: {0}")]
+    Watch(#[source] io::Error),
     /// Signals can not be received.
     #[error("cannot listen for signals: {0}")]
     Signals(#[source] io::Error),
 }
 
-/// Runs one command to its end, with all that it started. It must be called within a tokio runtime.
+/// Runs one command to its end, with all that it started. It must be called within a tokio runtime, on a thread that
+/// lives as long as the command: it dies with that thread.
 ///
 /// # Errors
 ///
@@ -67,18 +74,24 @@ pub async fn run(
         (listen(SignalKind::interrupt())?, listen(SignalKind::terminate())?, listen(SignalKind::hangup())?);
     let (input, output, error) = (io::stdin(), io::stdout(), io::stderr());
     let descriptors = [input.as_fd(), output.as_fd(), error.as_fd()];
-    let mut process = Spawner::Direct.spawn(&spec, &descriptors).await?;
+    let pid = spawn(&spec, &descriptors)?;
+    let group = i32::try_from(pid).ok().and_then(Pid::from_raw).ok_or_else(|| AttendedError::Start("no pid".into()))?;
+    let watched = pidfd_open(group, PidfdFlags::empty()).map_err(io::Error::from).and_then(pty::watch);
+    let watched = watched.map_err(AttendedError::Watch)?;
     let deadline = limit.map(|limit| tokio::time::Instant::now() + limit);
     let mut interrupted = false;
     let end = loop {
         tokio::select! {
             biased;
-            exit = process.exited() => break AttendedEnd::Exited(exit),
+            ended = watched.readable() => {
+                let _stays_ready = ended.map_err(AttendedError::Watch)?;
+                break AttendedEnd::Exited(status(watched.get_ref().as_fd())?);
+            }
             _ = interrupts.recv() => {
                 if std::mem::replace(&mut interrupted, true) {
                     break AttendedEnd::Ended(Signal::INT.as_raw());
                 }
-                process.signal_group(Signal::INT);
+                let _gone_already = kill_process_group(group, Signal::INT);
             }
             _ = terminations.recv() => break AttendedEnd::Ended(Signal::TERM.as_raw()),
             _ = hang_ups.recv() => break AttendedEnd::Ended(Signal::HUP.as_raw()),
@@ -90,6 +103,14 @@ pub async fn run(
     };
     end_rest().await;
     Ok(end)
+}
+
+/// The status of a child that ended.
+fn status(child: BorrowedFd<'_>) -> Result<i32, AttendedError> {
+    let ended =
+        waitid(WaitId::PidFd(child), WaitIdOptions::EXITED).map_err(|error| AttendedError::Watch(error.into()))?;
+    let status = ended.and_then(|ended| ended.exit_status().or(ended.terminating_signal().map(|signal| 128 + signal)));
+    Ok(status.unwrap_or(-1))
 }
 
 /// Ends all descendants of this process: they are asked to, and killed after a time.

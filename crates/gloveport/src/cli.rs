@@ -1,8 +1,8 @@
 //! The command line.
 
-use std::{net::IpAddr, path::PathBuf};
+use std::{ffi::OsString, net::IpAddr, path::PathBuf};
 
-use clap::{ArgGroup, Args, Parser, Subcommand};
+use clap::{ArgGroup, Args, FromArgMatches as _, Parser, Subcommand};
 
 use crate::attach::DetachKeys;
 use crate::files::{CopyArgs, EditArgs, ListArgs, ViewArgs, WriteArgs};
@@ -19,6 +19,18 @@ pub(crate) struct Cli {
     /// What to do.
     #[command(subcommand)]
     pub(crate) command: Command,
+}
+
+/// Understands the command line, or ends the program with what is wrong or was asked for.
+pub(crate) fn parse(words: Vec<OsString>) -> Cli {
+    // To know all commands takes longer than many a command runs.
+    if words.get(1).is_some_and(|word| word == "run")
+        && let Ok(matches) = RunArgs::augment_args(clap::Command::new("run")).try_get_matches_from(&words[1..])
+        && let Ok(arguments) = RunArgs::from_arg_matches(&matches)
+    {
+        return Cli { command: Command::Run(arguments) };
+    }
+    Cli::parse_from(words)
 }
 
 #[derive(Debug, Subcommand)]
@@ -190,6 +202,17 @@ mod tests {
     #[test]
     fn the_command_line_is_consistent() {
         Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn run_is_understood_alone_as_among_all_commands() {
+        for words in
+            ["run true", "run --runtime cli -- echo --json", "run --timeout 2 --env A=b --cwd /x a -b", "run -"]
+        {
+            let words = || std::iter::once("gloveport").chain(words.split(' ')).map(OsString::from);
+            let all = Cli::try_parse_from(words()).unwrap();
+            assert_eq!(format!("{:?}", parse(words().collect())), format!("{all:?}"));
+        }
     }
 
     #[test]

@@ -47,7 +47,7 @@ pub(crate) fn run(arguments: &RunArgs) -> anyhow::Result<ExitCode> {
     }
     let limit = arguments.timeout.map(Duration::from_secs_f64);
     match runtime.block_on(attended::run(&text, &directory, environment, limit))? {
-        AttendedEnd::Exited(exit) => Ok(status(exit.shell_status().into())),
+        AttendedEnd::Exited(code) => Ok(status(code.into())),
         AttendedEnd::TimedOut => {
             logging::for_people();
             tracing::warn!("the command did not end within the time limit");

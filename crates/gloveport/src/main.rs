@@ -24,7 +24,7 @@ mod session;
 
 use std::{process::ExitCode, sync::Arc};
 
-use clap::{CommandFactory as _, Parser as _};
+use clap::CommandFactory as _;
 use gloveport_client::ClientError;
 use gloveport_sys::{Guard, Spawner};
 
@@ -34,7 +34,7 @@ use crate::cli::{Cli, Command};
 const OWN_FAILURE: u8 = 125;
 
 fn main() -> ExitCode {
-    let cli = Cli::parse_from(argv::normalize(std::env::args_os().collect()));
+    let cli = cli::parse(argv::normalize(std::env::args_os().collect()));
     let own_failure = match &cli.command {
         Command::Run(_) => OWN_FAILURE,
         Command::Session(arguments) if arguments.runs_a_command() => OWN_FAILURE,

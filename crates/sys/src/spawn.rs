@@ -135,8 +135,8 @@ impl Prepared {
 }
 
 /// Starts a program and returns its process id once it runs. The program gets a session of its own and dies with the
-/// thread that called this.
-pub(crate) fn spawn(spec: &SpawnSpec, descriptors: &[BorrowedFd<'_>]) -> Result<u32, SpawnError> {
+/// thread that called this. The caller has to wait for its end.
+pub fn spawn(spec: &SpawnSpec, descriptors: &[BorrowedFd<'_>]) -> Result<u32, SpawnError> {
     let program = spec.program.display().to_string();
     let prepared = Prepared::new(spec)?;
     let targets: Vec<(RawFd, RawFd)> = match (spec.descriptors, descriptors) {
