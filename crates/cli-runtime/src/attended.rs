@@ -21,7 +21,7 @@ use rustix::{
 };
 use tokio::signal::unix::{SignalKind, signal};
 
-use crate::command::{GRACE, spec};
+use crate::{command::GRACE, launch::spec};
 
 /// How often it is looked whether the rest is gone.
 const LOOK: Duration = Duration::from_millis(2);

@@ -1,24 +1,18 @@
 //! One command: its processes, its terminal, its output, its end (local-and-cli-runtime B4.1).
 
 use std::{
-    ffi::{OsStr, OsString},
+    ffi::OsString,
     fs,
-    io::Write as _,
-    os::{
-        fd::{AsFd as _, AsRawFd as _, OwnedFd},
-        unix::ffi::OsStrExt as _,
-    },
-    path::{Path, PathBuf},
+    os::fd::{AsFd as _, AsRawFd as _, OwnedFd},
+    path::Path,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
 use gloveport_sys::{
-    Exit, SessionProcess, SpawnError, SpawnSpec, Spawner,
-    host::find_program,
+    Exit, SessionProcess, Spawner,
     process::{self, Waiting},
     pty::{self, Pty},
-    spawn::Descriptors,
 };
 use gloveport_terminal::{ControlKey, in_parts};
 use rustix::{io::Errno, pipe::PipeFlags, process::Signal};
@@ -31,6 +25,7 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use crate::{
+    launch::{asking, spawn_text, spec},
     runtime::{CommandInput, Listener},
     transcript::{Lines, Newlines, Transcript},
 };
@@ -47,10 +42,6 @@ const TYPING: Duration = Duration::from_secs(5);
 const BACKGROUND_LOOK: Duration = Duration::from_secs(1);
 /// How often it is looked whether the processes of a command that was told to end are gone.
 const ENDING_LOOK: Duration = Duration::from_millis(5);
-/// Names the file that a bash without a terminal reads first.
-const STARTUP: &str = "BASH_ENV";
-/// Where it finds ours.
-const STARTUP_FILE: &str = "/proc/self/fd/0";
 /// Bytes that are read at once.
 const PIECE: usize = 64 * 1024;
 
@@ -448,62 +439,5 @@ async fn until(moment: Option<Instant>) {
     match moment {
         Some(moment) => sleep_until(moment).await,
         None => std::future::pending().await,
-    }
-}
-
-/// `bash -c TEXT`.
-pub(crate) fn spec(text: &str, directory: &Path, environment: Vec<(OsString, OsString)>) -> Result<SpawnSpec, String> {
-    Ok(SpawnSpec {
-        program: bash(&environment, directory)?,
-        arguments: ["bash", "-c", text].map(OsString::from).into(),
-        environment,
-        directory: Some(directory.to_owned()),
-        identity: None,
-        memory_limit: None,
-        descriptors: Descriptors::Plain,
-    })
-}
-
-/// The same for a bash that gets its standard input as descriptor 3, and a start-up file in its place.
-///
-/// A bash that starts on a terminal which is nobody's makes it its controlling one, and with its end the kernel ends all
-/// that it left in the background. So it gets the terminal only behind its start.
-fn asking(mut spec: SpawnSpec) -> std::io::Result<(SpawnSpec, OwnedFd)> {
-    let mut script = OsString::from("exec <&3 3<&-\n");
-    if let Some((_, file)) = spec.environment.iter_mut().find(|(name, _)| name == STARTUP) {
-        // In one word, whatever is in it.
-        script.push("BASH_ENV='");
-        for (index, part) in file.as_bytes().split(|byte| *byte == b'\'').enumerate() {
-            if index > 0 {
-                script.push(r"'\''");
-            }
-            script.push(OsStr::from_bytes(part));
-        }
-        script.push("'\n[ ! -f \"$BASH_ENV\" ] || . \"$BASH_ENV\"\n");
-        *file = STARTUP_FILE.into();
-    } else {
-        script.push("unset BASH_ENV\n");
-        spec.environment.push((STARTUP.into(), STARTUP_FILE.into()));
-    }
-    let file = rustix::fs::memfd_create("startup", rustix::fs::MemfdFlags::CLOEXEC)?;
-    let mut file = fs::File::from(file);
-    file.write_all(script.as_bytes())?;
-    Ok((spec, file.into()))
-}
-
-fn bash(environment: &[(OsString, OsString)], directory: &Path) -> Result<PathBuf, String> {
-    let path = environment.iter().find(|(name, _)| name == "PATH").map(|(_, value)| value.to_string_lossy());
-    path.and_then(|path| find_program("bash", &path, directory))
-        .or_else(|| find_program("bash", "/bin:/usr/bin:/usr/local/bin", directory))
-        .ok_or_else(|| "[Errno 2] No such file or directory: 'bash'".to_owned())
-}
-
-/// The error in the words of the reference, where it has some.
-pub(crate) fn spawn_text(error: &SpawnError) -> String {
-    match error {
-        SpawnError::System { errno, .. } => {
-            gloveport_sys::os_error::described(&std::io::Error::from_raw_os_error(*errno), "bash")
-        }
-        other => other.to_string(),
     }
 }

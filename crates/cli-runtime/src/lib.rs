@@ -10,6 +10,7 @@
 //! | `files` | `read`, `write` and `edit` (B6 to B8) |
 //! | `transfer` | copies into and out of the workspace, and what is in it (B10) |
 //! | `command` | one command: its processes, its terminal, its output, its end (B4.1) |
+//! | `launch` | how a bash is started for one command |
 //! | `commands` | all commands that somebody may still ask for, and input for them |
 //! | `transcript` | output within a bound, and its lines as they come |
 //! | [`attended`] | a command at somebody's own terminal |
@@ -44,6 +45,7 @@ mod command;
 mod commands;
 mod error;
 mod files;
+mod launch;
 mod paths;
 mod runtime;
 mod transcript;
