@@ -16,7 +16,7 @@ use gloveport_provider::ProviderContext;
 use tokio::time::sleep;
 
 /// How long a history that somebody else writes is waited for. Commands hold it for milliseconds.
-const LOCKED: Duration = Duration::from_secs(1);
+const LOCKED: Duration = Duration::from_secs(5);
 /// The wait between two attempts.
 const PAUSE: Duration = Duration::from_millis(5);
 
