@@ -6,11 +6,13 @@
 //! | [`server`] | a server process: its start, its memory, its end |
 //! | [`files`] | the measurements of the file actions |
 //! | [`history`] | the measurements of the event stream |
+//! | [`commands`] | the measurements of the runtime `cli` |
 //! | [`sandboxes`] | the measurements of sandboxes of this machine, cold, warm and many |
 //! | [`measure`] | the measurements, the same for every server |
 //! | [`table`] | the bounds, the ratios, and how they are printed |
 
 mod client;
+mod commands;
 mod files;
 mod history;
 mod measure;
@@ -60,6 +62,8 @@ fn run() -> anyhow::Result<()> {
     let ours = measure(&Program::Gloveport(arguments.binary.clone()), &amount)?;
     eprintln!("measuring sandboxes, and {} of them at once ...", amount.sandboxes.crowd);
     let sandboxes = sandboxes::measure(&arguments.binary, amount.sandboxes)?;
+    eprintln!("measuring single commands ...");
+    let commands = commands::measure(&arguments.binary, amount.spawn)?;
     eprintln!("measuring the history ...");
     let history = history::measure(amount.history)?;
     let reference = match &arguments.reference {
@@ -70,7 +74,7 @@ fn run() -> anyhow::Result<()> {
         None => None,
     };
     let size = fs::metadata(&arguments.binary).context("cannot read our binary")?.len();
-    let table = Table::new(&ours, reference.as_ref(), &sandboxes, &history, size);
+    let table = Table::new(&ours, reference.as_ref(), &sandboxes, &commands, &history, size);
     println!("{}", table.text());
     if let Some(path) = &arguments.json {
         fs::write(path, table.json()?).with_context(|| format!("cannot write {}", path.display()))?;

@@ -20,7 +20,7 @@ use crate::{
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Amount {
     echo: usize,
-    spawn: usize,
+    pub(crate) spawn: usize,
     sleep: usize,
     output: usize,
     starts: usize,

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::{history::HistoryNumbers, measure::Numbers, sandboxes::SandboxNumbers};
+use crate::{commands::CommandNumbers, history::HistoryNumbers, measure::Numbers, sandboxes::SandboxNumbers};
 
 /// One line of the table.
 #[derive(Debug, Serialize)]
@@ -37,6 +37,7 @@ pub(crate) struct Table {
     reference: Option<Numbers>,
     history: HistoryNumbers,
     sandboxes: SandboxNumbers,
+    commands: CommandNumbers,
 }
 
 impl Table {
@@ -44,6 +45,7 @@ impl Table {
         ours: &Numbers,
         reference: Option<&Numbers>,
         sandboxes: &SandboxNumbers,
+        commands: &CommandNumbers,
         history: &HistoryNumbers,
         size: u64,
     ) -> Self {
@@ -88,6 +90,7 @@ impl Table {
             single("many sandboxes: memory in all", "MiB", mib(sandboxes.crowd_memory), 2048.0),
             single("many sandboxes: echo hi, p99", "ms", sandboxes.crowd_echo.p99_ms, 20.0),
             single("sandboxes: left at the end", "", count(sandboxes.left), 0.0),
+            single("run --runtime cli true, p50", "ms", commands.cli.p50_ms, 3.0 * commands.bash.p50_ms),
             single("durable event, one writer", "ms", 1000.0 / history.appended_by_one, 1.0),
             single("durable event, eight writers", "ms", 1000.0 / history.appended_by_many, 1.0),
             single("open a long conversation", "ms", history.open_ms, 1000.0),
@@ -99,6 +102,7 @@ impl Table {
             reference: reference.cloned(),
             history: history.clone(),
             sandboxes: sandboxes.clone(),
+            commands: commands.clone(),
         }
     }
 
