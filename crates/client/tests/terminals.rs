@@ -239,8 +239,9 @@ async fn a_connection_that_is_cut_again_and_again_loses_and_doubles_nothing() {
         .await;
         let hasty = paused(cutter.address, Arc::new(Hasty));
         let mut attached = loop {
-            // The first connection may be cut before it is one.
-            match hasty.terminals().attach("cut", AttachOptions::default()).await {
+            // The first connection may be cut before it is one, and many in a row before a whole message is through.
+            let options = AttachOptions { attempts: 1000, ..AttachOptions::default() };
+            match hasty.terminals().attach("cut", options).await {
                 Ok(attached) => break attached,
                 Err(ClientError::Status(error)) => panic!("{error}"),
                 Err(_) => {}
