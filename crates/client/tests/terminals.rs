@@ -247,6 +247,8 @@ async fn a_connection_that_is_cut_again_and_again_loses_and_doubles_nothing() {
                 Err(_) => {}
             }
         };
+        // What is typed before is echoed.
+        let (mut bytes, _, before) = until(&mut attached, "ready\r\n").await;
         let input = attached.input();
         let typing = tokio::spawn(async move {
             for number in 0..LINES {
@@ -254,7 +256,9 @@ async fn a_connection_that_is_cut_again_and_again_loses_and_doubles_nothing() {
             }
             assert!(input.send("\x04").await);
         });
-        let (bytes, exit, again) = until(&mut attached, "").await;
+        let (rest, exit, again) = until(&mut attached, "").await;
+        bytes.extend_from_slice(&rest);
+        let again = before + again;
         typing.await.unwrap();
         assert_eq!(exit, Some(TerminalExit { exit_code: 0, signal: None }));
         let lines = (0..LINES).map(|number| format!("<line {number} of many>\r\n")).collect::<Vec<_>>().concat();
