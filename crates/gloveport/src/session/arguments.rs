@@ -173,7 +173,7 @@ pub(super) struct ExecArgs {
     /// Give the command lines of standard input, each when it waits for one.
     #[arg(long, short)]
     pub(super) interactive: bool,
-    /// On a terminal of its own, which is shown on yours; a login shell if there is no command. It goes on when you
+    /// On a terminal of its own, which is shown on yours; a shell if there is no command. It goes on when you
     /// leave it with the detach keys.
     #[arg(long, short, conflicts_with_all = ["json", "timeout", "detach"])]
     pub(super) tty: bool,

@@ -63,7 +63,7 @@ pub(super) async fn in_fresh(client: &ActionExecutionClient, arguments: &RunArgs
     Ok(attach::attach(client, request).await?.exit_code())
 }
 
-/// The words are one text for the shell, as everywhere; without any it is a login shell.
+/// The words are one text for the shell, as everywhere; without any it is a shell.
 fn program(words: &[String]) -> Option<Vec<String>> {
     let text = words.join(" ");
     (!text.is_empty()).then(|| ["bash", "-c", text.as_str()].map(str::to_owned).to_vec())
