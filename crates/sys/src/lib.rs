@@ -6,6 +6,7 @@
 //! | [`spawn`] | one program started with a controlling terminal, an identity, limits and a directory |
 //! | [`guard`] | a small process that owns every started program, and ends them all when its server is gone |
 //! | [`freeze`] | all processes below a guard stopped where they are, and going on |
+//! | [`surroundings`] | as whom, where and with what environment the programs of a sandbox are started |
 //! | [`session`] | a started program as the server sees it: pid, exit, end |
 //! | [`process`] | what `/proc` tells about processes |
 //! | [`users`] | the user database, read from its files without the name-service switch |
@@ -30,9 +31,11 @@ pub mod reap;
 pub mod replace;
 pub mod session;
 pub mod spawn;
+pub mod surroundings;
 pub mod users;
 mod wire;
 
 pub use guard::Guard;
 pub use session::{Exit, SessionProcess, Spawner};
 pub use spawn::{Identity, SpawnError, SpawnSpec};
+pub use surroundings::Surroundings;
