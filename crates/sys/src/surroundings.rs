@@ -196,7 +196,6 @@ async fn keep_last(pipe: OwnedFd, most: usize) -> io::Result<Vec<u8>> {
 
 #[cfg(test)]
 mod tests {
-    #![expect(clippy::unwrap_used, reason = "a test")]
     use super::*;
 
     fn words(words: &[&str]) -> Vec<OsString> {
