@@ -30,9 +30,11 @@ struct Readiness {
 
 #[derive(Debug, Serialize)]
 struct PartReadiness {
-    name: &'static str,
+    name: String,
     state: &'static str,
     since_seconds: f64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    step: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     took_ms: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -62,6 +64,7 @@ fn readiness(parts: Vec<Part>) -> Readiness {
 fn part(part: Part) -> PartReadiness {
     let (state, reason, remedy) = match part.state {
         PartState::Off => ("off", None, None),
+        PartState::Idle => ("idle", None, None),
         PartState::Starting => ("starting", None, None),
         PartState::Ready => ("ready", None, None),
         PartState::Failed { reason, remedy } => ("failed", Some(reason), Some(remedy)),
@@ -71,6 +74,7 @@ fn part(part: Part) -> PartReadiness {
         name: part.name,
         state,
         since_seconds: part.since.elapsed().as_secs_f64(),
+        step: part.step,
         took_ms: part.took.map(millis),
         reason,
         remedy,
@@ -97,12 +101,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn parts_that_are_off_do_not_count_and_others_must_be_ready() {
+    fn parts_that_are_off_or_idle_do_not_count_and_others_must_be_ready() {
         let off = Part { state: PartState::Off, ..Part::starting("browser") };
+        let idle = Part { state: PartState::Idle, ..Part::starting("jupyter") };
         let (starting, ready) = (Part::starting("kernel"), Part::starting("shell").ready());
         let failed = Part::starting("vscode").failed("no disk space", "free some");
         for (parts, status) in [
-            (vec![ready.clone(), off.clone()], "ready"),
+            (vec![ready.clone(), off.clone(), idle], "ready"),
             (vec![ready.clone(), starting.clone()], "starting"),
             (vec![ready, starting, failed.clone()], "failed"),
         ] {

@@ -1,10 +1,11 @@
-//! The native API: commands that are known by an id, output that can be read from any offset, files, and
-//! terminals.
+//! The native API: commands that are known by an id, output that can be read from any offset, files, terminals, and
+//! IPython kernels.
 
 mod error;
 mod events;
 mod files;
 mod follower;
+mod kernels;
 mod output;
 mod sandbox;
 mod terminals;
@@ -40,6 +41,7 @@ pub(crate) fn routes() -> Vec<Route> {
     ];
     routes.extend(files::routes());
     routes.extend(terminals::routes());
+    routes.extend(kernels::routes());
     routes.extend(sandbox::routes());
     routes
 }
