@@ -9,12 +9,13 @@ use std::{
     time::{Duration, Instant},
 };
 
-use gloveport_plugin::{Plugin, PluginError, PluginHost, PluginState};
+pub use gloveport_plugin::Plugin;
+use gloveport_plugin::{PluginError, PluginHost, PluginState};
 use gloveport_protocol::{ActionEvent, ExecuteError, Observation};
 use tokio::task::JoinSet;
 
 pub use agent_skills::AgentSkills;
-pub use notebook::Notebook;
+pub use notebook::{FirstKernel, Notebook};
 
 use crate::{
     error::ExecutorError,
@@ -82,8 +83,8 @@ impl Plugins {
         self.options.notebook.as_ref()
     }
 
-    /// How each of them stands.
-    pub(crate) fn parts(&self) -> Vec<Part> {
+    /// How each of them stands, in the order of [`all`](Self::all).
+    pub fn parts(&self) -> Vec<Part> {
         self.parts.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 

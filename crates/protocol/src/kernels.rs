@@ -48,7 +48,7 @@ pub struct CellRequest {
     pub timeout: Option<f64>,
 }
 
-/// What became of a cell: the answer, or the `end` event of a stream.
+/// What became of a cell. In the `end` event of a stream text and images are empty: they came before.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CellResult {
     /// What it showed, without colours.

@@ -29,7 +29,7 @@ struct Readiness {
 }
 
 #[derive(Debug, Serialize)]
-struct PartReadiness {
+pub(crate) struct PartReadiness {
     name: String,
     state: &'static str,
     since_seconds: f64,
@@ -58,26 +58,28 @@ fn readiness(parts: Vec<Part>) -> Readiness {
     } else {
         "ready"
     };
-    Readiness { status, parts: parts.into_iter().map(part).collect() }
+    Readiness { status, parts: parts.into_iter().map(PartReadiness::from).collect() }
 }
 
-fn part(part: Part) -> PartReadiness {
-    let (state, reason, remedy) = match part.state {
-        PartState::Off => ("off", None, None),
-        PartState::Idle => ("idle", None, None),
-        PartState::Starting => ("starting", None, None),
-        PartState::Ready => ("ready", None, None),
-        PartState::Failed { reason, remedy } => ("failed", Some(reason), Some(remedy)),
-    };
-    let millis = |took: Duration| took.as_secs_f64() * 1000.0;
-    PartReadiness {
-        name: part.name,
-        state,
-        since_seconds: part.since.elapsed().as_secs_f64(),
-        step: part.step,
-        took_ms: part.took.map(millis),
-        reason,
-        remedy,
+impl From<Part> for PartReadiness {
+    fn from(part: Part) -> Self {
+        let (state, reason, remedy) = match part.state {
+            PartState::Off => ("off", None, None),
+            PartState::Idle => ("idle", None, None),
+            PartState::Starting => ("starting", None, None),
+            PartState::Ready => ("ready", None, None),
+            PartState::Failed { reason, remedy } => ("failed", Some(reason), Some(remedy)),
+        };
+        let millis = |took: Duration| took.as_secs_f64() * 1000.0;
+        Self {
+            name: part.name,
+            state,
+            since_seconds: part.since.elapsed().as_secs_f64(),
+            step: part.step,
+            took_ms: part.took.map(millis),
+            reason,
+            remedy,
+        }
     }
 }
 
@@ -113,7 +115,7 @@ mod tests {
         ] {
             assert_eq!(readiness(parts).status, status);
         }
-        let shown = part(failed);
+        let shown = PartReadiness::from(failed);
         assert_eq!(
             (shown.state, shown.reason.as_deref(), shown.remedy.as_deref()),
             ("failed", Some("no disk space"), Some("free some"))

@@ -7,6 +7,7 @@ mod files;
 mod follower;
 mod kernels;
 mod output;
+mod plugins;
 mod sandbox;
 mod terminals;
 mod text;
@@ -42,6 +43,7 @@ pub(crate) fn routes() -> Vec<Route> {
     routes.extend(files::routes());
     routes.extend(terminals::routes());
     routes.extend(kernels::routes());
+    routes.extend(plugins::routes());
     routes.extend(sandbox::routes());
     routes
 }

@@ -65,6 +65,10 @@ pub(super) enum ApiError {
     Kernel(#[from] KernelsError),
     #[error("this sandbox was started without the plugin `jupyter`")]
     NoNotebook,
+    #[error("this sandbox has no plugin `{0}`")]
+    UnknownPlugin(String),
+    #[error("the plugin `{0}` has no service")]
+    NoService(String),
     #[error("timeout must be a positive number of seconds, and is {0}")]
     CellTimeout(f64),
     #[error("the sandbox cannot be paused: {0}")]
@@ -126,6 +130,9 @@ impl ApiError {
             }
             Self::Kernel(error) => kernel(error),
             Self::NoNotebook => (StatusCode::NOT_FOUND, "no_notebook", "start the server with the plugin jupyter"),
+            Self::UnknownPlugin(_) | Self::NoService(_) => {
+                (StatusCode::NOT_FOUND, "unknown_plugin", "GET /v1/plugins lists those that there are")
+            }
             Self::CellTimeout(_) => (StatusCode::BAD_REQUEST, "invalid_timeout", "leave it out for no limit"),
             Self::Pause(PauseError::NoGuard) => {
                 (StatusCode::NOT_IMPLEMENTED, "not_supported", "start the server with the gloveport program")

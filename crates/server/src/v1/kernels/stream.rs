@@ -10,6 +10,8 @@ use http::{HeaderValue, StatusCode, header::CACHE_CONTROL};
 use serde::Serialize;
 use tokio::{sync::mpsc, task::JoinHandle, time::timeout};
 
+use gloveport_protocol::kernels::CellResult;
+
 use super::{super::events::EVENT_STREAM, result};
 use crate::answer::with_type;
 
@@ -64,7 +66,10 @@ impl Events {
                 Some(event("image", &Image { media_type, base64: &base64 }))
             }
             Ok(None) => match self.cell.take()?.await {
-                Ok(Ok(report)) => Some(event("end", &result(report))),
+                Ok(Ok(report)) => {
+                    let rest = CellResult { text: String::new(), images: Vec::new(), ..result(report) };
+                    Some(event("end", &rest))
+                }
                 Ok(Err(error)) => Some(event("failed", &Failure { message: error.to_string() })),
                 Err(error) => Some(event("failed", &Failure { message: error.to_string() })),
             },
