@@ -1,8 +1,10 @@
 //! A linter for Python files: flake8 if it is installed, else whether the text compiles (file-editor 3.10).
 
-use std::{path::Path, time::Duration};
+use std::{ffi::OsString, path::Path, time::Duration};
 
-use super::{Issue, Linter, process};
+use gloveport_sys::Identity;
+
+use super::{Issue, Linter, process::Program};
 
 /// How long each of the two programs may take.
 const TIME_LIMIT: Duration = Duration::from_secs(10);
@@ -31,11 +33,15 @@ pub struct PythonLinter {
     pub interpreter: String,
     /// How long one of its two runs may take.
     pub time_limit: Duration,
+    /// The user that it runs as; `None` for that of this process.
+    pub identity: Option<Identity>,
+    /// Its whole environment; `None` for that of this process.
+    pub environment: Option<Vec<(OsString, OsString)>>,
 }
 
 impl Default for PythonLinter {
     fn default() -> Self {
-        Self { interpreter: "python3".to_owned(), time_limit: TIME_LIMIT }
+        Self { interpreter: "python3".to_owned(), time_limit: TIME_LIMIT, identity: None, environment: None }
     }
 }
 
@@ -57,7 +63,12 @@ impl Linter for PythonLinter {
 
 impl PythonLinter {
     fn run(&self, arguments: &[&str], text: &str) -> Vec<Issue> {
-        match process::output(&self.interpreter, arguments, text, self.time_limit) {
+        let program = Program {
+            name: &self.interpreter,
+            identity: self.identity.as_ref(),
+            environment: self.environment.as_deref(),
+        };
+        match program.output(arguments, text, self.time_limit) {
             Ok(output) => output.lines().filter_map(parse).take(ISSUES).collect(),
             Err(error) => {
                 tracing::debug!(%error, interpreter = self.interpreter, "a linter does not answer");
@@ -118,6 +129,13 @@ mod tests {
         assert_eq!(linter.lint(Path::new("/a.py"), "text"), []);
         linter.interpreter = "/nothing/python3".to_owned();
         assert_eq!(linter.lint(Path::new("/a.py"), "text"), []);
+    }
+
+    #[test]
+    fn it_runs_with_the_environment_that_it_is_given() {
+        let (_directory, mut linter) = scripted("cat >/dev/null; echo \"1:1:$NAME, $HOME\"\n");
+        linter.environment = Some(vec![("NAME".into(), "value".into())]);
+        assert_eq!(linter.lint(Path::new("/a.py"), "text"), [issue(1, 1, "value, ")]);
     }
 
     #[test]
