@@ -1,0 +1,12 @@
+//! The proxy between real clients and real services.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test stops at the first broken assumption"
+)]
+
+mod requests;
+mod support;
+mod upgrades;
