@@ -7,10 +7,12 @@
 //! | [`files`] | the measurements of the file actions |
 //! | [`history`] | the measurements of the event stream |
 //! | [`commands`] | the measurements of the runtime `cli` |
+//! | [`cells`] | the measurements of the notebook |
 //! | [`sandboxes`] | the measurements of sandboxes of this machine, cold, warm and many |
 //! | [`measure`] | the measurements, the same for every server |
 //! | [`table`] | the bounds, the ratios, and how they are printed |
 
+mod cells;
 mod client;
 mod commands;
 mod files;

@@ -9,6 +9,7 @@ use std::{
 use serde::Serialize;
 
 use crate::{
+    cells::{self, CellAmount, CellNumbers},
     client::{Client, run_body},
     files::{self, FileAmount, FileNumbers},
     history::HistoryAmount,
@@ -27,6 +28,7 @@ pub(crate) struct Amount {
     pub(crate) sandboxes: SandboxAmount,
     files: FileAmount,
     pub(crate) history: HistoryAmount,
+    cells: CellAmount,
 }
 
 impl Amount {
@@ -39,6 +41,7 @@ impl Amount {
         sandboxes: SandboxAmount { starts: 50, at_once: 50, crowd: 200 },
         files: FileAmount { small: 5000, edits: 500, wrk_seconds: 5, beside_command: true },
         history: HistoryAmount { appended: 4000, long: 100_000 },
+        cells: CellAmount { starts: 5, cells: 500 },
     };
     pub(crate) const SMOKE: Self = Self {
         echo: 200,
@@ -49,6 +52,7 @@ impl Amount {
         sandboxes: SandboxAmount { starts: 3, at_once: 5, crowd: 5 },
         files: FileAmount { small: 200, edits: 20, wrk_seconds: 1, beside_command: true },
         history: HistoryAmount { appended: 400, long: 2000 },
+        cells: CellAmount { starts: 1, cells: 20 },
     };
 
     /// The reference needs more than half a second for each command.
@@ -61,6 +65,7 @@ impl Amount {
         sandboxes: SandboxAmount { starts: 0, at_once: 0, crowd: 0 },
         files: FileAmount { small: 500, edits: 100, wrk_seconds: 5, beside_command: false },
         history: HistoryAmount { appended: 0, long: 0 },
+        cells: CellAmount { starts: 1, cells: 200 },
     };
 }
 
@@ -108,6 +113,8 @@ pub(crate) struct Numbers {
     pub(crate) idle_whole_memory: u64,
     pub(crate) stop: Sample,
     pub(crate) left_behind: usize,
+    /// `None` where there is no notebook.
+    pub(crate) cells: Option<CellNumbers>,
 }
 
 pub(crate) fn measure(program: &Program, amount: &Amount) -> anyhow::Result<Numbers> {
@@ -162,6 +169,7 @@ pub(crate) fn measure(program: &Program, amount: &Amount) -> anyhow::Result<Numb
         idle_whole_memory,
         stop: Sample::new(stops),
         left_behind: left_behind + left,
+        cells: cells::measure(program, amount.cells)?,
     })
 }
 

@@ -35,23 +35,39 @@ pub(crate) struct Server {
     pub(crate) port: u16,
     /// Home and working directory: nothing of the user is read or written, and a slow `~/.bashrc` does not count.
     home: TempDir,
+    /// Resident memory as soon as it listened, in bytes.
+    at_start: u64,
 }
 
 impl Server {
     /// Starts a server and runs one command; answers with the time from the start to its result.
     pub(crate) fn start(program: &Program) -> anyhow::Result<(Self, Duration)> {
+        Self::start_with(program, &[], &[], first_action)
+    }
+
+    /// The same with more arguments and variables, and with another first action: `None` while nothing listens.
+    pub(crate) fn start_with(
+        program: &Program,
+        arguments: &[&str],
+        environment: &[(&str, PathBuf)],
+        first: fn(u16) -> Option<anyhow::Result<()>>,
+    ) -> anyhow::Result<(Self, Duration)> {
         let home = tempfile::tempdir()?;
         let work = home.path().join("work");
         fs::create_dir(&work)?;
         let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
         let mut command = command(program, port, &work);
+        command.args(arguments).envs(environment.iter().map(|(name, value)| (name, value)));
         command.env("HOME", home.path()).env("SU_TO_USER", "false").env_remove("SESSION_API_KEY");
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).process_group(0);
         let began = Instant::now();
         let child = command.spawn().with_context(|| format!("cannot start {program:?}"))?;
-        let mut server = Self { child, port, home };
+        let mut server = Self { child, port, home, at_start: 0 };
         loop {
-            if let Some(result) = first_action(port) {
+            if server.at_start == 0 && Client::connect(port).is_ok() {
+                server.at_start = server.resident();
+            }
+            if let Some(result) = first(port) {
                 result?;
                 return Ok((server, began.elapsed()));
             }
@@ -70,6 +86,11 @@ impl Server {
     /// Resident memory of the server process itself, in bytes.
     pub(crate) fn resident(&self) -> u64 {
         process::resident(self.child.id()).map_or(0, |(resident, _)| resident)
+    }
+
+    /// The same as soon as it listened.
+    pub(crate) fn resident_at_start(&self) -> u64 {
+        self.at_start
     }
 
     /// Resident memory of the server and all that it started, what is shared divided, in bytes.

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::{commands::CommandNumbers, history::HistoryNumbers, measure::Numbers, sandboxes::SandboxNumbers};
+use crate::{cells::CellNumbers, commands::CommandNumbers, history::HistoryNumbers, measure::Numbers, sandboxes::SandboxNumbers};
 
 /// One line of the table.
 #[derive(Debug, Serialize)]
@@ -82,6 +82,10 @@ impl Table {
             row("idle memory with all processes", "MiB", &|n| mib(n.idle_whole_memory), None, None),
             row("stop, p50", "ms", &|n| n.stop.p50_ms, Some(50.0), None),
             row("processes left behind", "", &|n| count(n.left_behind), Some(0.0), None),
+            row("1+1 in the notebook, p50", "ms", &|n| cells(n, |cells| cells.cell.p50_ms), Some(5.0), Some(8.0)),
+            row("1+1 in the notebook, p99", "ms", &|n| cells(n, |cells| cells.cell.p99_ms), None, None),
+            row("start to first cell, p50", "ms", &|n| cells(n, |cells| cells.first.p50_ms), Some(1000.0), None),
+            row("memory growth by the notebook", "MiB", &|n| cells(n, |cells| mib(cells.growth)), Some(5.0), None),
             single("binary", "MiB", mib(size), 25.0),
             single("sandbox, cold start to action, p50", "ms", sandboxes.cold.p50_ms, 40.0),
             single("sandbox, warm claim to action, p50", "ms", sandboxes.warm.p50_ms, 5.0),
@@ -141,6 +145,11 @@ impl Table {
     pub(crate) fn json(&self) -> serde_json::Result<String> {
         serde_json::to_string_pretty(self)
     }
+}
+
+/// A number of the notebook, where there is one.
+fn cells(numbers: &Numbers, value: fn(&CellNumbers) -> f64) -> f64 {
+    numbers.cells.as_ref().map_or(f64::NAN, value)
 }
 
 #[expect(clippy::cast_precision_loss, reason = "sizes far below 2^52")]

@@ -7,7 +7,7 @@
 //! | module | idea |
 //! |---|---|
 //! | `client`, `execute`, `transfer` | the OpenHands 0.62 interface: endpoints, actions, copies |
-//! | `exec`, `files`, `tree`, `terminals` | the native interface: commands, files, whole trees, terminals |
+//! | `exec`, `files`, `tree`, `terminals`, `kernels` | the native interface: commands, files, whole trees, terminals, cells |
 //! | `sandbox` | the native interface: the sandbox as a whole |
 //! | `session`, `retry` | one request and the layers around it |
 //! | `pool`, `options`, `error` | connections, what a client can be told, what can go wrong |
@@ -17,6 +17,7 @@ mod error;
 mod exec;
 mod execute;
 mod files;
+mod kernels;
 mod options;
 mod pipe;
 mod pool;
@@ -34,6 +35,7 @@ pub use exec::{ExecEvent, ExecStream};
 pub use files::{
     ByteStream, Content, ContentInfo, Files, ListOptions, PutOptions, Range, RemotePath, Upload, Watch, WatchEvent,
 };
+pub use kernels::{CellEvent, CellStream, Kernels};
 pub use options::{ClientOptions, Clock, Limits, Pause};
 pub use pool::{Certificates, Pool};
 pub use retry::{Failure, Recovery, Verdict};

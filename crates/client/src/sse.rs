@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use crate::{ClientError, session::next_chunk};
 
-/// Longest event. The server's own are at most some hundred kilobytes.
-const LONGEST: usize = 8 * 1024 * 1024;
+/// Longest event: an image of a cell. All others have at most some hundred kilobytes.
+const LONGEST: usize = 96 * 1024 * 1024;
 
 /// One event.
 #[derive(Debug, Default, PartialEq, Eq)]

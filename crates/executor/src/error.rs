@@ -2,6 +2,7 @@
 
 use std::{io, path::PathBuf};
 
+use gloveport_plugin::PluginError;
 use gloveport_terminal::{LogError, TerminalError};
 
 /// Why an executor could not be started.
@@ -35,6 +36,9 @@ pub enum ExecutorError {
     /// A tool can not be started.
     #[error(transparent)]
     Terminal(#[from] TerminalError),
+    /// A plugin that was asked for cannot be initialised.
+    #[error(transparent)]
+    Plugin(#[from] PluginError),
     /// A start-up command failed.
     #[error("the start-up command `{command}` ended with status {status}: {output}")]
     Startup {

@@ -3,28 +3,31 @@
 use std::{
     ffi::OsString,
     path::PathBuf,
-    sync::{Arc, Mutex, PoisonError},
+    sync::Arc,
     time::{Duration, Instant},
 };
 
 use gloveport_protocol::{
     Action, ActionEvent, ActionExecutor, BoxFuture, ErrorObservation, ExecuteError, FileEditSource, Observation,
-    RunAction,
+    RunAction, RunIpythonAction,
     exec::{ExecRequest, ExecStatus, Session},
 };
-use gloveport_sys::Spawner;
+use gloveport_plugin::PluginHost;
+use gloveport_sys::{Spawner, Surroundings};
 use gloveport_terminal::{RunEnd, RunRequest, Shell, ShellOptions};
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
     account::{self, Account},
+    cell,
     error::{ExecError, ExecutorError, PauseError},
     exec::{self, Execution, Executions},
     files::Files,
     git, memory,
     parts::Part,
     pause::Pause,
+    plugins::{PluginOptions, Plugins},
     run,
     terminals::Terminals,
 };
@@ -53,8 +56,8 @@ pub struct ExecutorOptions {
     pub spool_size: u64,
     /// Commands that the main shell runs before it is ready; each must end with status 0.
     pub startup_commands: Vec<String>,
-    /// Parts beside the shell, as they stand.
-    pub parts: Vec<Part>,
+    /// What the sandbox has beside its shell and its files.
+    pub plugins: PluginOptions,
 }
 
 impl ExecutorOptions {
@@ -70,7 +73,7 @@ impl ExecutorOptions {
             memory_limit: None,
             spool_size: 256 * 1024 * 1024,
             startup_commands: Vec::new(),
-            parts: Vec::new(),
+            plugins: PluginOptions::default(),
         }
     }
 }
@@ -83,7 +86,8 @@ pub struct Executor {
     no_change: Duration,
     executions: Executions,
     terminals: Terminals,
-    parts: Mutex<Vec<Part>>,
+    part: Part,
+    plugins: Plugins,
     stop: CancellationToken,
     working_directory: PathBuf,
     files: Files,
@@ -112,6 +116,18 @@ impl Executor {
         for command in &options.startup_commands {
             run_startup(&shell, command).await?;
         }
+        let part = part.ready();
+        let host = PluginHost {
+            surroundings: surroundings(&shell_options),
+            workspace: options.working_directory.clone(),
+        };
+        let plugins = match Plugins::start(options.plugins, host).await {
+            Ok(plugins) => plugins,
+            Err(error) => {
+                shell.close().await;
+                return Err(error);
+            }
+        };
         let stop = CancellationToken::new();
         let pause = Pause::new(options.process_root);
         if let Some(limit) = options.memory_limit {
@@ -125,7 +141,8 @@ impl Executor {
             terminals,
             no_change: options.no_change,
             executions: Executions::default(),
-            parts: Mutex::new([vec![part.ready()], options.parts].concat()),
+            part,
+            plugins,
             stop,
             working_directory: options.working_directory,
             files,
@@ -145,7 +162,9 @@ impl Executor {
 
     /// How each part stands.
     pub fn parts(&self) -> Vec<Part> {
-        self.parts.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        let mut parts = vec![self.part.clone()];
+        parts.extend(self.plugins.parts());
+        parts
     }
 
     /// Stops every process of the tools where it is, also those that are started meanwhile. Of paused ones it is no
@@ -205,6 +224,11 @@ impl Executor {
         self.executions.list()
     }
 
+    /// What the sandbox has beside its shell and its files.
+    pub fn plugins(&self) -> &Plugins {
+        &self.plugins
+    }
+
     /// Terminals for people.
     pub fn terminals(&self) -> &Terminals {
         &self.terminals
@@ -213,6 +237,7 @@ impl Executor {
     /// Ends every tool, and returns when nothing that they started is left.
     pub async fn close(&self) {
         self.stop.cancel();
+        self.plugins.stop().await;
         self.terminals.close().await;
         let own_shells = self.executions.shells();
         for shell in own_shells {
@@ -224,15 +249,16 @@ impl Executor {
     async fn dispatch(&self, event: &ActionEvent) -> Result<Observation, ExecuteError> {
         match &event.action {
             Action::Run(action) => Ok(self.run(action, event.timeout).await),
-            Action::RunIpython(_) => {
-                Err(ExecuteError::PluginMissing("JupyterRequirement not found. Unable to run IPython action.".into()))
-            }
+            Action::RunIpython(action) => self.run_cell(event, action).await,
             // Such an edit is made by the caller's model; the reference refuses it without a reason.
             Action::Edit(edit) if edit.impl_source == FileEditSource::LlmBasedEdit => {
                 Err(ExecuteError::Failed(String::new()))
             }
             Action::Read(_) | Action::Write(_) | Action::Edit(_) => self.file_action(event.action.clone()).await,
-            Action::Browse(_) | Action::BrowseInteractive(_) => Ok(unsupported(event.action.kind())),
+            Action::Browse(_) | Action::BrowseInteractive(_) => match self.plugins.execute(event).await {
+                Some(result) => result,
+                None => Ok(unsupported(event.action.kind())),
+            },
             Action::Message(_)
             | Action::System(_)
             | Action::Null
@@ -248,6 +274,16 @@ impl Executor {
             | Action::TaskTracking(_)
             | Action::LoopRecovery(_) => Err(ExecuteError::NotRunnable { kind: event.action.kind() }),
         }
+    }
+
+    /// Runs a cell in the kernel, or where another plugin runs it.
+    async fn run_cell(&self, event: &ActionEvent, action: &RunIpythonAction) -> Result<Observation, ExecuteError> {
+        if let Some(notebook) = self.plugins.notebook() {
+            return cell::run(notebook, action, event.timeout, self.shell_directory()).await;
+        }
+        self.plugins.execute(event).await.unwrap_or_else(|| {
+            Err(ExecuteError::PluginMissing("JupyterRequirement not found. Unable to run IPython action.".into()))
+        })
     }
 
     /// Executes an action on files where it holds up nothing else. A panic in it is an error of this action alone.
@@ -302,6 +338,18 @@ impl Executor {
 impl ActionExecutor for Executor {
     fn execute<'a>(&'a self, event: &'a ActionEvent) -> BoxFuture<'a, Result<Observation, ExecuteError>> {
         Box::pin(self.dispatch(event))
+    }
+}
+
+/// As whom, where and with what environment plugins run their programs: as the shell does.
+fn surroundings(shells: &ShellOptions) -> Surroundings {
+    Surroundings {
+        spawner: shells.spawner.clone(),
+        identity: shells.identity.clone(),
+        user_name: shells.user_name.clone(),
+        environment: shells.environment.clone(),
+        directory: shells.directory.clone(),
+        memory_limit: shells.memory_limit,
     }
 }
 

@@ -10,24 +10,31 @@
 //! | [`account`] | the user that the tools work as, made where it is missing |
 //! | [`memory`] | the memory limit of a sandbox, and who is ended when it is reached |
 //! | `pause` | all processes stopped where they are, and going on |
+//! | [`kernels`] | IPython kernels by name |
+//! | [`plugins`] | what a sandbox has beside its shell and its files |
 //! | [`parts`] | what is ready, what is starting, what failed |
 //!
 //! Actions that share state queue on their tool: commands on their shell, and nothing waits for anything else.
 
 pub mod account;
+mod cell;
 mod error;
 pub mod exec;
 mod executor;
 pub mod files;
 mod git;
+pub mod kernels;
 pub mod memory;
 pub mod parts;
 mod pause;
+pub mod plugins;
 mod run;
 pub mod terminals;
 
 pub use error::{ExecError, ExecutorError, PauseError, TerminalsError};
 pub use exec::Execution;
 pub use executor::{Executor, ExecutorOptions};
+pub use kernels::{Kernels, KernelsError};
 pub use parts::{Part, PartState};
+pub use plugins::{PluginOptions, Plugins};
 pub use terminals::{Attachment, NamedTerminal, Terminals};

@@ -6,11 +6,13 @@ use std::time::{Duration, Instant};
 #[derive(Debug, Clone)]
 pub struct Part {
     /// Name of the part.
-    pub name: &'static str,
+    pub name: String,
     /// How it stands.
     pub state: PartState,
     /// Since when.
     pub since: Instant,
+    /// What is being done while it starts.
+    pub step: Option<String>,
     /// How long it took to start, once it is ready.
     pub took: Option<Duration>,
 }
@@ -20,6 +22,8 @@ pub struct Part {
 pub enum PartState {
     /// Not asked for.
     Off,
+    /// Started by its first use.
+    Idle,
     /// On its way.
     Starting,
     /// Usable.
@@ -35,8 +39,8 @@ pub enum PartState {
 
 impl Part {
     /// A part that begins to start now.
-    pub fn starting(name: &'static str) -> Self {
-        Self { name, state: PartState::Starting, since: Instant::now(), took: None }
+    pub fn starting(name: impl Into<String>) -> Self {
+        Self { name: name.into(), state: PartState::Starting, since: Instant::now(), step: None, took: None }
     }
 
     /// The same part, usable from now on.

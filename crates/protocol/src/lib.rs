@@ -11,7 +11,7 @@
 //! | [`values`] | the enumerations of the wire |
 //! | [`error`] | why JSON was refused |
 //! | [`http`] | bodies of the other endpoints |
-//! | [`exec`], [`files`], [`terminals`] | bodies of the native API |
+//! | [`exec`], [`files`], [`kernels`], [`terminals`] | bodies of the native API |
 //! | [`executor`] | the boundary between who receives actions and who executes them |
 //! | [`truncate`], [`prompt_block`], [`python`], [`python_literal`] | the text forms that the wire depends on |
 
@@ -24,6 +24,7 @@ pub mod executor;
 mod fields;
 pub mod files;
 pub mod http;
+pub mod kernels;
 mod legacy;
 pub mod observation;
 pub mod prompt_block;

@@ -29,10 +29,12 @@ struct Readiness {
 }
 
 #[derive(Debug, Serialize)]
-struct PartReadiness {
-    name: &'static str,
+pub(crate) struct PartReadiness {
+    name: String,
     state: &'static str,
     since_seconds: f64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    step: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     took_ms: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -56,24 +58,28 @@ fn readiness(parts: Vec<Part>) -> Readiness {
     } else {
         "ready"
     };
-    Readiness { status, parts: parts.into_iter().map(part).collect() }
+    Readiness { status, parts: parts.into_iter().map(PartReadiness::from).collect() }
 }
 
-fn part(part: Part) -> PartReadiness {
-    let (state, reason, remedy) = match part.state {
-        PartState::Off => ("off", None, None),
-        PartState::Starting => ("starting", None, None),
-        PartState::Ready => ("ready", None, None),
-        PartState::Failed { reason, remedy } => ("failed", Some(reason), Some(remedy)),
-    };
-    let millis = |took: Duration| took.as_secs_f64() * 1000.0;
-    PartReadiness {
-        name: part.name,
-        state,
-        since_seconds: part.since.elapsed().as_secs_f64(),
-        took_ms: part.took.map(millis),
-        reason,
-        remedy,
+impl From<Part> for PartReadiness {
+    fn from(part: Part) -> Self {
+        let (state, reason, remedy) = match part.state {
+            PartState::Off => ("off", None, None),
+            PartState::Idle => ("idle", None, None),
+            PartState::Starting => ("starting", None, None),
+            PartState::Ready => ("ready", None, None),
+            PartState::Failed { reason, remedy } => ("failed", Some(reason), Some(remedy)),
+        };
+        let millis = |took: Duration| took.as_secs_f64() * 1000.0;
+        Self {
+            name: part.name,
+            state,
+            since_seconds: part.since.elapsed().as_secs_f64(),
+            step: part.step,
+            took_ms: part.took.map(millis),
+            reason,
+            remedy,
+        }
     }
 }
 
@@ -97,18 +103,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn parts_that_are_off_do_not_count_and_others_must_be_ready() {
+    fn parts_that_are_off_or_idle_do_not_count_and_others_must_be_ready() {
         let off = Part { state: PartState::Off, ..Part::starting("browser") };
+        let idle = Part { state: PartState::Idle, ..Part::starting("jupyter") };
         let (starting, ready) = (Part::starting("kernel"), Part::starting("shell").ready());
         let failed = Part::starting("vscode").failed("no disk space", "free some");
         for (parts, status) in [
-            (vec![ready.clone(), off.clone()], "ready"),
+            (vec![ready.clone(), off.clone(), idle], "ready"),
             (vec![ready.clone(), starting.clone()], "starting"),
             (vec![ready, starting, failed.clone()], "failed"),
         ] {
             assert_eq!(readiness(parts).status, status);
         }
-        let shown = part(failed);
+        let shown = PartReadiness::from(failed);
         assert_eq!(
             (shown.state, shown.reason.as_deref(), shown.remedy.as_deref()),
             ("failed", Some("no disk space"), Some("free some"))

@@ -35,9 +35,10 @@ async fn alive() -> Response {
     answer::json(StatusCode::OK, &AliveBody::new(true))
 }
 
-/// There is no editor in this version.
-async fn connection_token() -> Response {
-    answer::json(StatusCode::OK, &ConnectionToken { token: None })
+/// What a browser shows to the web editor (ipython-and-plugins 4.4).
+async fn connection_token(State(app): State<Arc<App>>) -> Response {
+    let token = app.executor.plugins().find("vscode").and_then(|editor| editor.token());
+    answer::json(StatusCode::OK, &ConnectionToken { token })
 }
 
 /// Executes one action (2.4).

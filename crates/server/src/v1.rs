@@ -1,11 +1,13 @@
-//! The native API: commands that are known by an id, output that can be read from any offset, files, and
-//! terminals.
+//! The native API: commands that are known by an id, output that can be read from any offset, files, terminals, and
+//! IPython kernels.
 
 mod error;
 mod events;
 mod files;
 mod follower;
+mod kernels;
 mod output;
+mod plugins;
 mod sandbox;
 mod terminals;
 mod text;
@@ -40,6 +42,8 @@ pub(crate) fn routes() -> Vec<Route> {
     ];
     routes.extend(files::routes());
     routes.extend(terminals::routes());
+    routes.extend(kernels::routes());
+    routes.extend(plugins::routes());
     routes.extend(sandbox::routes());
     routes
 }

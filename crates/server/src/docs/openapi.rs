@@ -2,6 +2,7 @@
 #![expect(clippy::needless_pass_by_value, reason = "the pieces of the document are built where they are used")]
 
 mod files;
+mod kernels;
 mod sandbox;
 mod terminals;
 mod transfers;
@@ -171,6 +172,7 @@ fn v1() -> Paths {
     let mut paths = v1_commands();
     paths.extend(v1_output());
     paths.extend(files::paths());
+    paths.extend(kernels::paths());
     paths.extend(sandbox::paths());
     paths
 }

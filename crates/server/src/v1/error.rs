@@ -4,7 +4,7 @@ use axum::{
     extract::rejection::{PathRejection, QueryRejection},
     response::{IntoResponse, Response},
 };
-use gloveport_executor::{ExecError, PauseError, TerminalsError, files::FileError};
+use gloveport_executor::{ExecError, KernelsError, PauseError, TerminalsError, files::FileError};
 use gloveport_terminal::TerminalError;
 use http::StatusCode;
 use serde::Serialize;
@@ -61,6 +61,16 @@ pub(super) enum ApiError {
     Archive(#[from] ArchiveRefusal),
     #[error(transparent)]
     Busy(#[from] Busy),
+    #[error(transparent)]
+    Kernel(#[from] KernelsError),
+    #[error("this sandbox was started without the plugin `jupyter`")]
+    NoNotebook,
+    #[error("this sandbox has no plugin `{0}`")]
+    UnknownPlugin(String),
+    #[error("the plugin `{0}` has no service")]
+    NoService(String),
+    #[error("timeout must be a positive number of seconds, and is {0}")]
+    CellTimeout(f64),
     #[error("the sandbox cannot be paused: {0}")]
     Pause(#[from] PauseError),
     #[error("the work did not end: {0}")]
@@ -118,6 +128,12 @@ impl ApiError {
             Self::Busy(_) => {
                 (StatusCode::SERVICE_UNAVAILABLE, "too_many_transfers", "wait for one to end, and try again")
             }
+            Self::Kernel(error) => kernel(error),
+            Self::NoNotebook => (StatusCode::NOT_FOUND, "no_notebook", "start the server with the plugin jupyter"),
+            Self::UnknownPlugin(_) | Self::NoService(_) => {
+                (StatusCode::NOT_FOUND, "unknown_plugin", "GET /v1/plugins lists those that there are")
+            }
+            Self::CellTimeout(_) => (StatusCode::BAD_REQUEST, "invalid_timeout", "leave it out for no limit"),
             Self::Pause(PauseError::NoGuard) => {
                 (StatusCode::NOT_IMPLEMENTED, "not_supported", "start the server with the gloveport program")
             }
@@ -159,6 +175,18 @@ fn exec(error: &ExecError) -> (StatusCode, &'static str, &'static str) {
         }
         ExecError::Terminal(_) => {
             (StatusCode::INTERNAL_SERVER_ERROR, "shell_failed", "`gloveport doctor` tells what is missing")
+        }
+    }
+}
+
+fn kernel(error: &KernelsError) -> (StatusCode, &'static str, &'static str) {
+    match error {
+        KernelsError::Name(_) => (StatusCode::BAD_REQUEST, "invalid_name", "choose another name"),
+        KernelsError::TooMany => (StatusCode::TOO_MANY_REQUESTS, "too_many_kernels", "DELETE /v1/kernels/{name} ends one"),
+        KernelsError::Unknown(_) => (StatusCode::NOT_FOUND, "unknown_kernel", "GET /v1/kernels lists them"),
+        KernelsError::Closed => (StatusCode::SERVICE_UNAVAILABLE, "ending", "start another sandbox"),
+        KernelsError::Plugin(_) | KernelsError::Kernel(_) => {
+            (StatusCode::SERVICE_UNAVAILABLE, "kernel_failed", "GET /ready tells how the plugin jupyter stands")
         }
     }
 }

@@ -1,0 +1,162 @@
+//! The plugins of a sandbox: what they execute, how they stand, and their end.
+
+mod agent_skills;
+mod notebook;
+
+use std::{
+    collections::HashSet,
+    sync::{Arc, Mutex, PoisonError},
+    time::{Duration, Instant},
+};
+
+pub use gloveport_plugin::Plugin;
+use gloveport_plugin::{PluginError, PluginHost, PluginState};
+use gloveport_protocol::{ActionEvent, ExecuteError, Observation};
+use tokio::task::JoinSet;
+
+pub use agent_skills::AgentSkills;
+pub use notebook::{FirstKernel, Notebook};
+
+use crate::{
+    error::ExecutorError,
+    parts::{Part, PartState},
+};
+
+/// Time that a plugin has to end.
+const STOP_LIMIT: Duration = Duration::from_secs(5);
+
+/// Plugins that a sandbox is started with.
+#[derive(Debug, Clone)]
+pub struct PluginOptions {
+    /// The plugins, each behind those that it requires.
+    pub all: Vec<Arc<dyn Plugin>>,
+    /// The one of them that runs cells, if there is one.
+    pub notebook: Option<Arc<Notebook>>,
+    /// Time to initialise all of them (`INIT_PLUGIN_TIMEOUT`, ipython-and-plugins 1).
+    pub limit: Duration,
+}
+
+impl Default for PluginOptions {
+    fn default() -> Self {
+        Self { all: Vec::new(), notebook: None, limit: Duration::from_mins(2) }
+    }
+}
+
+/// The plugins of a sandbox, initialised. Dropping it ends the watch over them, not them; see [`stop`](Self::stop).
+#[derive(Debug)]
+pub struct Plugins {
+    options: PluginOptions,
+    parts: Arc<Mutex<Vec<Part>>>,
+    _watchers: JoinSet<()>,
+}
+
+impl Plugins {
+    /// Initialises all of them. If one cannot be initialised all are ended.
+    pub(crate) async fn start(options: PluginOptions, host: PluginHost) -> Result<Self, ExecutorError> {
+        let parts: Vec<Part> = options.all.iter().map(|plugin| Part::starting(plugin.name())).collect();
+        let parts = Arc::new(Mutex::new(parts));
+        let mut watchers = JoinSet::new();
+        for (index, plugin) in options.all.iter().enumerate() {
+            watchers.spawn(watch(Arc::clone(plugin), index, Arc::clone(&parts)));
+        }
+        let plugins = Self { options, parts, _watchers: watchers };
+        let started = gloveport_plugin::initialize_all(&plugins.options.all, &host, plugins.options.limit).await;
+        if let Err(error) = started {
+            plugins.stop().await;
+            return Err(ExecutorError::Plugin(error));
+        }
+        Ok(plugins)
+    }
+
+    /// The plugins, each behind those that it requires.
+    pub fn all(&self) -> &[Arc<dyn Plugin>] {
+        &self.options.all
+    }
+
+    /// The plugin of this name.
+    pub fn find(&self, name: &str) -> Option<&Arc<dyn Plugin>> {
+        self.options.all.iter().find(|plugin| plugin.name() == name)
+    }
+
+    /// The one that runs cells.
+    pub fn notebook(&self) -> Option<&Arc<Notebook>> {
+        self.options.notebook.as_ref()
+    }
+
+    /// How each of them stands, in the order of [`all`](Self::all).
+    pub fn parts(&self) -> Vec<Part> {
+        self.parts.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Has an action executed by the plugin that handles its kind; `None` if there is no such plugin.
+    pub(crate) async fn execute(&self, event: &ActionEvent) -> Option<Result<Observation, ExecuteError>> {
+        let kind = event.action.kind();
+        let plugin = self.options.all.iter().find(|plugin| plugin.handles().iter().any(|handled| handled == kind))?;
+        Some(plugin.execute(event).await)
+    }
+
+    /// Ends all of them, those first that others do not require.
+    pub(crate) async fn stop(&self) {
+        let mut required: HashSet<String> = HashSet::new();
+        for plugin in &self.options.all {
+            required.extend(plugin.requires());
+        }
+        let (last, first): (Vec<_>, Vec<_>) =
+            self.options.all.iter().partition(|plugin| required.contains(plugin.name()));
+        stop_together(&first).await;
+        stop_together(&last).await;
+    }
+}
+
+async fn stop_together(plugins: &[&Arc<dyn Plugin>]) {
+    let mut stops = JoinSet::new();
+    for plugin in plugins {
+        let plugin = Arc::clone(plugin);
+        stops.spawn(async move {
+            if tokio::time::timeout(STOP_LIMIT, plugin.stop()).await.is_err() {
+                tracing::warn!(plugin = plugin.name(), "the plugin does not end within {STOP_LIMIT:?}");
+            }
+        });
+    }
+    stops.join_all().await;
+}
+
+/// Notes how a plugin stands and since when.
+async fn watch(plugin: Arc<dyn Plugin>, index: usize, parts: Arc<Mutex<Vec<Part>>>) {
+    let mut states = plugin.state();
+    let mut began = Instant::now();
+    loop {
+        let state = states.borrow_and_update().clone();
+        if let Some(part) = parts.lock().unwrap_or_else(PoisonError::into_inner).get_mut(index) {
+            let (state, step) = part_state(state);
+            if state == PartState::Starting && part.state != PartState::Starting {
+                began = Instant::now();
+            }
+            if state != part.state {
+                part.since = Instant::now();
+            }
+            if state == PartState::Ready && part.state == PartState::Starting {
+                part.took = Some(began.elapsed());
+            }
+            (part.state, part.step) = (state, step);
+        }
+        if states.changed().await.is_err() {
+            return;
+        }
+    }
+}
+
+fn part_state(state: PluginState) -> (PartState, Option<String>) {
+    match state {
+        PluginState::Idle => (PartState::Idle, None),
+        PluginState::Starting { step } => (PartState::Starting, Some(step)),
+        PluginState::Ready => (PartState::Ready, None),
+        PluginState::Failed { reason, remedy } => (PartState::Failed { reason, remedy }, None),
+        PluginState::Stopped => (PartState::Off, None),
+    }
+}
+
+/// The error of a plugin whose resources fail at its start.
+fn failed(reason: impl std::fmt::Display, remedy: &str) -> PluginError {
+    PluginError { reason: reason.to_string(), remedy: remedy.to_owned() }
+}

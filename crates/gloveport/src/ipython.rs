@@ -1,0 +1,166 @@
+//! `gloveport ipython`: one cell, here or on a server, with what it shows as it comes.
+
+use std::{
+    fs,
+    io::{IsTerminal as _, Write as _},
+    path::{Path, PathBuf},
+    process::ExitCode,
+    time::Duration,
+};
+
+use anyhow::Context as _;
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use clap::Args;
+use gloveport_client::{ActionExecutionClient, CellEvent, ClientOptions};
+use gloveport_executor::{
+    Executor,
+    kernels::{Cell, CellEnd, DEFAULT, Output},
+};
+use gloveport_protocol::kernels::{CellOutcome, CellRequest};
+use tokio::sync::mpsc;
+
+use crate::{
+    Owner,
+    cli::seconds,
+    local, plugins,
+    run::{TIMED_OUT, command_text, print_bytes, told},
+};
+
+/// Exit codes, as `--help` shows them.
+pub(crate) const EXIT_CODES: &str = "Exit codes: 0 if the cell ran to its end, 1 if it raised an exception, 124 if the \
+    time limit passed, 125 if gloveport itself failed or the kernel ended, 2 for a wrong command line.";
+/// Pieces of output that wait to be printed.
+const WAITING: usize = 64;
+
+#[derive(Debug, Args)]
+pub(crate) struct IpythonArgs {
+    /// The cell; several words are joined by blanks. `-` or nothing: from standard input.
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    code: Vec<String>,
+    /// Run it on this server, in a kernel that stays, instead of in a fresh one of this process.
+    #[arg(long, value_name = "URL", env = "GLOVEPORT_URL")]
+    pub(crate) url: Option<String>,
+    /// Key of that server.
+    #[arg(long, env = "GLOVEPORT_KEY", hide_env_values = true, requires = "url")]
+    key: Option<String>,
+    /// Name of the kernel on that server. The agent's is `default`.
+    #[arg(long, value_name = "NAME", default_value = DEFAULT, requires = "url")]
+    kernel: String,
+    /// Interpreter of a fresh kernel; without it one is looked for.
+    #[arg(long, value_name = "FILE", env = "GLOVEPORT_PYTHON", conflicts_with = "url")]
+    python: Option<PathBuf>,
+    /// Interrupt the cell after this many seconds.
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    timeout: Option<f64>,
+    /// Directory that images are written to, as 1.png, 2.png and so on.
+    #[arg(long, value_name = "DIRECTORY")]
+    images: Option<PathBuf>,
+}
+
+/// Runs the cell in a kernel of this process.
+pub(crate) async fn here(arguments: IpythonArgs, owner: &Owner) -> anyhow::Result<ExitCode> {
+    let (code, _) = command_text(&arguments.code)?;
+    let directory = std::env::current_dir().context("the current directory cannot be used")?;
+    let mut options = local::executor_options(owner, directory.clone())?;
+    options.plugins = plugins::for_cells(arguments.python)?;
+    let executor = Executor::start(options).await?;
+    let result = async {
+        let notebook = executor.plugins().notebook().context("there is no notebook")?;
+        let kernel = notebook.kernel(DEFAULT).await?;
+        let (sender, mut output) = mpsc::channel(WAITING);
+        let limit = arguments.timeout.map(Duration::from_secs_f64);
+        let cell = Cell { code, limit, directory: Some(directory), progress: Some(sender) };
+        let run = tokio::spawn(async move { kernel.execute(cell).await });
+        let mut shown = Shown::new(arguments.images);
+        while let Some(piece) = output.recv().await {
+            match piece {
+                Output::Text(text) => shown.text(&text)?,
+                Output::Image { media_type, base64 } => shown.image(media_type, &base64)?,
+            }
+        }
+        let end = run.await.context("the cell did not end")??.end;
+        shown.end(match end {
+            CellEnd::Completed => CellOutcome::Completed,
+            CellEnd::Raised => CellOutcome::Raised,
+            CellEnd::TimedOut => CellOutcome::TimedOut,
+            CellEnd::Died(_) => CellOutcome::Died,
+        })
+    }
+    .await;
+    executor.close().await;
+    result
+}
+
+/// Runs the cell on a server.
+pub(crate) async fn on_server(arguments: IpythonArgs) -> anyhow::Result<ExitCode> {
+    let (code, _) = command_text(&arguments.code)?;
+    let url = arguments.url.as_deref().unwrap_or_default();
+    let client = ActionExecutionClient::new(&ClientOptions::new(url).with_key(arguments.key.as_deref()))?;
+    let request = CellRequest { code, timeout: arguments.timeout };
+    let cell = client.kernels().start(&arguments.kernel, &request).await;
+    let mut cell = cell.map_err(|error| told(error, client.url()))?;
+    let mut shown = Shown::new(arguments.images);
+    while let Some(event) = cell.next().await.map_err(|error| told(error, client.url()))? {
+        match event {
+            CellEvent::Text(text) => shown.text(&text)?,
+            CellEvent::Image { media_type, base64 } => shown.image(&media_type, &base64)?,
+            CellEvent::Ended(result) => return shown.end(result.end),
+        }
+    }
+    anyhow::bail!("the cell did not end")
+}
+
+/// What was shown of a cell.
+#[derive(Debug)]
+struct Shown {
+    images: Option<PathBuf>,
+    count: usize,
+    ends_line: bool,
+}
+
+impl Shown {
+    fn new(images: Option<PathBuf>) -> Self {
+        Self { images, count: 0, ends_line: true }
+    }
+
+    fn text(&mut self, text: &str) -> anyhow::Result<()> {
+        if let Some(last) = text.bytes().last() {
+            self.ends_line = last == b'\n';
+        }
+        print_bytes(text.as_bytes())
+    }
+
+    fn image(&mut self, media_type: &str, base64: &str) -> anyhow::Result<()> {
+        self.count += 1;
+        let Some(directory) = &self.images else {
+            tracing::warn!("the cell shows an image; --images DIRECTORY writes images to files");
+            return Ok(());
+        };
+        fs::create_dir_all(directory).with_context(|| format!("cannot make {}", directory.display()))?;
+        let path = directory.join(format!("{}.{}", self.count, media_type.rsplit('/').next().unwrap_or("bin")));
+        let bytes = STANDARD.decode(base64.trim()).context("the image is not what it must be")?;
+        write(&path, &bytes)?;
+        tracing::info!(path = %path.display(), "image written");
+        Ok(())
+    }
+
+    fn end(self, end: CellOutcome) -> anyhow::Result<ExitCode> {
+        if !self.ends_line && std::io::stdout().is_terminal() {
+            print_bytes(b"\n")?;
+        }
+        match end {
+            CellOutcome::Completed => Ok(ExitCode::SUCCESS),
+            CellOutcome::Raised => Ok(ExitCode::FAILURE),
+            CellOutcome::TimedOut => {
+                tracing::warn!("the cell did not end within the time limit, and was interrupted");
+                Ok(ExitCode::from(TIMED_OUT))
+            }
+            CellOutcome::Died => anyhow::bail!("the kernel ended while it ran the cell"),
+        }
+    }
+}
+
+fn write(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
+    let mut file = fs::File::create(path).with_context(|| format!("cannot write {}", path.display()))?;
+    file.write_all(bytes).with_context(|| format!("cannot write {}", path.display()))
+}
