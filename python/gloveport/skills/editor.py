@@ -20,6 +20,9 @@ VARIABLE = "GLOVEPORT_EDITOR_SOCKET"
 TIME_LIMIT = 300.0
 """Seconds for one request; listings, conversions and linters have limits that lie below."""
 
+MOST = 1 << 62
+"""The largest number in a request."""
+
 DIRECTORY = "Here's the files and directories up to 2 levels deep in "
 """What the text about a directory begins with."""
 
@@ -51,6 +54,8 @@ class _Editor:
             try:
                 self._send(stream, line)
                 return self._answer(stream)
+            except EditorUnavailable:
+                raise
             except OSError as error:
                 self._close()
                 reason = "it did not answer in time" if isinstance(error, socket.timeout) else str(error)
@@ -143,10 +148,14 @@ def _view_range(value: Any) -> list[int] | str | None:
         return None
     if not isinstance(value, (list, tuple, str)):
         raise TypeError(f"view_range must be a list of two integers, not {type(value).__name__}")
-    bound = 1 << 62
     if isinstance(value, str) or not all(isinstance(item, int) for item in value):
         return _text("view_range", str(value))
-    return [max(-bound, min(bound, int(item))) for item in value]
+    return [_number(item) for item in value]
+
+
+def _number(value: int) -> int:
+    """The number, or the nearest that the editor knows. Both lie behind the end of any file."""
+    return max(-MOST, min(MOST, int(value)))
 
 
 def _formatted(answer: dict[str, Any]) -> str:
@@ -206,7 +215,7 @@ def file_editor(
                 "view_range": _view_range(view_range),
                 "old_str": _text("old_str", old_str),
                 "new_str": _text("new_str", new_str),
-                "insert_line": insert_line,
+                "insert_line": None if insert_line is None else _number(insert_line),
                 "enable_linting": bool(enable_linting),
             }
         )

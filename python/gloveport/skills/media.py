@@ -63,7 +63,7 @@ def _transcribed(file_path: str, model: str) -> str:
         f'--{mark}\r\nContent-Disposition: form-data; name="file"; filename="{name}"\r\n'
         "Content-Type: application/octet-stream\r\n\r\n"
     ).encode() + sound + f"\r\n--{mark}--\r\n".encode()
-    return _asked("audio/transcriptions", body, f"multipart/form-data; boundary={mark}")["text"]
+    return _asked("audio/translations", body, f"multipart/form-data; boundary={mark}")["text"]
 
 
 def _described(picture: bytes, task: str) -> str:
@@ -83,7 +83,7 @@ def _described(picture: bytes, task: str) -> str:
 
 
 def parse_audio(file_path: str, model: str = "whisper-1") -> None:
-    """Prints what is said in a recording.
+    """Prints what is said in a recording, in English.
 
     Args:
         file_path: The recording.

@@ -6,6 +6,7 @@ One file is open at a time. All functions print what they find, and print what i
 
 from __future__ import annotations
 
+import io
 import os
 from typing import Iterator
 
@@ -34,14 +35,19 @@ def _error(message: str) -> None:
     print(f"ERROR: {message}")
 
 
-def _lines_of(path: str) -> list[str]:
-    """The lines of a file with their ends. Bytes that are no text are shown as replacement characters."""
+def _text_of(path: str) -> str:
+    """The text of a file. Bytes that are no text are shown as replacement characters."""
     with open(path, encoding="utf-8", errors="replace") as file:
-        return file.readlines()
+        return file.read()
 
 
-def _header(path: str, total: int) -> str:
-    return f"[File: {os.path.abspath(path)} ({total} lines total)]\n"
+def _count(text: str) -> int:
+    """How many lines a text has; an empty one has one, too."""
+    return max(1, text.count("\n") + (not text.endswith("\n")))
+
+
+def _header(path: str, text: str) -> str:
+    return f"[File: {os.path.abspath(path)} ({_count(text)} lines total)]\n"
 
 
 def _span(total: int, line: int, window: int, centred: bool) -> tuple[int, int]:
@@ -59,16 +65,21 @@ def _span(total: int, line: int, window: int, centred: bool) -> tuple[int, int]:
     return first, last
 
 
-def _view(lines: list[str], line: int, window: int, centred: bool = True) -> str:
-    """A window on the lines, and what lies above and below. The window's line becomes the current one."""
-    total = max(1, len(lines))
+def _view(text: str, line: int, window: int, centred: bool = True) -> str:
+    """A window on the text, and what lies above and below. The window's line becomes the current one.
+
+    All separators of lines that Unicode knows count here, and only here.
+    """
+    lines = text.splitlines(keepends=True) or [""]
+    total = len(lines)
     _place.line = min(max(line, 1), total)
     first, last = _span(total, _place.line, window, centred)
     above, below = first - 1, total - last
-    shown = [f"({above} more lines above)" if above else "(this is the beginning of the file)"]
-    shown += [f"{number}|{text}".rstrip("\n") for number, text in enumerate(lines[first - 1 : last] or [""], first)]
+    shown = [f"({above} more lines above)\n" if above else "(this is the beginning of the file)\n"]
+    for number, content in enumerate(lines[first - 1 : last], first):
+        shown.append(f"{number}|{content}" if content.endswith("\n") else f"{number}|{content}\n")
     shown.append(f"({below} more lines below)" if below else "(this is the end of the file)")
-    return "\n".join(shown)
+    return "".join(shown)
 
 
 def _is_number(value: object, most: int) -> bool:
@@ -86,15 +97,15 @@ def open_file(path: str, line_number: int | None = 1, context_lines: int | None 
     if not os.path.isfile(path):
         _error(f"File {path} not found.")
         return
-    lines = _lines_of(path)
-    total = max(1, len(lines))
+    text = _text_of(path)
+    total = _count(text)
+    _place.path = os.path.abspath(path)
     if not isinstance(line_number, int) or not _is_number(line_number, total):
         _error(f"Line number must be between 1 and {total}")
         return
-    _place.path = os.path.abspath(path)
     if context_lines is None or context_lines < 1:
         context_lines = WINDOW
-    output = _header(path, total) + _view(lines, line_number, min(context_lines, WINDOW))
+    output = _header(path, text) + _view(text, line_number, min(context_lines, WINDOW))
     if output.endswith("more lines below)"):
         output += f"\n[Use `scroll_down` to view the next {WINDOW} lines of the file!]"
     print(output)
@@ -117,21 +128,21 @@ def goto_line(line_number: int) -> None:
     path = _opened()
     if path is None:
         return
-    lines = _lines_of(path)
-    total = max(1, len(lines))
+    text = _text_of(path)
+    total = _count(text)
     if not _is_number(line_number, total):
         _error(f"Line number must be between 1 and {total}.")
         return
-    print(_header(path, total) + _view(lines, line_number, WINDOW))
+    print(_header(path, text) + _view(text, line_number, WINDOW))
 
 
 def _scroll(lines_down: int) -> None:
     path = _opened()
     if path is None:
         return
-    lines = _lines_of(path)
-    view = _view(lines, _place.line + lines_down, WINDOW, centred=False)
-    print(_header(path, max(1, len(lines))) + view)
+    text = _text_of(path)
+    line = min(max(_place.line + lines_down, 1), _count(text))
+    print(_header(path, text) + _view(text, line, WINDOW, centred=False))
 
 
 def scroll_down() -> None:
@@ -201,9 +212,8 @@ def search_file(search_term: str, file_path: str | None = None) -> None:
     if not os.path.isfile(file_path):
         _error(f"File {file_path} not found.")
         return
-    found = [
-        f"Line {number}: {line.strip()}" for number, line in enumerate(_lines_of(file_path), 1) if search_term in line
-    ]
+    lines = io.StringIO(_text_of(file_path))
+    found = [f"Line {number}: {line.strip()}" for number, line in enumerate(lines, 1) if search_term in line]
     if not found:
         print(f'[No matches found for "{search_term}" in {file_path}]')
         return

@@ -15,13 +15,19 @@ const CODES: &str = "F821,F822,F831,E112,E113,E999,E902";
 /// Most issues of one text.
 const ISSUES: usize = 200;
 
-/// Compiles what it reads without running it, and prints where that fails.
+/// Compiles what it reads without running it, and prints where that fails: where the faulty part ends, if that is known.
 const COMPILE: &str = "\
 import sys
 try:
     compile(sys.stdin.buffer.read(), sys.argv[1], 'exec', dont_inherit=True)
 except SyntaxError as error:
-    print(error.lineno or 1, (error.offset or 0) + 1, error.msg, sep=':')
+    line, column = error.lineno or 1, (error.offset or 0) + 1
+    end = getattr(error, 'end_offset', None)
+    if end is not None and end < 0:
+        column = error.offset or 1
+    elif end is not None:
+        line, column = error.end_lineno or line, end or 1
+    print(line, column, error.msg, sep=':')
 except (ValueError, RecursionError, MemoryError) as error:
     print(1, 1, error, sep=':')
 ";
