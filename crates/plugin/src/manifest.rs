@@ -15,6 +15,7 @@ use std::{
 };
 
 pub use self::error::{ManifestError, Problem};
+pub(crate) use self::suggest::did_you_mean;
 use crate::service::ServiceSpec;
 
 /// Name of the file in a folder of its own.

@@ -245,7 +245,7 @@ impl Supervisor {
         let Some(command) = spec.set_up.clone().filter(|_| !self.is_set_up) else { return Ok(()) };
         self.standing.set(PluginState::Starting { step: "running its set-up command".into() });
         let set_up = SetUp { name: spec.name.clone(), command, limit: spec.set_up_limit };
-        self.meanwhile(set_up.run(host, &host.surroundings, log, cancel)).await?;
+        self.meanwhile(set_up.run(host, log, cancel)).await?;
         self.is_set_up = true;
         Ok(())
     }
