@@ -63,7 +63,8 @@ pub enum Source {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RegistryError {
     /// There is no such plugin.
-    #[error("Plugin {name} not found{}; there is {}", required(.required_by.as_deref()), .available.join(", "))]
+    #[error("Plugin {name} not found{}; there is {}{}", required(.required_by.as_deref()),
+        listed(.available), .meant.as_ref().map(|meant| format!("; {meant}")).unwrap_or_default())]
     Unknown {
         /// The name.
         name: String,
@@ -71,6 +72,8 @@ pub enum RegistryError {
         required_by: Option<String>,
         /// What there is.
         available: Vec<String>,
+        /// What was probably meant.
+        meant: Option<String>,
     },
     /// Its manifest is broken.
     #[error("the manifest of the plugin {name}{} is broken:\n{error}", required(.required_by.as_deref()))]
@@ -89,6 +92,10 @@ pub enum RegistryError {
 
 fn required(by: Option<&str>) -> String {
     by.map(|by| format!(" (required by {by})")).unwrap_or_default()
+}
+
+fn listed(names: &[String]) -> String {
+    if names.is_empty() { "none".to_owned() } else { names.join(", ") }
 }
 
 /// The folders in which plugins are looked for: those of `GLOVEPORT_PLUGINS`, the user's own, and those of the machine.
@@ -200,25 +207,18 @@ impl Registry {
                 Err(RegistryError::Broken { name: name.to_owned(), required_by, error: error.clone() })
             }
             Some(Source::BuiltIn(None)) | None => {
-                Err(RegistryError::Unknown { name: name.to_owned(), required_by, available: self.available(name) })
+                let available = self.available();
+                let meant = did_you_mean(name, available.iter().map(String::as_str));
+                Err(RegistryError::Unknown { name: name.to_owned(), required_by, available, meant })
             }
         }
     }
 
-    /// What can be selected, and what may be meant.
-    fn available(&self, written: &str) -> Vec<String> {
+    /// What can be selected.
+    fn available(&self) -> Vec<String> {
         let usable = |entry: &&Entry| !matches!(entry.source, Source::BuiltIn(None) | Source::Broken(_));
         let mut names: Vec<String> = self.entries.iter().filter(usable).map(|entry| entry.name.clone()).collect();
         names.sort();
-        if names.is_empty() {
-            names.push("none".to_owned());
-        }
-        if let (Some(meant), Some(last)) =
-            (did_you_mean(written, names.clone().iter().map(String::as_str)), names.last_mut())
-        {
-            last.push_str("; ");
-            last.push_str(&meant);
-        }
         names
     }
 }

@@ -13,7 +13,7 @@ pub(crate) fn did_you_mean<'a>(written: &str, names: impl IntoIterator<Item = &'
     let distance = |name: &&str| damerau_levenshtein(&written, &plain(name));
     let nearest = names.into_iter().min_by_key(distance)?;
     let near = distance(&nearest);
-    (near <= 2 && near * 2 < nearest.len().max(3)).then(|| format!("did you mean `{nearest}`?"))
+    (near <= 2 && near * 2 < nearest.len()).then(|| format!("did you mean `{nearest}`?"))
 }
 
 /// A list for people: `a, b or c`.
