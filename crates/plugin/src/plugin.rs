@@ -58,6 +58,11 @@ pub trait Plugin: fmt::Debug + Send + Sync {
         None
     }
 
+    /// What a browser shows to be let in under `/plugins/NAME/`.
+    fn path_token(&self) -> Option<String> {
+        self.token()
+    }
+
     /// Ends it, and returns when nothing of it is left.
     fn stop(&self) -> BoxFuture<'_, ()>;
 }

@@ -115,7 +115,7 @@ impl Gate {
         self.token.as_deref().is_some_and(|token| token.as_bytes().ct_eq(presented).into())
     }
 
-    /// Gives the cookie and leads to the same page without the token, relative to it, so it is right behind any proxy.
+    /// Gives the cookie and leads to the same page without the token.
     fn welcome<B>(&self, request: &Request<B>, mount: &Mount, rest: &PathAndQuery) -> http::Response<Answer> {
         let headers = request.headers();
         let path = format!("{}/", mount.seen_through(headers).public());
@@ -150,9 +150,12 @@ impl Gate {
     }
 }
 
-/// A reference to the same page, relative to it.
+/// A reference to the same page, relative to it where the client sees the path that is seen here.
 fn same_page(rest: &PathAndQuery, mount: &Mount) -> String {
     let path = rest.path();
+    if !mount.holds(path) {
+        return format!("{}{rest}", mount.public());
+    }
     let last = path.rsplit('/').next().unwrap_or_default();
     let slash = if path == mount.public() && !path.is_empty() { "/" } else { "" };
     let query = rest.query().map(|query| format!("?{query}")).unwrap_or_default();

@@ -12,12 +12,20 @@ pub struct Mount {
     public: String,
     /// What the service expects in its place, likewise.
     service: String,
+    /// Whether paths that are not beneath it count as cut off by a proxy before this one.
+    tolerant: bool,
 }
 
 impl Mount {
     /// A service that clients find under the path `public`, and that expects the path `service` in its place.
     pub fn new(public: &str, service: &str) -> Self {
-        Self { public: normalized(public), service: normalized(service) }
+        Self { public: normalized(public), service: normalized(service), tolerant: false }
+    }
+
+    /// The same, for a proxy before this one that may have cut off the public path without saying so.
+    #[must_use]
+    pub fn tolerant(self) -> Self {
+        Self { tolerant: true, ..self }
     }
 
     /// What clients ask for, without a `/` at its end.
@@ -28,7 +36,7 @@ impl Mount {
     /// The path and query that the service is asked for: what is beneath the public path. `None` for a path that is not
     /// beneath it.
     pub fn inward(&self, uri: &Uri) -> Option<PathAndQuery> {
-        let rest = beneath(uri.path(), &self.public)?;
+        let rest = beneath(uri.path(), &self.public).or_else(|| self.tolerant.then(|| uri.path()))?;
         let slash = if rest.starts_with('/') { "" } else { "/" };
         let query = uri.query().map(|query| format!("?{query}")).unwrap_or_default();
         PathAndQuery::try_from(format!("{}{slash}{rest}{query}", self.service)).ok()
@@ -38,7 +46,12 @@ impl Mount {
     pub(crate) fn seen_through(&self, headers: &HeaderMap) -> Self {
         let outer = headers.get("x-forwarded-prefix").and_then(|value| value.to_str().ok()).filter(|it| is_prefix(it));
         let outer = outer.map(normalized).unwrap_or_default();
-        Self { public: outer + &self.public, service: self.service.clone() }
+        Self { public: outer + &self.public, ..self.clone() }
+    }
+
+    /// Whether a path is beneath the public one.
+    pub(crate) fn holds(&self, path: &str) -> bool {
+        beneath(path, &self.public).is_some()
     }
 
     /// A path of the service as clients must ask for it.
@@ -128,6 +141,19 @@ mod tests {
         ] {
             let inward = Mount::new(public, service).inward(&asked.parse().unwrap());
             assert_eq!(inward.as_ref().map(PathAndQuery::as_str), expected, "{public} {service} {asked}");
+        }
+    }
+
+    #[test]
+    fn a_tolerant_mount_takes_paths_from_which_the_public_one_was_cut_off() {
+        for (service, asked, expected) in [
+            ("/base", "/base/x?y", "/base/x?y"),
+            ("/base", "/x?y", "/base/x?y"),
+            ("/base", "/", "/base/"),
+            ("", "/basement", "/basement"),
+        ] {
+            let inward = Mount::new("/base", service).tolerant().inward(&asked.parse().unwrap());
+            assert_eq!(inward.unwrap().as_str(), expected, "{service} {asked}");
         }
     }
 

@@ -163,3 +163,20 @@ async fn a_refusal_says_what_to_do_and_nothing_shows_the_token() {
     assert_eq!(body, expected);
     assert_eq!(format!("{:?}", gate()), "Gate { name: \"code\", .. }");
 }
+
+#[test]
+fn a_page_whose_path_was_cut_off_is_found_again_under_the_public_one() {
+    let mount = Mount::new("/id/vscode", "").tolerant();
+    for (uri, expected) in [
+        ("/?tkn=TOKEN&folder=/workspace", "/id/vscode/?folder=/workspace"),
+        ("/id/vscode?tkn=TOKEN&folder=/workspace", "./vscode/?folder=/workspace"),
+        ("/id/vscode/?folder=/workspace&tkn=TOKEN", "./?folder=/workspace"),
+    ] {
+        let mut request = Request::builder().uri(uri.replace("TOKEN", TOKEN)).body(()).unwrap();
+        let Err(Turned(response)) = gate().check(&mut request, &mount, Trust::Stranger) else {
+            panic!("{uri} does not lead on");
+        };
+        assert_eq!(response.headers()[LOCATION], expected, "{uri}");
+        assert!(response.headers()[SET_COOKIE].to_str().unwrap().contains("; Path=/id/vscode/; "), "{uri}");
+    }
+}

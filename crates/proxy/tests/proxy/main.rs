@@ -1,11 +1,6 @@
 //! The proxy between real clients and real services.
 
-#![expect(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    reason = "a test stops at the first broken assumption"
-)]
+#![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test stops at the first broken assumption")]
 
 mod requests;
 mod support;

@@ -176,11 +176,11 @@ async fn pass(
     stop: &CancellationToken,
     held: Use,
 ) -> Response<Answer> {
-    let head = request.headers().clone();
+    let headers = request.headers().clone();
     let target = mount.inward(request.uri()).unwrap();
     let forwarding = Forwarding { endpoint, mount, client: Some(client), limits, stop };
     let answered = forward(request.map(request_body), target, forwarding, Box::new(held)).await;
-    answered.unwrap_or_else(|error| error_page(error.status(), &head, &error.to_string()))
+    answered.unwrap_or_else(|error| error_page(error.status(), &headers, &error.to_string()))
 }
 
 /// Everything until the end, as text.
