@@ -319,28 +319,21 @@ def wake_for_signals():
 
 
 def mend_streams():
-    """Replaces streams of the user that do not work any more: the kernel itself could not answer with them."""
+    """Replaces streams of the user that do not work any more: the next cells could not run with them."""
     for stream in Stream.made:
         try:
-            user = getattr(sys, stream.name)
-            if user is not None:
-                user.flush()
+            getattr(sys, stream.name).flush()
         except Exception:
             setattr(sys, stream.name, stream)
 
 
 def with_streams(function):
-    """A function that needs streams, and gets them also where the user has put `None`."""
+    """A function that needs streams that work."""
 
     @functools.wraps(function)
     def called(*args, **kwargs):
-        kept = sys.stdout, sys.stderr
-        sys.stdout = Stream.made[0] if sys.stdout is None else sys.stdout
-        sys.stderr = Stream.made[1] if sys.stderr is None else sys.stderr
-        try:
-            return function(*args, **kwargs)
-        finally:
-            sys.stdout, sys.stderr = kept
+        mend_streams()
+        return function(*args, **kwargs)
 
     return called
 

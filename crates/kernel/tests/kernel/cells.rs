@@ -128,8 +128,11 @@ async fn what_cells_do_to_their_streams_stays_theirs() {
         ("print_ = print\ndef print(*a): print_('mine', *a)\nprint(1)", "mine 1\n"),
         ("del print; print(1)", "1\n"),
         ("import sys; out = sys.stdout; sys.stdout = None; print(1)", ""),
-        ("print(2); 3", "3"),
-        ("sys.stdout = out; print(4)", "4\n"),
+        ("print(2); 3", "2\n3"),
+        ("sys.stdout = None; 4", "4"),
+        ("sys.stdout = open('/dev/null', 'w'); sys.stdout.close(); 5", "5"),
+        ("print(6)", "6\n"),
+        ("sys.stdout = out; print(7)", "7\n"),
         (
             "import io, contextlib\nwith contextlib.redirect_stdout(io.StringIO()) as f: print('caught')\nf.getvalue()",
             "'caught\\n'",
