@@ -11,7 +11,8 @@ use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 
 use crate::{
     cell::{Cell, CellEnd, CellReport},
-    environment, find,
+    environment,
+    find::{self, Python},
     launch::{self, Failure, Launched},
     live::{Happened, Live, Purpose},
     options::KernelOptions,
@@ -240,7 +241,7 @@ impl Keeper {
         if by_itself && cells == 0 && age < QUICK {
             let reason = format!("it ended with status {} right after its start", exit.shell_status());
             let remedy = format!("see what `{} -m ipykernel_launcher` says", facts.interpreter);
-            self.died_quickly(Failure { reason, remedy, passing: true });
+            self.died_quickly(Failure { reason, remedy, passing: true, no_kernel: false });
         } else {
             self.quick_deaths = 0;
             self.start();
@@ -352,22 +353,35 @@ async fn start(
     generation: u64,
     cancelled: CancellationToken,
 ) -> Result<Launched, Failure> {
-    let prepare = async {
-        let mut python = find::find(&options).await?;
-        if !python.has_kernel {
-            python = if let Some(existing) = environment::existing(&options, &python).await {
-                existing
-            } else {
-                state.send_replace(KernelState::Starting(Step::Installing));
-                environment::install(&options, &python).await?
-            };
+    let called_off = || Failure::lasting("the start was called off", "start it again");
+    let found = tokio::select! {
+        () = cancelled.cancelled() => Err(called_off()),
+        found = find::find(&options) => found,
+    }?;
+    if found.has_kernel {
+        state.send_replace(KernelState::Starting(Step::Launching));
+        match launch::launch(&options, &found, generation, &cancelled).await {
+            Err(failure) if failure.no_kernel => tracing::warn!("{}", failure.reason),
+            launched => return launched,
         }
-        Ok(python)
-    };
+    }
     let python = tokio::select! {
-        () = cancelled.cancelled() => Err(Failure::lasting("the start was called off", "start it again")),
-        python = prepare => python,
+        () = cancelled.cancelled() => Err(called_off()),
+        python = in_environment(&options, &found, &state) => python,
     }?;
     state.send_replace(KernelState::Starting(Step::Launching));
     launch::launch(&options, &python, generation, &cancelled).await
+}
+
+/// The interpreter of our own environment, which is made if need be.
+async fn in_environment(
+    options: &KernelOptions,
+    found: &Python,
+    state: &watch::Sender<KernelState>,
+) -> Result<Python, Failure> {
+    if let Some(existing) = environment::existing(options, found).await {
+        return Ok(existing);
+    }
+    state.send_replace(KernelState::Starting(Step::Installing));
+    environment::install(options, found).await
 }

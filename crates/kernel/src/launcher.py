@@ -32,13 +32,18 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 # An ordinary kernel does not have the directory of its launcher in its path.
 sys.path[:] = [entry for entry in sys.path if os.path.abspath(entry or ".") != HERE or entry == ""]
 
-import zmq  # noqa: E402
-from ipykernel.displayhook import ZMQShellDisplayHook  # noqa: E402
-from ipykernel.iostream import OutStream  # noqa: E402
-from ipykernel.ipkernel import IPythonKernel  # noqa: E402
-from ipykernel.kernelapp import IPKernelApp  # noqa: E402
-from ipykernel.zmqshell import ZMQDisplayPublisher  # noqa: E402
-from jupyter_client.session import extract_header  # noqa: E402
+try:
+    import zmq
+    from ipykernel.displayhook import ZMQShellDisplayHook
+    from ipykernel.iostream import OutStream
+    from ipykernel.ipkernel import IPythonKernel
+    from ipykernel.kernelapp import IPKernelApp
+    from ipykernel.zmqshell import ZMQDisplayPublisher
+    from jupyter_client.session import extract_header
+except ImportError:
+    traceback.print_exc()
+    # The client knows by it that another `ipykernel` is needed.
+    sys.exit(97)
 
 # Characters of one message.
 PIECE = 32 * 1024

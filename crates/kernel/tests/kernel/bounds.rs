@@ -5,7 +5,7 @@ use std::time::Duration;
 use gloveport_kernel::{Cell, CellEnd, Kernel, Output};
 use gloveport_sys::process;
 
-use crate::support::{Fixture, cell, options};
+use crate::support::{Fixture, cell, lines, options};
 
 /// Largest resident memory of this process while something goes on, above what it is now.
 async fn growth<T>(what: impl Future<Output = T>) -> (T, u64) {
@@ -27,16 +27,16 @@ async fn growth<T>(what: impl Future<Output = T>) -> (T, u64) {
 async fn a_hundred_megabytes_take_little_memory_and_keep_both_ends() {
     let fixture = Fixture::with(|options| options.output_limit = 1024 * 1024);
     fixture.text("1").await;
-    let lines = "for i in range(1_000_000): print(f'{i:099}')";
+    let prints = "for i in range(1_000_000): print(f'{i:099}')";
     let descriptor = "import subprocess; _ = subprocess.run(['sh', '-c', 'yes $(printf %099d 7) | head -c 100000000'])";
-    for code in ["print('x' * 100_000_000, end='')", lines, descriptor] {
+    for code in ["print('x' * 100_000_000, end='')", prints, descriptor] {
         let (report, grown) = growth(fixture.report(Cell { limit: None, ..cell(code) })).await;
         assert_eq!(report.end, CellEnd::Completed);
         assert!(grown < 32 << 20, "{code}: memory grew by {grown} bytes");
         let line = format!("\n[{} bytes of output are left out here]\n", 100_000_000 - 1024 * 1024);
         assert!(report.text.contains(&line), "{code}");
         assert_eq!(report.text.len(), 1024 * 1024 + line.len(), "{code}");
-        if code == lines {
+        if code == prints {
             assert!(
                 report.text.starts_with(&format!("{:099}\n", 0))
                     && report.text.ends_with(&format!("{:099}\n", 999_999))
@@ -112,7 +112,7 @@ async fn whoever_watches_slowly_slows_no_cell_and_is_told() {
     let (sender, mut progress) = tokio::sync::mpsc::channel(1);
     let code = "import sys\nfor i in range(50): print(i); sys.stdout.flush()";
     let report = fixture.report(Cell { progress: Some(sender), ..cell(code) }).await;
-    assert_eq!(report.text, (0..50).map(|number| format!("{number}\n")).collect::<String>());
+    assert_eq!(report.text, lines(0..50));
     assert_eq!(progress.recv().await, Some(Output::Text("0\n".into())));
     assert_eq!(progress.recv().await, None);
 }

@@ -9,7 +9,7 @@ use gloveport_kernel::{Cell, CellEnd, KernelError, KernelState};
 use gloveport_sys::process;
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::support::{Fixture, cell, eventually, lives};
+use crate::support::{Fixture, cell, eventually, lines, lives};
 
 fn kill(pid: u32) {
     kill_process(Pid::from_raw(i32::try_from(pid).unwrap()).unwrap(), Signal::KILL).unwrap();
@@ -51,7 +51,7 @@ async fn much_output_before_a_death_is_complete() {
     fixture.text("1").await;
     let report = fixture.report(cell("import os\nfor i in range(100_000): print(i)\nos.kill(os.getpid(), 9)")).await;
     assert_eq!(status(report.end), 137);
-    assert!(report.text == (0..100_000).map(|number| format!("{number}\n")).collect::<String>());
+    assert!(report.text == lines(0..100_000));
 }
 
 #[tokio::test]

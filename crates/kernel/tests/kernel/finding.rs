@@ -2,13 +2,14 @@
 
 use std::{
     fs,
-    os::unix::fs::{PermissionsExt as _, symlink},
+    os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink},
     path::{Path, PathBuf},
     process::Command,
     time::{Duration, Instant},
 };
 
-use gloveport_kernel::{Kernel, KernelError, KernelOptions, KernelState, Step};
+use gloveport_kernel::{CellEnd, Kernel, KernelError, KernelOptions, KernelState, Step};
+use gloveport_sys::Identity;
 
 use crate::support::{LONG, cell, python, surroundings};
 
@@ -185,6 +186,9 @@ async fn a_missing_ipykernel_is_installed_into_an_environment_of_our_own_once() 
             "{}",
             report.text
         );
+        let install = kernel.execute(cell("%pip install pymsgbox==1.0.9\nimport pymsgbox")).await.unwrap();
+        assert_eq!(install.end, CellEnd::Completed, "{}", install.text);
+        assert!(install.text.contains("pymsgbox"), "{}", install.text);
         let pip = kernel.execute(cell("%pip --version")).await.unwrap().text;
         assert!(pip.contains(prefix), "{pip}");
         kernel.close().await;
@@ -211,4 +215,72 @@ async fn a_missing_ipykernel_is_installed_into_an_environment_of_our_own_once() 
     let report = kernel.execute(gloveport_kernel::Cell { limit, ..cell("1") }).await.unwrap();
     assert_eq!(report.text, "1");
     kernel.close().await;
+}
+
+#[tokio::test]
+async fn an_ipykernel_that_cannot_be_imported_and_a_python_without_ensurepip_are_no_obstacle() {
+    let directory = tempfile::tempdir().unwrap();
+    let base = directory.path();
+    let made = Command::new(python()).args(["-m", "venv"]).arg(base.join("users")).status().unwrap();
+    assert!(made.success());
+    let mut options = KernelOptions::new(surroundings(base));
+    options.interpreter = Some(base.join("users/bin/python"));
+    options.environments = Some(base.join("kernels"));
+    let broken = base.join("broken");
+    fs::create_dir(&broken).unwrap();
+    fs::write(broken.join("ensurepip.py"), "raise ImportError('ensurepip is not there')").unwrap();
+    let site = Command::new(base.join("users/bin/python"))
+        .args(["-c", "import sysconfig; print(sysconfig.get_path('purelib'), end='')"])
+        .output()
+        .unwrap();
+    let site = PathBuf::from(String::from_utf8(site.stdout).unwrap());
+    for name in ["ipykernel", "IPython", "zmq", "jupyter_client"] {
+        fs::create_dir(site.join(name)).unwrap();
+        fs::write(site.join(name).join("__init__.py"), "raise ImportError('broken')").unwrap();
+    }
+    fs::create_dir(site.join("ipykernel-7.0.0.dist-info")).unwrap();
+    fs::write(
+        site.join("ipykernel-7.0.0.dist-info/METADATA"),
+        "Metadata-Version: 2.1\nName: ipykernel\nVersion: 7.0.0\n",
+    )
+    .unwrap();
+    options.surroundings.set("PYTHONPATH", &broken);
+    let kernel = Kernel::start(options);
+    let limit = Some(Duration::from_secs(170));
+    let code = "import ipykernel; print(ipykernel.__file__)";
+    let report = kernel.execute(gloveport_kernel::Cell { limit, ..cell(code) }).await.unwrap();
+    assert!(report.text.starts_with(&*base.join("kernels").to_string_lossy()), "{}", report.text);
+    let pip = kernel.execute(cell("%pip --version")).await.unwrap().text;
+    assert!(pip.contains(&*base.join("kernels").to_string_lossy()), "{pip}");
+    kernel.close().await;
+}
+
+#[tokio::test]
+async fn a_kernel_runs_as_its_user_and_installs_and_writes_as_that_user() {
+    const NOBODY: u32 = 65_534;
+    let system = Path::new("/usr/bin/python3");
+    if !rustix::process::geteuid().is_root() || !system.exists() {
+        println!("skipped: only root can start a kernel as somebody else, with an interpreter that everybody may use");
+        return;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let base = directory.path();
+    std::os::unix::fs::chown(base, Some(NOBODY), Some(NOBODY)).unwrap();
+    let mut options = KernelOptions::new(surroundings(base));
+    options.interpreter = Some(system.to_owned());
+    options.surroundings.user_name = "nobody".into();
+    options.surroundings.identity = Some(Identity { uid: NOBODY, gid: NOBODY, groups: vec![NOBODY] });
+    options.surroundings.set("HOME", base);
+    options.surroundings.set("PATH", "/usr/bin:/bin");
+    let kernel = Kernel::start(options);
+    let code = "import os, sys\nopen('file', 'w').close()\nprint(os.environ['USER'], os.getuid(), os.stat(sys.argv[2]).st_uid, \
+                oct(os.stat(os.path.dirname(sys.argv[2])).st_mode), sys.executable)";
+    let limit = Some(Duration::from_secs(170));
+    let text = kernel.execute(gloveport_kernel::Cell { limit, ..cell(code) }).await.unwrap().text;
+    let ours = base.join(".cache/gloveport/kernels");
+    assert!(text.starts_with(&format!("nobody {NOBODY} {NOBODY} 0o40700 {}/", ours.display())), "{text}");
+    kernel.close().await;
+    for path in [base.join("file"), ours] {
+        assert_eq!(fs::metadata(&path).unwrap().uid(), NOBODY, "{}", path.display());
+    }
 }

@@ -10,7 +10,7 @@ use gloveport_sys::Surroundings;
 use tempfile::TempDir;
 
 /// Time for what a test waits for, on a busy machine.
-pub(crate) const LONG: Duration = Duration::from_secs(60);
+pub(crate) const LONG: Duration = Duration::from_mins(1);
 
 /// A kernel in a directory of its own.
 pub(crate) struct Fixture {
@@ -91,6 +91,11 @@ impl Fixture {
             other => panic!("{other:?}"),
         }
     }
+}
+
+/// The numbers, each on a line of its own.
+pub(crate) fn lines(numbers: std::ops::Range<u32>) -> String {
+    numbers.fold(String::new(), |text, number| text + &number.to_string() + "\n")
 }
 
 /// Waits until something is so.
