@@ -27,6 +27,9 @@ const MOST_QUICK_DEATHS: u32 = 3;
 /// Pause after the first such death; the next ones are twice as long each.
 const PAUSE: Duration = Duration::from_millis(200);
 
+/// Time for a kernel that has closed its channels to end by itself.
+const PATIENCE: Duration = Duration::from_secs(1);
+
 /// A cell and where its report goes.
 #[derive(Debug)]
 pub(crate) struct Request {
@@ -206,11 +209,12 @@ impl Keeper {
             Happened::Nothing | Happened::Done { .. } => {}
             Happened::Exited(exit) => {
                 tracing::warn!(code = exit.code, signal = exit.signal, "the kernel has ended");
-                self.ended(true).await;
+                self.ended(true, Duration::ZERO).await;
             }
             Happened::Broken(error) => {
-                tracing::warn!("the channels of the kernel are broken, so it is ended: {error}");
-                self.ended(true).await;
+                tracing::warn!("the channels of the kernel do not work, so it is ended: {error}");
+                // Usually it is about to end, and its own status says more than a signal of ours.
+                self.ended(true, PATIENCE).await;
             }
         }
     }
@@ -224,12 +228,12 @@ impl Keeper {
     }
 
     /// Ends what is left of the kernel, reports its cell, and begins to start the next one.
-    async fn ended(&mut self, by_itself: bool) {
+    async fn ended(&mut self, by_itself: bool, patience: Duration) {
         let Phase::Up(live) = std::mem::replace(&mut self.phase, Phase::Failed) else { return };
         let (cells, age) = (live.cells, live.started.elapsed());
         let has_cell = live.busy.as_ref().is_some_and(|busy| busy.purpose == Purpose::Cell);
         let facts = live.launched.facts.clone();
-        let (exit, contents) = live.bury().await;
+        let (exit, contents) = live.bury(patience).await;
         if has_cell && let Some(mut running) = self.running.take() {
             for content in contents {
                 running.take(content);
@@ -250,7 +254,7 @@ impl Keeper {
 
     async fn restart(&mut self) {
         match &self.phase {
-            Phase::Up(_) => self.ended(false).await,
+            Phase::Up(_) => self.ended(false, Duration::ZERO).await,
             Phase::Starting { .. } => {
                 self.call_off().await;
                 self.start();

@@ -46,6 +46,29 @@ async fn a_kernel_that_dies_in_a_cell_is_reported_at_once_with_all_that_was_prin
 }
 
 #[tokio::test]
+async fn a_kernel_that_becomes_another_program_is_dead() {
+    let fixture = Fixture::start();
+    fixture.text("1").await;
+    let begin = Instant::now();
+    let report = fixture.report(cell("import os; print('last'); os.execv('/bin/sleep', ['sleep', '1000'])")).await;
+    assert_eq!((status(report.end), report.text.as_str()), (137, "last\n"));
+    assert!(begin.elapsed() < Duration::from_secs(5), "{:?}", begin.elapsed());
+    assert_eq!(fixture.text("2").await, "2");
+}
+
+#[tokio::test]
+async fn a_cell_that_calls_exit_completes_and_the_next_one_runs_in_a_new_kernel() {
+    let fixture = Fixture::start();
+    for code in ["x = 1; exit()", "x = 1; quit()"] {
+        let report = fixture.report(cell(code)).await;
+        assert_eq!((report.end, report.lost_before), (CellEnd::Completed, None));
+        let report = fixture.report(cell("'x' in globals()")).await;
+        assert_eq!((report.end, report.text.as_str()), (CellEnd::Completed, "False"));
+        assert_eq!(report.lost_before.map(|exit| exit.code), Some(Some(0)), "{code}");
+    }
+}
+
+#[tokio::test]
 async fn much_output_before_a_death_is_complete() {
     let fixture = Fixture::start();
     fixture.text("1").await;

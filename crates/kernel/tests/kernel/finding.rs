@@ -26,6 +26,15 @@ fn script(path: &Path, text: &str) {
     fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
 }
 
+/// The same where no index of packages can be reached.
+fn offline(mut options: KernelOptions) -> KernelOptions {
+    options.surroundings.set("PIP_INDEX_URL", "http://127.0.0.1:9");
+    options.surroundings.set("PIP_CONFIG_FILE", "/dev/null");
+    options.surroundings.unset("PIP_FIND_LINKS");
+    options.surroundings.unset("PIP_EXTRA_INDEX_URL");
+    options
+}
+
 async fn failure(options: KernelOptions) -> (String, String) {
     let kernel = Kernel::start(options);
     match tokio::time::timeout(LONG, kernel.execute(cell("1"))).await.unwrap() {
@@ -125,11 +134,7 @@ async fn without_a_network_the_error_names_the_command_and_nothing_is_left() {
     let mut options = KernelOptions::new(surroundings(base));
     options.interpreter = Some(program.clone());
     options.environments = Some(base.join("kernels"));
-    options.surroundings.set("PIP_INDEX_URL", "http://127.0.0.1:9");
-    options.surroundings.set("PIP_CONFIG_FILE", "/dev/null");
-    options.surroundings.unset("PIP_FIND_LINKS");
-    options.surroundings.unset("PIP_EXTRA_INDEX_URL");
-    let (reason, remedy) = failure(options).await;
+    let (reason, remedy) = failure(offline(options)).await;
     let start = format!("{} has no `ipykernel`, and it cannot be installed: ", program.display());
     assert!(reason.starts_with(&start) && reason.contains("ipykernel"), "{reason}");
     let place = remedy.rsplit_once(" && ").unwrap().0.rsplit_once(' ').unwrap().1;
@@ -201,24 +206,14 @@ async fn a_missing_ipykernel_is_installed_into_an_environment_of_our_own_once() 
         .map(|entry| entry.unwrap().path())
         .filter(|path| path.is_dir())
         .collect();
-    let [environment] = environments.as_slice() else { panic!("{environments:?}") };
+    assert_eq!(environments.len(), 1);
     let begin = Instant::now();
-    interpreter(options.clone()).await;
+    interpreter(options).await;
     assert!(begin.elapsed() < Duration::from_secs(10), "it is there already");
-    // One whose interpreter is gone is made again.
-    for name in ["python", "python3"] {
-        let link = environment.join("bin").join(name);
-        let _not_there = fs::remove_file(&link);
-        symlink("/nowhere/python", &link).unwrap();
-    }
-    let kernel = Kernel::start(options);
-    let report = kernel.execute(gloveport_kernel::Cell { limit, ..cell("1") }).await.unwrap();
-    assert_eq!(report.text, "1");
-    kernel.close().await;
 }
 
 #[tokio::test]
-async fn an_ipykernel_that_cannot_be_imported_and_a_python_without_ensurepip_are_no_obstacle() {
+async fn a_broken_ipykernel_a_broken_environment_and_a_missing_ensurepip_are_no_obstacle() {
     let directory = tempfile::tempdir().unwrap();
     let base = directory.path();
     let made = Command::new(python()).args(["-m", "venv"]).arg(base.join("users")).status().unwrap();
@@ -245,13 +240,19 @@ async fn an_ipykernel_that_cannot_be_imported_and_a_python_without_ensurepip_are
     )
     .unwrap();
     options.surroundings.set("PYTHONPATH", &broken);
+    // An environment whose interpreter is gone is in the place where ours will be.
+    let place = failure(offline(options.clone())).await.1;
+    let place = PathBuf::from(place.rsplit_once(" && ").unwrap().0.rsplit_once(' ').unwrap().1);
+    fs::create_dir_all(place.join("bin")).unwrap();
+    symlink("/nowhere/python", place.join("bin/python")).unwrap();
     let kernel = Kernel::start(options);
     let limit = Some(Duration::from_secs(170));
     let code = "import ipykernel; print(ipykernel.__file__)";
     let report = kernel.execute(gloveport_kernel::Cell { limit, ..cell(code) }).await.unwrap();
     assert!(report.text.starts_with(&*base.join("kernels").to_string_lossy()), "{}", report.text);
+    assert!(report.interpreter.starts_with(&*place.to_string_lossy()), "{}", report.interpreter);
     let pip = kernel.execute(cell("%pip --version")).await.unwrap().text;
-    assert!(pip.contains(&*base.join("kernels").to_string_lossy()), "{pip}");
+    assert!(pip.contains(&*place.to_string_lossy()), "{pip}");
     kernel.close().await;
 }
 
