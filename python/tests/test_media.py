@@ -109,6 +109,14 @@ class Media(InDirectory):
             environment = {**{name: None for name in NAMES}, **keys}
             self.assertEqual(run(code, **environment), f"{expected}\n", keys)
 
+    def test_about_thirty_pictures_of_a_video_are_described(self):
+        for total, interval, count, distance in [
+            (0, 1, 0, 10), (-1, 1, 0, 10), (1, 30, 1, 300), (5, 1, 1, 10), (60, 1, 6, 10), (61, 2, 4, 20), (127, 7, 2, 70),
+            (400, 1, 40, 10), (599, 1, 30, 20), (599, 7, 9, 70), (950, 2, 32, 30), (3000, 7, 30, 100), (400, 0, 40, 10),
+        ]:
+            places = media._places(total, interval)
+            self.assertEqual((len(places), places.step), (count, distance), (total, interval))
+
     def test_a_video_without_opencv_names_what_installs_it(self):
         hide = "sys.modules['cv2'] = None\n"
         said = run(f"{hide}from gloveport.skills.media import parse_video\nparse_video('v.mp4', frame_interval=5)")
