@@ -185,7 +185,9 @@ class WithoutServer(InDirectory):
         before = os.environ.get(editor.VARIABLE)
         os.environ[editor.VARIABLE] = path
         self.addCleanup(lambda: os.environ.pop(editor.VARIABLE) if before is None else os.environ.update({editor.VARIABLE: before}))
-        return editor._Editor()
+        connection = editor._Editor()
+        self.addCleanup(connection._close)
+        return connection
 
     def test_a_server_that_hangs_up_is_an_error_that_says_what_is_unknown(self):
         with self.assertRaises(editor.EditorUnavailable) as raised:

@@ -13,7 +13,7 @@ use gloveport_sys::{Identity, Surroundings, file_identity, replace};
 use tokio::task::spawn_blocking;
 
 use crate::{
-    connection::Rights,
+    connection::Service,
     package,
     place::{self, Place},
     server::Server,
@@ -61,7 +61,7 @@ impl Skills {
         let prepared = spawn_blocking(move || Prepared::new(user.as_ref(), directories));
         let Prepared { place, packages, socket, listener } = prepared.await.map_err(io::Error::other)??;
         listener.set_nonblocking(true)?;
-        let server = Server::start(tokio::net::UnixListener::from_std(listener)?, Rights { identity, linter });
+        let server = Server::start(tokio::net::UnixListener::from_std(listener)?, Service::new(identity, linter));
         Ok(Self { packages, socket, server, place })
     }
 

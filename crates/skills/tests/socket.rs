@@ -6,7 +6,7 @@ mod common;
 
 use std::{
     fs::{self, Permissions},
-    io::Write as _,
+    io::{Read as _, Write as _},
     net::Shutdown,
     os::unix::{
         fs::{MetadataExt as _, PermissionsExt as _, chown},
@@ -195,6 +195,25 @@ async fn what_is_no_request_is_refused_and_ends_one_connection() {
     // It is not read to its end if it has more.
     let _ = kernel.stream.write_all(&line);
     assert_eq!(kernel.next(), json!({ "refused": "it is larger than 64 MiB" }));
+    // So are too many large ones at a time.
+    let begun: Vec<Kernel> = (0..9)
+        .map(|_| {
+            let mut kernel = served.kernel();
+            // The last one may be refused before all is sent.
+            let _ = kernel.stream.write_all(&line[..2 * 1024 * 1024]);
+            kernel
+        })
+        .collect();
+    let patience = Some(Duration::from_millis(50));
+    until("one large request is refused", || {
+        begun.iter().any(|kernel| {
+            let mut text = [0; 100];
+            kernel.stream.set_read_timeout(patience).unwrap();
+            let length = (&kernel.stream).read(&mut text).unwrap_or(0);
+            text[..length] == *b"{\"refused\":\"there are too many large requests at a time\"}\n"
+        })
+    });
+    drop(begun);
     // A kernel that goes away within a request, and one that does not wait for its answer.
     let mut kernel = served.kernel();
     kernel.stream.write_all(b"{\"id\":1,").unwrap();
