@@ -32,6 +32,16 @@ const REQUIRED: usize = 32;
 /// Longest description, in characters.
 const DESCRIPTION: usize = 500;
 
+/// All fields as the documentation names them: `name`, `[service] command` and so on.
+pub fn names() -> Vec<String> {
+    let sections = [("set-up", SET_UP.as_slice()), ("service", &SERVICE), ("actions", &ACTIONS)];
+    let is_section = |name: &str| sections.iter().any(|(section, _)| *section == name);
+    let top = ROOT.iter().filter(|name| !is_section(name));
+    let top = top.map(|name| if *name == "environment" { format!("[{name}]") } else { (*name).to_owned() });
+    let inner = sections.iter().flat_map(|(section, keys)| keys.iter().map(move |key| format!("[{section}] {key}")));
+    top.chain(inner).collect()
+}
+
 /// Reads all fields. The result is of use only if there are no problems.
 pub(super) fn read(
     root: &Section<'_>,
