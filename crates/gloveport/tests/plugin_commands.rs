@@ -8,10 +8,11 @@ use std::{
     fs,
     path::Path,
     process::{Command, Output},
+    time::{Duration, Instant},
 };
 
 use serde_json::{Value, json};
-use support::{gloveport, text};
+use support::{LIMIT, gloveport, text};
 
 fn command(home: &Path, arguments: &[&str]) -> Command {
     let mut command = gloveport(home);
@@ -153,6 +154,32 @@ fn a_start_that_fails_shows_the_log_and_leaves_nothing() {
     let last = shown.lines().last().unwrap();
     assert!(last.starts_with("paid: 5 starts in a row failed; the last one: paid did not start: it ended with status 5 before it accepted"), "{last}");
     assert_eq!((left(home.path()), detached(home.path())), (vec![], 0));
+}
+
+#[test]
+fn a_check_that_is_interrupted_leaves_nothing() {
+    let home = home(&[]);
+    let manifest = "name = \"slow\"\n[service]\ncommand = \"touch $MARK/runs; setsid sleep 600 & sleep 600 # {socket}\"\nlistens = \"socket\"\n";
+    fs::write(home.path().join("plugin.toml"), manifest).unwrap();
+    let mut command = command(home.path(), &["check", "--start", "plugin.toml"]);
+    let mut child = command.env("MARK", home.path()).spawn().unwrap();
+    let deadline = Instant::now() + LIMIT;
+    while !home.path().join("runs").exists() {
+        assert!(Instant::now() < deadline, "the service does not start");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    assert!(detached(home.path()) >= 2);
+    signal(child.id(), "INT");
+    assert_eq!(child.wait().unwrap().code(), Some(1));
+    while detached(home.path()) > 0 {
+        assert!(Instant::now() < deadline, "processes are left");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    assert_eq!(left(home.path()), Vec::<String>::new());
+}
+
+fn signal(pid: u32, name: &str) {
+    assert!(Command::new("kill").args([&format!("-{name}"), &pid.to_string()]).status().unwrap().success());
 }
 
 /// How many processes have this home as their variable `MARK`.

@@ -16,7 +16,8 @@ use crate::{
     http,
     manifest::{Actions, Manifest},
     plugin::{Plugin, PluginError, PluginHost, PluginState},
-    service::{Log, Service, SetUp, Standing, Values},
+    service::{Listens, Log, Service, SetUp, Standing, Values},
+    text::printable,
 };
 
 /// Time for an action that says none.
@@ -138,7 +139,7 @@ impl ManifestPlugin {
 /// The beginning of an answer, as an error shows it.
 fn shown(body: &[u8]) -> String {
     let text = String::from_utf8_lossy(body.get(..SHOWN).unwrap_or(body));
-    let text: String = text.trim().chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+    let text = printable(text.trim());
     if text.is_empty() { text } else { format!(": {text}") }
 }
 
@@ -185,7 +186,7 @@ impl Plugin for ManifestPlugin {
     }
 
     fn service(&self) -> Option<Arc<Service>> {
-        let listens = self.manifest.service.as_ref().is_some_and(|spec| spec.listens != crate::Listens::Nowhere);
+        let listens = self.manifest.service.as_ref().is_some_and(|spec| spec.listens != Listens::Nowhere);
         self.service.get().filter(|_| listens).cloned()
     }
 

@@ -140,6 +140,7 @@ fn every_mistake_is_told_with_its_line_and_column() {
         (service("command = 'a'\nlistens = 'nowhere'\nstart = 'eager'\nhealth = '/x'"), "p.toml:6:10: `health` cannot be `/x`, as the service listens nowhere; write health = \"runs\"".into()),
         (service(&format!("{ok}\nhealth = 'acepts'")), "p.toml:4:10: `health` in [service] must be \"accepts\", \"runs\" or a path such as \"/health\", not `acepts`; did you mean `accepts`?".into()),
         (service(&format!("{ok}\nhealth = '/a b'")), "p.toml:4:10: `health` in [service] must be \"accepts\", \"runs\" or a path such as \"/health\", not `/a b`".into()),
+        (service(&format!("{ok}\nhealth = '/a#b'")), "p.toml:4:10: `health` in [service] must be \"accepts\", \"runs\" or a path such as \"/health\", not `/a#b`".into()),
         (service(&format!("{ok}\nstart = 'eagre'")), "p.toml:4:9: `start` in [service] must be `lazy` or `eager`, not `eagre`; did you mean `eager`?".into()),
         (service(&format!("{ok}\nstart-limit = 'soon'")), format!("p.toml:4:15: `start-limit` in [service] must be {time}, above zero and at most 7 days")),
         (service(&format!("{ok}\nstart-limit = -1")), format!("p.toml:4:15: `start-limit` in [service] must be {time}, above zero and at most 7 days")),

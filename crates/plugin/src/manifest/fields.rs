@@ -7,6 +7,8 @@ use std::{
     time::Duration,
 };
 
+use hyper::http::uri::PathAndQuery;
+
 use super::{
     Actions, Manifest,
     suggest::{did_you_mean, one_of},
@@ -239,7 +241,7 @@ fn health(section: &Section<'_>, listens: Option<&Listens>, problems: &mut Probl
 
 /// Whether a text can stand in the first line of an HTTP request.
 fn is_path(text: &str) -> bool {
-    text.starts_with('/') && text.len() <= 1000 && text.chars().all(|c| c.is_ascii_graphic())
+    text.starts_with('/') && text.len() <= 1000 && text.parse::<PathAndQuery>().is_ok_and(|path| path.as_str() == text)
 }
 
 /// A service must be told where to listen, and only that.
