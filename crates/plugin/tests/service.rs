@@ -197,10 +197,10 @@ async fn one_that_nobody_uses_is_stopped_and_started_again_by_the_next_use() {
 #[tokio::test]
 async fn a_port_that_another_program_takes_in_the_last_moment_is_left_to_it() {
     let place = Place::new();
-    // The first start tells its port, waits until somebody else listens there, and ends as programs do then.
+    // The first start tells its port, waits until somebody else listens there, and ends a while later as programs do then.
     let script = format!(
         "echo x >>starts.all; if [ ! -e asked ]; then echo $0 >asked.new; mv asked.new asked; \
-         while [ ! -e taken ]; do sleep 0.01; done; echo address in use >&2; exit 1; fi; \
+         while [ ! -e taken ]; do sleep 0.01; done; sleep 0.5; echo address in use >&2; exit 1; fi; \
          exec python3 -u -c '{SERVER}' $0"
     );
     let service = Service::new(spec("second", &["sh", "-c", &script, "{port}"]), place.host());
