@@ -24,11 +24,8 @@ use std::{
 
 use tokio::sync::{mpsc, oneshot, watch};
 
-use self::{
-    log::Log,
-    supervisor::{Grant, Request, Supervisor, Use},
-};
-pub(crate) use self::{set_up::SetUp, standing::Standing};
+use self::supervisor::{Grant, Request, Supervisor, Use};
+pub(crate) use self::{log::Log, set_up::SetUp, standing::Standing, words::Values};
 use crate::plugin::{PluginError, PluginHost, PluginState};
 
 /// Requests on their way to the task of a service; more wait.

@@ -2,7 +2,7 @@
 
 use std::{ffi::OsString, sync::Arc, time::Duration};
 
-use gloveport_sys::{Surroundings, surroundings::RunError};
+use gloveport_sys::surroundings::RunError;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
@@ -27,7 +27,6 @@ impl SetUp {
     pub(crate) async fn run(
         &self,
         host: &PluginHost,
-        surroundings: &Surroundings,
         log: &Arc<Log>,
         cancel: &CancellationToken,
     ) -> Result<(), Failure> {
@@ -39,7 +38,7 @@ impl SetUp {
             .command(command)
             .map_err(|error| Failure::new(Hope::None, format!("cannot set up {name}: {error}"), remedy))?;
         let before = log.total();
-        let mut program = Program::start(surroundings, &argv, Arc::clone(log)).await.map_err(|error| {
+        let mut program = Program::start(&host.surroundings, &argv, Arc::clone(log)).await.map_err(|error| {
             let remedy =
                 if matches!(error, RunError::Missing(_)) { "install it, or name another program" } else { remedy };
             Failure::new(Hope::None, format!("cannot set up {name}: {error}"), remedy)

@@ -193,7 +193,7 @@ impl Supervisor {
             Ok(up) => up,
             Err(failure) if failure.hope == Hope::Stopped => return false,
             Err(Failure { error, .. }) => {
-                tracing::warn!(service = self.starter.spec.name, "{error}");
+                tracing::warn!(service = self.starter.spec.name, "{}; {}", first_line(&error.reason), error.remedy);
                 self.pause = None;
                 self.last_pause = Duration::ZERO;
                 let PluginError { reason, remedy } = error.clone();
@@ -245,7 +245,7 @@ impl Supervisor {
         let Some(command) = spec.set_up.clone().filter(|_| !self.is_set_up) else { return Ok(()) };
         self.standing.set(PluginState::Starting { step: "running its set-up command".into() });
         let set_up = SetUp { name: spec.name.clone(), command, limit: spec.set_up_limit };
-        self.meanwhile(set_up.run(host, &host.surroundings, log, cancel)).await?;
+        self.meanwhile(set_up.run(host, log, cancel)).await?;
         self.is_set_up = true;
         Ok(())
     }
@@ -259,8 +259,9 @@ impl Supervisor {
     async fn wait_for_pause(&mut self) -> Result<(), Failure> {
         let Some((pause, reason)) = self.pause.take() else { return Ok(()) };
         let seconds = pause.as_secs_f64();
+        let reason = first_line(&reason);
         tracing::warn!(service = self.starter.spec.name, "{reason}; starting it again in {seconds} s");
-        let step = format!("starting again after {seconds} s: {}", reason.lines().next().unwrap_or_default());
+        let step = format!("starting again after {seconds} s: {reason}");
         self.standing.set(PluginState::Starting { step });
         let starter = Arc::clone(&self.starter);
         let wait = async {
@@ -333,6 +334,11 @@ impl Supervisor {
         // One that was given up meanwhile counts no more as soon as it is dropped here.
         let _given_up = reply.send(Ok(Grant { endpoint: endpoint.cloned(), used: Use::new(&self.uses) }));
     }
+}
+
+/// A reason without what the program printed, which may be secret.
+fn first_line(reason: &str) -> &str {
+    reason.lines().next().unwrap_or_default()
 }
 
 /// Returns at this time; never, if there is none.

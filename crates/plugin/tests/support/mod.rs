@@ -1,5 +1,6 @@
 //! A workspace for services, and questions about them.
 
+#![expect(dead_code, reason = "each test program uses a part of it")]
 #![expect(clippy::unwrap_used, reason = "a test stops at the first broken assumption")]
 
 use std::{
@@ -7,10 +8,11 @@ use std::{
     ffi::OsString,
     fs,
     path::Path,
+    sync::Arc,
     time::{Duration, Instant},
 };
 
-use gloveport_plugin::{Endpoint, Health, Listens, PluginHost, ServiceSpec};
+use gloveport_plugin::{Endpoint, Health, Listens, Manifest, ManifestPlugin, Plugin, PluginHost, ServiceSpec};
 use gloveport_sys::{Surroundings, process};
 use tempfile::TempDir;
 use tokio::{
@@ -153,4 +155,10 @@ pub(crate) async fn get(endpoint: &Endpoint, path: &str) -> String {
         }
     }
     String::from_utf8_lossy(&answer).into_owned()
+}
+
+/// A plugin with this manifest in this folder.
+pub(crate) fn plugin(folder: &Path, text: &str) -> Arc<dyn Plugin> {
+    let manifest = Manifest::parse(&folder.join("plugin.toml"), text).unwrap();
+    Arc::new(ManifestPlugin::new(manifest))
 }
