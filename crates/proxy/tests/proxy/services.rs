@@ -5,6 +5,7 @@ use std::{collections::BTreeMap, ffi::OsString, net::Ipv4Addr, sync::Arc, time::
 use gloveport_plugin::{Health, Listens, PluginHost, PluginState, Service, ServiceSpec};
 use gloveport_proxy::{Gate, Limits, Mount, ServiceProxy, serve};
 use gloveport_sys::Surroundings;
+use rustix::process::{Pid, Signal, kill_process};
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
     net::{TcpListener, TcpStream},
@@ -161,6 +162,22 @@ async fn an_upgraded_connection_is_a_use_until_it_ends() {
     drop(stream);
     until(|| place.state() == PluginState::Idle).await;
     assert!(place.ask("/").await.starts_with("HTTP/1.1 200 "), "the next use starts it again");
+    place.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_request_right_after_the_service_was_killed_is_answered_by_the_next_one() {
+    let place = Place::start(Limits::default(), None).await;
+    let pid = async || place.ask("/").await.split_once("\r\n\r\n").unwrap().1.parse::<i32>().unwrap();
+    let mut before = pid().await;
+    for _ in 0..3 {
+        kill_process(Pid::from_raw(before).unwrap(), Signal::KILL).unwrap();
+        until(|| gloveport_sys::process::stat(u32::try_from(before).unwrap()).is_none_or(|stat| stat.state == 'Z'))
+            .await;
+        let now = pid().await;
+        assert_ne!(now, before);
+        before = now;
+    }
     place.end().await;
 }
 
