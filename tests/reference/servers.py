@@ -12,18 +12,18 @@ import urllib.request
 signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
 
 
-def start_reference(home, servers, key=None, own_home=False):
+def start_reference(home, servers, key=None, own_home=False, plugins=()):
     """Port and working directory of the reference's server. With `own_home` its tools have that home, not the user's."""
     command = [sys.executable, "-u", "-m", "openhands.runtime.action_execution_server"]
-    return start(command, home, servers, key, own_home)
+    return start(command, home, servers, key, own_home, plugins)
 
 
-def start_ours(binary, home, servers, key=None, own_home=False):
+def start_ours(binary, home, servers, key=None, own_home=False, plugins=()):
     """Port and working directory of our server. With `own_home` its tools have that home, not the user's."""
-    return start([binary, "action-execution-server"], home, servers, key, own_home)
+    return start([binary, "action-execution-server"], home, servers, key, own_home, plugins)
 
 
-def start(command, home, servers, key, own_home):
+def start(command, home, servers, key, own_home, plugins):
     port = free_port()
     work = os.path.join(home, "work")
     os.makedirs(work)
@@ -34,7 +34,7 @@ def start(command, home, servers, key, own_home):
         environment["SU_TO_USER"] = "false"
     if key:
         environment["SESSION_API_KEY"] = key
-    words = [str(port), "--working-dir", work, "--username", "root", "--user-id", "0", "--no-enable-browser"]
+    words = [str(port), "--working-dir", work, "--username", "root", "--user-id", "0", "--no-enable-browser", *plugins]
     server = subprocess.Popen(
         command + words, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL, start_new_session=True,
