@@ -26,8 +26,8 @@ const HISTORY_BYTES: usize = 64 * 1024 * 1024;
 
 /// How an editor works.
 pub struct EditorOptions {
-    /// Where a relative path may have been meant to be; for a hint only.
-    pub workspace_root: PathBuf,
+    /// Where a relative path may have been meant to be; for a hint only, which is not given without it.
+    pub workspace_root: Option<PathBuf>,
     /// Which files there are for it. Beneath a directory, paths must be those that the bounds resolve to
     /// ([`Bounds::resolve`](gloveport_sys::reach::Bounds::resolve)), so that a file has one history.
     pub reach: Reach,
@@ -43,8 +43,13 @@ pub struct EditorOptions {
 impl EditorOptions {
     /// The usual bounds, files as this process creates them, no linter.
     pub fn new(workspace_root: PathBuf) -> Self {
+        Self { workspace_root: Some(workspace_root), ..Self::without_workspace() }
+    }
+
+    /// The same for an editor that belongs to no workspace.
+    pub fn without_workspace() -> Self {
         Self {
-            workspace_root,
+            workspace_root: None,
             reach: Reach::Anywhere,
             new_file: NewFile::default(),
             history_bytes: HISTORY_BYTES,
@@ -117,6 +122,19 @@ impl Editor {
     ///
     /// The request is refused or fails; then nothing is changed.
     pub fn run(&self, request: &EditRequest<'_>) -> Result<EditReport, EditorError> {
+        self.run_judged(request, self.options.linter.as_deref())
+    }
+
+    /// Does what is asked, and has the edit judged by this linter and no other.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`run`](Self::run).
+    pub fn run_judged(
+        &self,
+        request: &EditRequest<'_>,
+        linter: Option<&dyn Linter>,
+    ) -> Result<EditReport, EditorError> {
         let path = &path::normalised(request.path);
         if !path.starts_with('/') {
             return Err(invalid_path(path, Hint::Relative { meant: self.meant(path) }));
@@ -139,7 +157,7 @@ impl Editor {
         }?;
         // What follows takes its time and touches no file.
         drop(exclusive);
-        Ok(edit.report(path, self.options.linter.as_deref()))
+        Ok(edit.report(path, linter))
     }
 
     pub(crate) fn read(&self, path: &str) -> Result<Source, EditorError> {
@@ -153,7 +171,7 @@ impl Editor {
 
     /// The path below the workspace, if something is there.
     fn meant(&self, path: &str) -> Option<String> {
-        let meant = self.options.workspace_root.join(path);
+        let meant = self.options.workspace_root.as_ref()?.join(path);
         self.options.reach.metadata(&meant).is_ok().then(|| path::normalised(&meant.to_string_lossy()))
     }
 

@@ -44,4 +44,5 @@ mod source;
 pub use editor::{Editor, EditorOptions};
 pub use error::{EditorError, Hint, LineNumbers, Reason};
 pub use lint::{Issue, Linter};
+pub use path::normalised;
 pub use request::{EditReport, EditRequest, ViewRange};

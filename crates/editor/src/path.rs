@@ -1,7 +1,8 @@
 //! Paths as the editor's messages and its history name them (file-editor 3.1).
 
-/// Repeated slashes, `.` parts and a slash at the end go; `..` stays. Nothing at all is `.`.
-pub(crate) fn normalised(path: &str) -> String {
+/// A path as the editor names it: repeated slashes, `.` parts and a slash at the end go; `..` stays. Nothing at all is
+/// `.`.
+pub fn normalised(path: &str) -> String {
     let mut normal = String::with_capacity(path.len());
     if path.starts_with('/') {
         normal.push('/');

@@ -9,6 +9,7 @@
 //! | [`surroundings`] | as whom, where and with what environment the programs of a sandbox are started |
 //! | [`session`] | a started program as the server sees it: pid, exit, end |
 //! | [`process`] | what `/proc` tells about processes |
+//! | [`file_identity`] | one thread that works on files as a user |
 //! | [`users`] | the user database, read from its files without the name-service switch |
 //! | [`beneath`] | paths beneath a directory, resolved by the kernel |
 //! | [`reach`] | files that a tool may use: all, or those beneath one directory |
@@ -19,6 +20,7 @@
 //! | [`host`] | facts about the machine |
 
 pub mod beneath;
+pub mod file_identity;
 pub mod freeze;
 pub mod guard;
 pub mod host;

@@ -28,7 +28,7 @@ use rustix::{
 
 use target::{Access, Target};
 
-pub use journal::remove_leftovers;
+pub use journal::{open_journal, remove_leftovers};
 
 /// How a file is opened that is to be read: without a wait, whatever it is.
 pub(crate) const READ: OFlags = OFlags::NONBLOCK.union(OFlags::NOCTTY);

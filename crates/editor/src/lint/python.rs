@@ -1,8 +1,10 @@
 //! A linter for Python files: flake8 if it is installed, else whether the text compiles (file-editor 3.10).
 
-use std::{path::Path, time::Duration};
+use std::{ffi::OsString, path::Path, time::Duration};
 
-use super::{Issue, Linter, process};
+use gloveport_sys::Identity;
+
+use super::{Issue, Linter, process::Program};
 
 /// How long each of the two programs may take.
 const TIME_LIMIT: Duration = Duration::from_secs(10);
@@ -13,13 +15,19 @@ const CODES: &str = "F821,F822,F831,E112,E113,E999,E902";
 /// Most issues of one text.
 const ISSUES: usize = 200;
 
-/// Compiles what it reads without running it, and prints where that fails.
+/// Compiles what it reads without running it, and prints where that fails: where the faulty part ends, if that is known.
 const COMPILE: &str = "\
 import sys
 try:
     compile(sys.stdin.buffer.read(), sys.argv[1], 'exec', dont_inherit=True)
 except SyntaxError as error:
-    print(error.lineno or 1, (error.offset or 0) + 1, error.msg, sep=':')
+    line, column = error.lineno or 1, (error.offset or 0) + 1
+    end = getattr(error, 'end_offset', None)
+    if end is not None and end < 0:
+        column = error.offset or 1
+    elif end is not None:
+        line, column = error.end_lineno or line, end or 1
+    print(line, column, error.msg, sep=':')
 except (ValueError, RecursionError, MemoryError) as error:
     print(1, 1, error, sep=':')
 ";
@@ -31,11 +39,15 @@ pub struct PythonLinter {
     pub interpreter: String,
     /// How long one of its two runs may take.
     pub time_limit: Duration,
+    /// The user that it runs as; `None` for that of this process.
+    pub identity: Option<Identity>,
+    /// Its whole environment; `None` for that of this process.
+    pub environment: Option<Vec<(OsString, OsString)>>,
 }
 
 impl Default for PythonLinter {
     fn default() -> Self {
-        Self { interpreter: "python3".to_owned(), time_limit: TIME_LIMIT }
+        Self { interpreter: "python3".to_owned(), time_limit: TIME_LIMIT, identity: None, environment: None }
     }
 }
 
@@ -57,7 +69,12 @@ impl Linter for PythonLinter {
 
 impl PythonLinter {
     fn run(&self, arguments: &[&str], text: &str) -> Vec<Issue> {
-        match process::output(&self.interpreter, arguments, text, self.time_limit) {
+        let program = Program {
+            name: &self.interpreter,
+            identity: self.identity.as_ref(),
+            environment: self.environment.as_deref(),
+        };
+        match program.output(arguments, text, self.time_limit) {
             Ok(output) => output.lines().filter_map(parse).take(ISSUES).collect(),
             Err(error) => {
                 tracing::debug!(%error, interpreter = self.interpreter, "a linter does not answer");
@@ -118,6 +135,13 @@ mod tests {
         assert_eq!(linter.lint(Path::new("/a.py"), "text"), []);
         linter.interpreter = "/nothing/python3".to_owned();
         assert_eq!(linter.lint(Path::new("/a.py"), "text"), []);
+    }
+
+    #[test]
+    fn it_runs_with_the_environment_that_it_is_given() {
+        let (_directory, mut linter) = scripted("cat >/dev/null; echo \"1:1:$NAME, $HOME\"\n");
+        linter.environment = Some(vec![("NAME".into(), "value".into())]);
+        assert_eq!(linter.lint(Path::new("/a.py"), "text"), [issue(1, 1, "value, ")]);
     }
 
     #[test]

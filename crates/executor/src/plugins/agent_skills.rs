@@ -24,7 +24,7 @@ impl AgentSkills {
 
     /// What the kernels need; it is made by the first call.
     pub(super) async fn skills(&self, host: &PluginHost) -> Result<&Skills, PluginError> {
-        let made = self.skills.get_or_try_init(|| Skills::start(&host.surroundings, &host.workspace)).await;
+        let made = self.skills.get_or_try_init(|| Skills::start(&host.surroundings)).await;
         match made {
             Ok(skills) => {
                 self.state.send_replace(PluginState::Ready);

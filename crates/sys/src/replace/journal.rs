@@ -11,7 +11,7 @@ use std::{
         fs::{DirBuilderExt as _, FileExt as _, MetadataExt as _, OpenOptionsExt as _},
     },
     path::{Path, PathBuf},
-    sync::{Mutex, PoisonError},
+    sync::{Mutex, MutexGuard, PoisonError},
 };
 
 use rustix::fs::{AtFlags, CWD, FlockOperation};
@@ -67,6 +67,21 @@ fn random() -> io::Result<u64> {
     Ok(u64::from_ne_bytes(bytes))
 }
 
+/// Opens the journal. It is opened by whoever notes the first file; a thread that has not the rights of its process to
+/// files ([`file_identity`](crate::file_identity)) can not do that, only write to an open one.
+pub fn open_journal() {
+    drop(opened(std::process::id()));
+}
+
+/// The journal of this process.
+fn opened(pid: u32) -> MutexGuard<'static, Option<Journal>> {
+    let mut guard = JOURNAL.lock().unwrap_or_else(PoisonError::into_inner);
+    if guard.as_ref().is_none_or(|journal| journal.pid != pid) {
+        *guard = Some(Journal { file: open(), pid, taken: Vec::new() });
+    }
+    guard
+}
+
 /// Notes a temporary file that is about to be made.
 pub(super) fn note(temporary: &Path) -> io::Result<Entry> {
     let bytes = temporary.as_os_str().as_bytes();
@@ -74,10 +89,7 @@ pub(super) fn note(temporary: &Path) -> io::Result<Entry> {
         return Err(rustix::io::Errno::NAMETOOLONG.into());
     }
     let pid = std::process::id();
-    let mut guard = JOURNAL.lock().unwrap_or_else(PoisonError::into_inner);
-    if guard.as_ref().is_none_or(|journal| journal.pid != pid) {
-        *guard = Some(Journal { file: open(), pid, taken: Vec::new() });
-    }
+    let mut guard = opened(pid);
     let Some(journal) = guard.as_mut() else { return Err(io::Error::other("no journal")) };
     let slot = journal.taken.iter().position(|taken| !taken).unwrap_or(journal.taken.len());
     if let Some(file) = &journal.file {

@@ -1,0 +1,261 @@
+//! Messages of a kernel, whatever is in them.
+//!
+//! The typed parser of the library refuses a message for one wrong field or one lone surrogate, and a cell whose reply
+//! is refused would never end. Only what a cell's report needs is read here, and what is no JSON is mended first.
+
+use std::borrow::Cow;
+
+use serde::{Deserialize, de::DeserializeOwned};
+
+/// A message, as far as it matters.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Message {
+    /// Id of the request that it belongs to; empty if it belongs to none.
+    pub(crate) parent: String,
+    /// What it says.
+    pub(crate) content: Content,
+}
+
+/// What a message says.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Content {
+    /// Text of a stream.
+    Text {
+        text: String,
+        /// How much text the kernel had written up to its end (`journal`).
+        end: Option<u64>,
+    },
+    /// A result or a display.
+    Display { text: String, images: Vec<Picture> },
+    /// An exception.
+    Error(String),
+    /// The request is done, as the output channel sees it.
+    Idle,
+    /// The request is done, as the request channel sees it.
+    Reply { raised: bool },
+    /// Something else.
+    Other,
+}
+
+/// A picture in base64.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Picture {
+    pub(crate) media_type: &'static str,
+    pub(crate) base64: String,
+}
+
+#[derive(Deserialize)]
+struct Header {
+    msg_type: String,
+}
+
+#[derive(Deserialize, Default)]
+struct Parent {
+    #[serde(default)]
+    msg_id: String,
+}
+
+#[derive(Deserialize, Default)]
+struct Metadata {
+    end: Option<u64>,
+}
+
+#[derive(Deserialize)]
+struct Stream {
+    text: String,
+}
+
+#[derive(Deserialize)]
+struct Display {
+    #[serde(default)]
+    data: Bundle,
+}
+
+#[derive(Deserialize, Default)]
+struct Bundle {
+    #[serde(rename = "text/plain")]
+    text: Option<Text>,
+    #[serde(rename = "image/png")]
+    png: Option<Text>,
+    #[serde(rename = "image/jpeg")]
+    jpeg: Option<Text>,
+}
+
+/// Text as one string or, as notebooks have it, as its lines.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Text {
+    Whole(String),
+    Lines(Vec<String>),
+    Else(serde::de::IgnoredAny),
+}
+
+impl Text {
+    fn into_string(self) -> String {
+        match self {
+            Self::Whole(text) => text,
+            Self::Lines(lines) => lines.concat(),
+            Self::Else(_) => String::new(),
+        }
+    }
+}
+
+#[derive(Deserialize)]
+struct Raised {
+    #[serde(default)]
+    traceback: Vec<String>,
+    #[serde(default)]
+    ename: String,
+    #[serde(default)]
+    evalue: String,
+}
+
+#[derive(Deserialize)]
+struct Status {
+    execution_state: String,
+}
+
+#[derive(Deserialize)]
+struct Reply {
+    status: String,
+}
+
+/// Reads a message from its parts: header, parent header, metadata, content. `None` if even its kind is not readable.
+pub(crate) fn read<B: AsRef<[u8]>>(parts: &[B]) -> Option<Message> {
+    let part = |index: usize| parts.get(index).map_or(&b""[..], AsRef::as_ref);
+    let header: Header = parse(part(0))?;
+    let parent = parse::<Parent>(part(1)).unwrap_or_default().msg_id;
+    let content = match header.msg_type.as_str() {
+        "stream" => parse(part(3)).map(|stream: Stream| Content::Text {
+            text: stream.text,
+            end: parse::<Metadata>(part(2)).unwrap_or_default().end,
+        }),
+        "execute_result" | "display_data" => parse(part(3)).map(|display: Display| shown(display.data)),
+        "error" => parse(part(3)).map(|raised: Raised| Content::Error(traceback(&raised))),
+        "status" => parse(part(3))
+            .map(|status: Status| if status.execution_state == "idle" { Content::Idle } else { Content::Other }),
+        // A reply that is not readable is still the end of its request.
+        kind if kind.ends_with("_reply") => {
+            let raised = parse(part(3)).is_none_or(|reply: Reply| reply.status != "ok");
+            Some(Content::Reply { raised })
+        }
+        _ => Some(Content::Other),
+    };
+    Some(Message { parent, content: content.unwrap_or(Content::Other) })
+}
+
+fn shown(data: Bundle) -> Content {
+    let picture = |media_type, data: Option<Text>| {
+        // Python's base64 comes in lines.
+        let base64 = data?.into_string().replace(['\n', '\r'], "");
+        Some(Picture { media_type, base64 })
+    };
+    let images = [picture("image/png", data.png), picture("image/jpeg", data.jpeg)];
+    let text = data.text.map(Text::into_string).unwrap_or_default();
+    Content::Display { text, images: images.into_iter().flatten().collect() }
+}
+
+fn traceback(raised: &Raised) -> String {
+    if raised.traceback.is_empty() {
+        format!("{}: {}", raised.ename, raised.evalue)
+    } else {
+        raised.traceback.join("\n")
+    }
+}
+
+fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Option<T> {
+    serde_json::from_slice(bytes)
+        .or_else(|_| serde_json::from_str(&without_lone_surrogates(&String::from_utf8_lossy(bytes))))
+        .ok()
+}
+
+/// Replaces escapes of lone surrogates, which Python writes and JSON parsers refuse.
+fn without_lone_surrogates(json: &str) -> Cow<'_, str> {
+    let mut mended = String::new();
+    let mut kept = 0;
+    let mut at = 0;
+    while let Some(found) = json.get(at..).and_then(|rest| rest.find('\\')) {
+        let start = at + found;
+        at = start + 2;
+        let Some(unit) = unit(json, start) else { continue };
+        at = start + 6;
+        if (0xd800..0xdc00).contains(&unit) && self::unit(json, at).is_some_and(|low| (0xdc00..0xe000).contains(&low)) {
+            at += 6;
+        } else if (0xd800..0xe000).contains(&unit) {
+            mended.push_str(&json[kept..start]);
+            mended.push_str("\\ufffd");
+            kept = at;
+        }
+    }
+    if kept == 0 {
+        return Cow::Borrowed(json);
+    }
+    mended.push_str(&json[kept..]);
+    Cow::Owned(mended)
+}
+
+/// The code unit of the escape `\uXXXX` that begins here.
+fn unit(json: &str, at: usize) -> Option<u16> {
+    let digits = json.get(at..at + 6)?.strip_prefix("\\u")?;
+    u16::from_str_radix(digits, 16).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn content(kind: &str, content: &str) -> Option<Content> {
+        let header = format!("{{\"msg_type\":\"{kind}\"}}");
+        let message = read(&[header.as_bytes(), b"{\"msg_id\":\"p\"}", b"{\"end\":7}", content.as_bytes()])?;
+        assert_eq!(message.parent, "p");
+        Some(message.content)
+    }
+
+    #[test]
+    fn each_kind_is_read() {
+        let picture = |media_type, base64: &str| Picture { media_type, base64: base64.into() };
+        for (kind, json, expected) in [
+            ("stream", r#"{"name":"stdout","text":"a"}"#, Content::Text { text: "a".into(), end: Some(7) }),
+            (
+                "display_data",
+                r#"{"data":{"text/plain":"<F>","image/png":"AA\nBB\n","text/html":{"x":1}}}"#,
+                Content::Display { text: "<F>".into(), images: vec![picture("image/png", "AABB")] },
+            ),
+            (
+                "execute_result",
+                r#"{"data":{"text/plain":["a\n","b"],"image/jpeg":"CC"}}"#,
+                Content::Display { text: "a\nb".into(), images: vec![picture("image/jpeg", "CC")] },
+            ),
+            ("display_data", r#"{"data":{"text/plain":5}}"#, Content::Display { text: String::new(), images: vec![] }),
+            ("display_data", "{}", Content::Display { text: String::new(), images: vec![] }),
+            ("error", r#"{"traceback":["a","b"],"ename":"E"}"#, Content::Error("a\nb".into())),
+            ("error", r#"{"traceback":[],"ename":"E","evalue":"v"}"#, Content::Error("E: v".into())),
+            ("status", r#"{"execution_state":"idle"}"#, Content::Idle),
+            ("status", r#"{"execution_state":"busy"}"#, Content::Other),
+            ("execute_reply", r#"{"status":"ok"}"#, Content::Reply { raised: false }),
+            ("execute_reply", r#"{"status":"error"}"#, Content::Reply { raised: true }),
+            ("execute_reply", "garbage", Content::Reply { raised: true }),
+            ("stream", "garbage", Content::Other),
+            ("clear_output", "{}", Content::Other),
+        ] {
+            assert_eq!(content(kind, json), Some(expected), "{kind} {json}");
+        }
+        assert_eq!(read(&[&b"garbage"[..]]), None);
+    }
+
+    #[test]
+    fn lone_surrogates_and_broken_utf_8_are_replaced() {
+        for (json, expected) in [
+            (r#"{"text":"a\ud800b"}"#, "a\u{fffd}b"),
+            (r#"{"text":"\udc00\ud83d\ude00\ud83d"}"#, "\u{fffd}\u{1f600}\u{fffd}"),
+            (r#"{"text":"\ud83d\ud83d\ude00 \\ud800"}"#, "\u{fffd}\u{1f600} \\ud800"),
+        ] {
+            assert_eq!(content("stream", json), Some(Content::Text { text: expected.into(), end: Some(7) }), "{json}");
+        }
+        let parts: [&[u8]; 4] = [b"{\"msg_type\":\"stream\"}", b"", b"", b"{\"text\":\"a\xffb\"}"];
+        assert_eq!(
+            read(&parts),
+            Some(Message { parent: String::new(), content: Content::Text { text: "a\u{fffd}b".into(), end: None } })
+        );
+    }
+}

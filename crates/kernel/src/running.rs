@@ -1,0 +1,114 @@
+//! The cell whose turn it is.
+
+use std::time::Duration;
+
+use gloveport_sys::session::Exit;
+use tokio::{
+    sync::{mpsc, oneshot},
+    time::Instant,
+};
+
+use crate::{
+    cell::{Cell, CellEnd, CellReport, Output},
+    collect::Collector,
+    message::{Content, Picture},
+    options::KernelOptions,
+    state::KernelError,
+};
+
+/// The cell whose turn it is, and where its report goes.
+pub(crate) struct Running {
+    pub(crate) cell: Cell,
+    answer: oneshot::Sender<Result<CellReport, KernelError>>,
+    deadline: Option<Instant>,
+    collector: Collector,
+    /// An exception has been shown.
+    raised: bool,
+    behind: usize,
+}
+
+impl Running {
+    pub(crate) fn new(
+        mut cell: Cell,
+        answer: oneshot::Sender<Result<CellReport, KernelError>>,
+        options: &KernelOptions,
+    ) -> Self {
+        let collector = Collector::new(options.output_limit, options.image_limit);
+        // A limit beyond the end of time is none.
+        let deadline = cell.limit.and_then(|limit| Instant::now().checked_add(limit));
+        if deadline.is_none() {
+            cell.limit = None;
+        }
+        Self { cell, answer, deadline, collector, raised: false, behind: 0 }
+    }
+
+    /// When its time is over.
+    pub(crate) fn deadline(&self) -> Option<Instant> {
+        self.deadline
+    }
+
+    /// Takes what it shows.
+    pub(crate) fn take(&mut self, content: Content) {
+        match content {
+            Content::Text { text, .. } => self.text(text),
+            Content::Error(text) => {
+                self.raised = true;
+                self.text(text);
+            }
+            Content::Display { text, images } => {
+                self.text(text);
+                for image in images {
+                    self.image(image);
+                }
+            }
+            Content::Idle | Content::Reply { .. } | Content::Other => {}
+        }
+    }
+
+    /// Takes text.
+    pub(crate) fn text(&mut self, text: String) {
+        if !text.is_empty() {
+            self.collector.text(&text);
+            self.progress(Output::Text(text));
+        }
+    }
+
+    fn image(&mut self, Picture { media_type, base64 }: Picture) {
+        if self.collector.image(media_type, &base64) {
+            self.progress(Output::Image { media_type, base64 });
+        }
+    }
+
+    /// A cell never waits for whoever watches it.
+    fn progress(&mut self, output: Output) {
+        let Some(progress) = &self.cell.progress else { return };
+        if self.behind > 0 {
+            let line = format!("\n[{} pieces of output are left out here; the report has them]\n", self.behind);
+            if progress.try_send(Output::Text(line)).is_ok() {
+                self.behind = 0;
+            }
+        }
+        if let Err(mpsc::error::TrySendError::Full(_)) = progress.try_send(output) {
+            self.behind += 1;
+        }
+    }
+
+    /// Reports how it ended.
+    pub(crate) fn report(self, end: CellEnd, lost_before: Option<Exit>, interpreter: String) {
+        let end = if end == CellEnd::Completed && self.raised { CellEnd::Raised } else { end };
+        let (text, images) = self.collector.finish();
+        // Whoever asked may be gone.
+        let _nobody_waits = self.answer.send(Ok(CellReport { text, images, end, lost_before, interpreter }));
+    }
+
+    /// Reports that it did not run.
+    pub(crate) fn refuse(self, error: KernelError) {
+        let _nobody_waits = self.answer.send(Err(error));
+    }
+
+    /// Reports that its time was over before it ran.
+    pub(crate) fn refuse_late(self) {
+        let limit = self.cell.limit.unwrap_or(Duration::ZERO);
+        self.refuse(KernelError::NotReady(limit));
+    }
+}

@@ -1,0 +1,117 @@
+//! What a plugin is to the sandbox, and how it stands.
+
+use std::{
+    fmt,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use gloveport_protocol::{ActionEvent, BoxFuture, ExecuteError, Observation};
+use gloveport_sys::Surroundings;
+use tokio::sync::watch;
+
+use crate::service::Service;
+
+/// A plugin as the sandbox sees it.
+pub trait Plugin: fmt::Debug + Send + Sync {
+    /// Its name on the command line.
+    fn name(&self) -> &str;
+
+    /// Names of plugins that must be initialised before this one.
+    fn requires(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    /// Makes it usable as far as the sandbox waits for it. What takes long goes on in the background.
+    ///
+    /// If the future is dropped the plugin is stopped next.
+    fn initialize<'a>(&'a self, host: &'a PluginHost) -> BoxFuture<'a, Result<(), PluginError>>;
+
+    /// How it stands, and every change of that.
+    fn state(&self) -> watch::Receiver<PluginState>;
+
+    /// Kinds of actions that it executes.
+    fn handles(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    /// Executes an action of one of these kinds.
+    fn execute<'a>(&'a self, event: &'a ActionEvent) -> BoxFuture<'a, Result<Observation, ExecuteError>> {
+        let _ = event;
+        let text = format!("{} plugin does not support run method", self.name());
+        Box::pin(async move { Err(ExecuteError::Failed(text)) })
+    }
+
+    /// Variables for the shells of a sandbox with this workspace.
+    fn environment(&self, workspace: &Path) -> Vec<(String, String)> {
+        let _ = workspace;
+        Vec::new()
+    }
+
+    /// The service that requests for `/plugins/NAME/` go to.
+    fn service(&self) -> Option<Arc<Service>> {
+        None
+    }
+
+    /// What a browser shows to be let in (`/vscode/connection_token`); none for a plugin without a service.
+    fn token(&self) -> Option<String> {
+        None
+    }
+
+    /// What a browser shows to be let in under `/plugins/NAME/`.
+    fn path_token(&self) -> Option<String> {
+        self.token()
+    }
+
+    /// Ends it, and returns when nothing of it is left.
+    fn stop(&self) -> BoxFuture<'_, ()>;
+}
+
+/// What a plugin is started with.
+#[derive(Debug, Clone)]
+pub struct PluginHost {
+    /// As whom, where and with what environment its programs run.
+    pub surroundings: Surroundings,
+    /// The workspace of the sandbox.
+    pub workspace: PathBuf,
+}
+
+/// How a plugin stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum PluginState {
+    /// Usable when it is needed, and not started.
+    Idle,
+    /// On its way.
+    Starting {
+        /// What is being done, such as `installing ipykernel`.
+        step: String,
+    },
+    /// Usable.
+    Ready,
+    /// Not usable.
+    Failed {
+        /// What failed.
+        reason: String,
+        /// What can be done about it.
+        remedy: String,
+    },
+    /// Ended.
+    Stopped,
+}
+
+/// Why a plugin cannot be initialised. The sandbox does not start then, if it was asked for by name.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{reason}; {remedy}")]
+pub struct PluginError {
+    /// What failed.
+    pub reason: String,
+    /// What can be done about it.
+    pub remedy: String,
+}
+
+impl PluginError {
+    /// An error with these two parts.
+    pub fn new(reason: impl Into<String>, remedy: impl Into<String>) -> Self {
+        Self { reason: reason.into(), remedy: remedy.into() }
+    }
+}

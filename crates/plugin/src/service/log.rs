@@ -1,0 +1,181 @@
+//! What a program printed: the last of it in memory, and its lines for the log of the sandbox.
+
+use std::{
+    collections::VecDeque,
+    sync::{Mutex, PoisonError},
+    time::{Duration, Instant},
+};
+
+/// Bytes that are kept.
+const KEPT: usize = 256 * 1024;
+/// Bytes and lines that an error shows.
+const SHOWN_BYTES: usize = 2000;
+const SHOWN_LINES: usize = 12;
+/// Lines that go to the log of the sandbox within one period; the others are counted.
+const LINES: u32 = 200;
+const PERIOD: Duration = Duration::from_secs(10);
+/// Longest piece of a line in the log of the sandbox.
+const LINE: usize = 1000;
+
+/// The last bytes that a service printed.
+#[derive(Debug)]
+pub(crate) struct Log {
+    name: String,
+    kept: Mutex<Kept>,
+}
+
+#[derive(Debug, Default)]
+struct Kept {
+    bytes: VecDeque<u8>,
+    /// How many bytes were ever printed.
+    total: u64,
+}
+
+impl Log {
+    pub(crate) fn new(name: String) -> Self {
+        Self { name, kept: Mutex::default() }
+    }
+
+    /// Name of the service.
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Keeps what was printed.
+    pub(crate) fn add(&self, bytes: &[u8]) {
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.total += bytes.len() as u64;
+        let bytes = bytes.get(bytes.len().saturating_sub(KEPT)..).unwrap_or_default();
+        let too_many = (kept.bytes.len() + bytes.len()).saturating_sub(KEPT);
+        kept.bytes.drain(..too_many);
+        kept.bytes.extend(bytes);
+    }
+
+    /// All that is kept.
+    pub(crate) fn bytes(&self) -> Vec<u8> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner).bytes.iter().copied().collect()
+    }
+
+    /// How many bytes were ever printed.
+    pub(crate) fn total(&self) -> u64 {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner).total
+    }
+
+    /// The last lines that were printed since there were `total` bytes, as an error shows them.
+    pub(crate) fn last_lines(&self, total: u64) -> String {
+        let (bytes, new) = {
+            let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+            let new = usize::try_from(kept.total - total).unwrap_or(usize::MAX).min(SHOWN_BYTES);
+            let start = kept.bytes.len().saturating_sub(new);
+            (kept.bytes.range(start..).copied().collect::<Vec<u8>>(), new)
+        };
+        let text = String::from_utf8_lossy(&bytes);
+        let lines: Vec<&str> = text.lines().map(str::trim_end).filter(|line| !line.is_empty()).collect();
+        // What is cut at its beginning says little, unless there is nothing else.
+        let cut = usize::from(new == SHOWN_BYTES && lines.len() > 1);
+        let first = lines.len().saturating_sub(SHOWN_LINES).max(cut);
+        lines.iter().skip(first).flat_map(|line| ["\n  ".to_owned(), printable(line)]).collect()
+    }
+}
+
+/// A text that does nothing to a terminal.
+fn printable(text: &str) -> String {
+    let mut printable = String::with_capacity(text.len());
+    for c in text.chars() {
+        if c.is_control() && c != '\t' { printable.extend(c.escape_default()) } else { printable.push(c) }
+    }
+    printable
+}
+
+/// Passes lines on to the log of the sandbox, and no more of them than people can read.
+#[derive(Debug)]
+pub(crate) struct Lines {
+    name: String,
+    pending: Vec<u8>,
+    period: Instant,
+    told: u32,
+    left_out: u64,
+}
+
+impl Lines {
+    pub(crate) fn new(name: &str) -> Self {
+        Self { name: name.to_owned(), pending: Vec::new(), period: Instant::now(), told: 0, left_out: 0 }
+    }
+
+    /// Passes on the whole lines of what was printed.
+    pub(crate) fn add(&mut self, bytes: &[u8]) {
+        if !tracing::enabled!(tracing::Level::DEBUG) {
+            return;
+        }
+        for piece in bytes.split_inclusive(|byte| *byte == b'\n') {
+            let room = LINE.saturating_sub(self.pending.len()).min(piece.len());
+            self.pending.extend_from_slice(piece.get(..room).unwrap_or_default());
+            if piece.ends_with(b"\n") {
+                self.tell();
+            }
+        }
+    }
+
+    /// Passes on what is left of a last line.
+    pub(crate) fn finish(&mut self) {
+        if !self.pending.is_empty() {
+            self.tell();
+        }
+        self.tell_left_out();
+    }
+
+    fn tell(&mut self) {
+        if self.period.elapsed() >= PERIOD {
+            self.tell_left_out();
+            (self.period, self.told) = (Instant::now(), 0);
+        }
+        if self.told < LINES {
+            self.told += 1;
+            let line = String::from_utf8_lossy(&self.pending);
+            tracing::debug!(service = self.name, "{}", printable(line.trim_end()));
+        } else {
+            self.left_out += 1;
+        }
+        self.pending.clear();
+    }
+
+    fn tell_left_out(&mut self) {
+        if self.left_out > 0 {
+            tracing::debug!(service = self.name, "{} lines more", self.left_out);
+            self.left_out = 0;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_bytes_are_kept_and_no_more() {
+        let log = Log::new("x".into());
+        for number in 0..100_000 {
+            log.add(format!("{number}\n").as_bytes());
+        }
+        let bytes = log.bytes();
+        assert_eq!((bytes.len(), bytes.ends_with(b"99999\n")), (KEPT, true));
+        log.add(&vec![b'x'; 3 * KEPT]);
+        assert_eq!(log.bytes(), vec![b'x'; KEPT]);
+        assert_eq!(log.total(), 588_890 + 3 * KEPT as u64);
+    }
+
+    #[test]
+    fn an_error_shows_whole_last_lines_that_do_nothing_to_a_terminal() {
+        let log = Log::new("x".into());
+        log.add(b"before\n");
+        let total = log.total();
+        assert_eq!(log.last_lines(total), "");
+        log.add(b"a\r\n\x1b[31mred\n\nlast");
+        assert_eq!(log.last_lines(total), "\n  a\n  \\u{1b}[31mred\n  last");
+        for number in 0..1000 {
+            log.add(format!("line {number}\n").as_bytes());
+        }
+        let shown = log.last_lines(total);
+        assert_eq!((shown.lines().count(), shown.starts_with("\n  line 988\n")), (SHOWN_LINES + 1, true), "{shown}");
+    }
+}

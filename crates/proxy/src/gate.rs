@@ -1,0 +1,237 @@
+//! Who is let in to a service.
+//!
+//! | a request | of this origin, or of no web page | of a page of another origin |
+//! |---|---|---|
+//! | with the right token in its URL | passes without it; a `GET` is answered with the cookie and leads on | the same |
+//! | of somebody who has shown the session's key | passes | passes |
+//! | with a wrong token in its URL | refused | refused |
+//! | with the cookie | passes | refused, unless it opens a page |
+//! | with neither, at an open server by its address | passes | refused, unless it opens a page in a window |
+//! | with neither, otherwise | refused | refused |
+//!
+//! An open server is one without a key, which everybody may use who reaches it. *By its address* means that the name in
+//! `Host` is an address or `localhost`: a page whose own name was made to lead here (DNS rebinding) shows that name.
+
+use std::{borrow::Cow, fmt, net::IpAddr};
+
+use http::{
+    HeaderMap, HeaderValue, Method, Request, StatusCode, Uri,
+    header::{CACHE_CONTROL, COOKIE, HOST, LOCATION, ORIGIN, REFERRER_POLICY, SET_COOKIE},
+    uri::PathAndQuery,
+};
+use percent_encoding::percent_decode_str;
+use subtle::ConstantTimeEq as _;
+
+use crate::{
+    answer::Answer,
+    headers::{COOKIE_PREFIX, is_encrypted, public_host, upgrade},
+    mount::Mount,
+    page::error_page,
+};
+
+/// Parameter of a URL that carries the token.
+const PARAMETER: &str = "tkn";
+
+/// What is known of who asks, beside what the gate finds out itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Trust {
+    /// They have shown the key of the session.
+    Known,
+    /// They have not.
+    Stranger,
+    /// They have not, and there is no key.
+    Open,
+}
+
+/// Who is let in to one service.
+#[derive(Clone)]
+pub struct Gate {
+    /// Name of the service, for people.
+    name: String,
+    token: Option<String>,
+    cookie: String,
+}
+
+impl fmt::Debug for Gate {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Gate").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+/// Why a request goes no further.
+#[derive(Debug)]
+pub struct Turned(pub Box<http::Response<Answer>>);
+
+impl Gate {
+    /// A gate that the token opens; without one only the session's key does.
+    pub fn new(name: &str, token: Option<String>) -> Self {
+        let token = token.filter(|token| !token.is_empty());
+        // Browsers share cookies among all ports of a host, and each may be another sandbox.
+        let cookie = format!("{COOKIE_PREFIX}{name}-{:08x}", token.as_deref().map_or(0, digest));
+        Self { name: name.to_owned(), token, cookie }
+    }
+
+    /// Lets a request in, without the token in its URL, or says what it is answered.
+    pub fn check<B>(&self, request: &mut Request<B>, mount: &Mount, trust: Trust) -> Result<(), Turned> {
+        let (presented, rest) = without_token(request.uri());
+        let refused = |text: &str| Err(Turned(Box::new(self.refusal(request.headers(), text))));
+        match presented {
+            Some(presented) if self.matches(&presented) => {
+                let opens_page = request.method() == Method::GET && upgrade(request.headers()).is_none();
+                if opens_page {
+                    return Err(Turned(Box::new(self.welcome(request, mount, &rest))));
+                }
+                set_path_and_query(request, &rest);
+                return Ok(());
+            }
+            Some(_) if self.token.is_some() && trust != Trust::Known => {
+                return refused("The token in the URL is wrong; there is another one after each start of the sandbox.");
+            }
+            Some(_) | None => {}
+        }
+        let headers = request.headers();
+        let foreign = foreign(headers, request.method());
+        if trust == Trust::Known {
+            return Ok(());
+        }
+        if foreign == Foreign::Yes {
+            return refused("A web page of another origin sent this request.");
+        }
+        if cookies(headers, &self.cookie).any(|value| self.matches(value)) {
+            return Ok(());
+        }
+        match trust {
+            Trust::Open if foreign == Foreign::Frame => refused("A web page of another origin shows this page."),
+            Trust::Open if is_by_address(headers) => Ok(()),
+            Trust::Open => refused("The server has no key, so it is reached by its address or as localhost only."),
+            Trust::Stranger | Trust::Known => {
+                refused("The URL must have a token when it is opened for the first time.")
+            }
+        }
+    }
+
+    /// The time that it takes tells nothing but the length.
+    fn matches(&self, presented: &[u8]) -> bool {
+        self.token.as_deref().is_some_and(|token| token.as_bytes().ct_eq(presented).into())
+    }
+
+    /// Gives the cookie and leads to the same page without the token.
+    fn welcome<B>(&self, request: &Request<B>, mount: &Mount, rest: &PathAndQuery) -> http::Response<Answer> {
+        let headers = request.headers();
+        let path = format!("{}/", mount.seen_through(headers).public());
+        let secure = if is_encrypted(headers) { "; Secure" } else { "" };
+        let token = self.token.as_deref().unwrap_or_default();
+        // `Strict` would keep it back from the very page that this answer leads to, when a link of another site led here.
+        let cookie = format!("{}={token}; Path={path}; HttpOnly; SameSite=Lax{secure}", self.cookie);
+        let mut response = http::Response::new(Answer::made(""));
+        *response.status_mut() = StatusCode::SEE_OTHER;
+        for (name, value) in [
+            (LOCATION, same_page(rest, mount)),
+            (SET_COOKIE, cookie),
+            (CACHE_CONTROL, "no-store".to_owned()),
+            (REFERRER_POLICY, "no-referrer".to_owned()),
+        ] {
+            if let Ok(value) = HeaderValue::try_from(value) {
+                response.headers_mut().insert(name, value);
+            }
+        }
+        response
+    }
+
+    fn refusal(&self, headers: &HeaderMap, reason: &str) -> http::Response<Answer> {
+        let remedy = if self.token.is_some() {
+            "Open the URL that the sandbox gives for it, which ends in ?tkn= and the token, or send the session's key \
+             as X-Session-API-Key."
+        } else {
+            "Send the session's key as X-Session-API-Key."
+        };
+        let text = format!("{} lets nobody in without a proof. {reason} {remedy}", self.name);
+        error_page(StatusCode::FORBIDDEN, headers, &text)
+    }
+}
+
+/// A reference to the same page, relative to it where the client sees the path that is seen here.
+fn same_page(rest: &PathAndQuery, mount: &Mount) -> String {
+    let path = rest.path();
+    if !mount.holds(path) {
+        return format!("{}{rest}", mount.public());
+    }
+    let last = path.rsplit('/').next().unwrap_or_default();
+    let slash = if path == mount.public() && !path.is_empty() { "/" } else { "" };
+    let query = rest.query().map(|query| format!("?{query}")).unwrap_or_default();
+    format!("./{last}{slash}{query}")
+}
+
+/// The token in a URL, and its path and query without it.
+fn without_token(uri: &Uri) -> (Option<Cow<'_, [u8]>>, PathAndQuery) {
+    let own = || uri.path_and_query().cloned().unwrap_or_else(|| PathAndQuery::from_static("/"));
+    let Some(query) = uri.query() else { return (None, own()) };
+    let is_token = |part: &&str| part.split_once('=').is_some_and(|(name, _)| name == PARAMETER);
+    let Some(part) = query.split('&').find(is_token) else { return (None, own()) };
+    let value = part.split_once('=').map_or("", |(_, value)| value);
+    let kept: Vec<&str> = query.split('&').filter(|part| !is_token(part)).collect();
+    let query = if kept.is_empty() { String::new() } else { format!("?{}", kept.join("&")) };
+    let rest = PathAndQuery::try_from(format!("{}{query}", uri.path())).unwrap_or_else(|_| own());
+    (Some(percent_decode_str(value).into()), rest)
+}
+
+fn set_path_and_query<B>(request: &mut Request<B>, rest: &PathAndQuery) {
+    let mut parts = std::mem::take(request.uri_mut()).into_parts();
+    parts.path_and_query = Some(rest.clone());
+    if let Ok(uri) = Uri::from_parts(parts) {
+        *request.uri_mut() = uri;
+    }
+}
+
+/// What the page that sent a request has to do with this server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Foreign {
+    /// It is one of this origin, or there is none, or the request opens a page in a window.
+    No,
+    /// It is of another origin, and shows this one in a frame.
+    Frame,
+    /// It is of another origin.
+    Yes,
+}
+
+fn foreign(headers: &HeaderMap, method: &Method) -> Foreign {
+    if let Some(origin) = headers.get(ORIGIN) {
+        let authority =
+            origin.to_str().ok().and_then(|origin| origin.split_once("://")).map(|(_, authority)| authority);
+        let host = public_host(headers);
+        let is_same = matches!((authority, host), (Some(origin), Some(host)) if origin.eq_ignore_ascii_case(host));
+        return if is_same { Foreign::No } else { Foreign::Yes };
+    }
+    let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
+    match text("sec-fetch-site") {
+        None | Some("none" | "same-origin") => Foreign::No,
+        Some(_) if method != Method::GET || text("sec-fetch-mode") != Some("navigate") => Foreign::Yes,
+        Some(_) if text("sec-fetch-dest") == Some("document") => Foreign::No,
+        Some(_) => Foreign::Frame,
+    }
+}
+
+/// Whether the client asked for an address or for this machine, and for no name that anybody could have given to it.
+fn is_by_address(headers: &HeaderMap) -> bool {
+    let Some(host) = headers.get(HOST) else { return true };
+    let Ok(host) = host.to_str() else { return false };
+    let name = match host.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
+        Some((address, _)) => address,
+        None => host.split(':').next().unwrap_or_default(),
+    };
+    name.parse::<IpAddr>().is_ok() || name.eq_ignore_ascii_case("localhost")
+}
+
+/// The values of a cookie.
+fn cookies<'a>(headers: &'a HeaderMap, name: &str) -> impl Iterator<Item = &'a [u8]> {
+    let all = headers.get_all(COOKIE).iter().flat_map(|value| value.as_bytes().split(|byte| *byte == b';'));
+    all.filter_map(move |cookie| cookie.trim_ascii().strip_prefix(name.as_bytes())?.strip_prefix(b"="))
+}
+
+/// A number that tells tokens apart (FNV-1a). It stands beside the token wherever it goes, so it need not hide it.
+fn digest(token: &str) -> u32 {
+    token.bytes().fold(0x811c_9dc5, |hash: u32, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193))
+}
+
+#[cfg(test)]
+mod tests;

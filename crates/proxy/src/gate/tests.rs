@@ -1,0 +1,182 @@
+//! Who is let in.
+
+use super::*;
+
+const TOKEN: &str = "0b5c1f8e-2d4a-4c57-9f0e-6a1f3b2c4d5e";
+
+fn gate() -> Gate {
+    Gate::new("code", Some(TOKEN.to_owned()))
+}
+
+/// What becomes of a request: `in` with the target, `->` with where it leads, or the status.
+fn outcome(gate: &Gate, method: &Method, uri: &str, headers: &[(&'static str, &str)], trust: Trust) -> String {
+    let mut request = Request::builder().method(method).uri(uri);
+    for (name, value) in headers {
+        request = request.header(*name, *value);
+    }
+    let mut request = request.body(()).unwrap();
+    match gate.check(&mut request, &Mount::new("/plugins/code", ""), trust) {
+        Ok(()) => format!("in {}", request.uri()),
+        Err(Turned(response)) => match response.headers().get(LOCATION) {
+            Some(location) => format!("-> {}", location.to_str().unwrap()),
+            None => response.status().as_str().to_owned(),
+        },
+    }
+}
+
+#[test]
+fn the_token_in_a_url_becomes_a_cookie_and_leaves_the_url() {
+    let right = |rest: &str| format!("/plugins/code{}", rest.replace("TOKEN", TOKEN));
+    let encoded = TOKEN.replace('-', "%2D");
+    for (uri, expected) in [
+        (right("/?tkn=TOKEN"), "-> ./".to_owned()),
+        (right("/?tkn=TOKEN&folder=/workspace"), "-> ./?folder=/workspace".to_owned()),
+        (right("/?folder=/a%20b&tkn=TOKEN&x"), "-> ./?folder=/a%20b&x".to_owned()),
+        (right(&format!("/?tkn={encoded}")), "-> ./".to_owned()),
+        (right("/a:b/c:d?tkn=TOKEN"), "-> ./c:d".to_owned()),
+        (right("?tkn=TOKEN&x=1"), "-> ./code/?x=1".to_owned()),
+        (right("/?tkn=TOKENx"), "403".to_owned()),
+        (right("/?tkn="), "403".to_owned()),
+        (right("/?tkn"), "403".to_owned()),
+        (right("/?Tkn=TOKEN"), "403".to_owned()),
+    ] {
+        assert_eq!(outcome(&gate(), &Method::GET, &uri, &[], Trust::Stranger), expected, "{uri}");
+    }
+    let mut request = Request::builder().uri(right("/?tkn=TOKEN")).header("x-forwarded-proto", "https");
+    request = request.header("x-forwarded-prefix", "/box");
+    let Err(Turned(response)) =
+        gate().check(&mut request.body(()).unwrap(), &Mount::new("/plugins/code", ""), Trust::Stranger)
+    else {
+        panic!("it was let in with the token in its URL");
+    };
+    let value = |name: http::HeaderName| response.headers()[name].to_str().unwrap();
+    let cookie = value(SET_COOKIE);
+    let (name, rest) = cookie.split_once('=').unwrap();
+    assert!(name.starts_with("gloveport-code-") && name.len() == "gloveport-code-".len() + 8, "{name}");
+    assert_eq!(rest, format!("{TOKEN}; Path=/box/plugins/code/; HttpOnly; SameSite=Lax; Secure"));
+    assert_eq!(
+        (response.status().as_u16(), value(CACHE_CONTROL), value(REFERRER_POLICY)),
+        (303, "no-store", "no-referrer")
+    );
+}
+
+#[test]
+fn what_opens_no_page_passes_with_the_token_and_loses_it() {
+    let uri = format!("/plugins/code/x?a=1&tkn={TOKEN}");
+    assert_eq!(outcome(&gate(), &Method::POST, &uri, &[], Trust::Stranger), "in /plugins/code/x?a=1");
+    let upgrade = [("connection", "Upgrade"), ("upgrade", "websocket")];
+    assert_eq!(outcome(&gate(), &Method::GET, &uri, &upgrade, Trust::Stranger), "in /plugins/code/x?a=1");
+}
+
+#[test]
+fn a_cookie_lets_in_pages_of_the_same_origin_only() {
+    let own = "http://box.example:8000";
+    let good = format!("a=b; {}={TOKEN}", gate().cookie);
+    let other = format!("{}={TOKEN}", Gate::new("code", Some("another".to_owned())).cookie);
+    let wrong = format!("{}={}", gate().cookie, TOKEN.replace('0', "1"));
+    let navigate = |site: &'static str, dest: &'static str| {
+        vec![("sec-fetch-site", site), ("sec-fetch-mode", "navigate"), ("sec-fetch-dest", dest)]
+    };
+    for (method, cookie, headers, admitted) in [
+        (Method::GET, &good, vec![], true),
+        (Method::POST, &good, vec![("origin", own)], true),
+        (Method::POST, &good, vec![("origin", "http://BOX.example:8000")], true),
+        (Method::POST, &good, vec![("origin", "http://box.example:8001")], false),
+        (Method::POST, &good, vec![("origin", "null")], false),
+        (Method::GET, &good, vec![("origin", "https://evil.example"), ("upgrade", "websocket")], false),
+        (Method::GET, &good, vec![("origin", "https://public.example"), ("x-forwarded-host", "public.example")], true),
+        (Method::GET, &good, vec![("sec-fetch-site", "same-origin"), ("sec-fetch-mode", "no-cors")], true),
+        (Method::GET, &good, vec![("sec-fetch-site", "none"), ("sec-fetch-mode", "navigate")], true),
+        (Method::GET, &good, vec![("sec-fetch-site", "same-site"), ("sec-fetch-mode", "no-cors")], false),
+        (Method::GET, &good, vec![("sec-fetch-site", "cross-site"), ("sec-fetch-mode", "no-cors")], false),
+        (Method::GET, &good, navigate("cross-site", "document"), true),
+        (Method::GET, &good, navigate("same-site", "iframe"), true),
+        (Method::POST, &good, navigate("same-site", "document"), false),
+        (Method::GET, &wrong, vec![], false),
+        (Method::GET, &other, vec![], false),
+        (Method::GET, &String::new(), vec![], false),
+    ] {
+        let mut all = vec![("host", "box.example:8000"), ("cookie", cookie.as_str())];
+        all.extend(headers);
+        let expected = if admitted { "in /plugins/code/x" } else { "403" };
+        assert_eq!(outcome(&gate(), &method, "/plugins/code/x", &all, Trust::Stranger), expected, "{method} {all:?}");
+    }
+}
+
+#[test]
+fn an_open_server_is_reached_by_its_address_and_by_no_foreign_page() {
+    for (headers, admitted) in [
+        (vec![("host", "127.0.0.1:8000")], true),
+        (vec![("host", "[::1]:8000")], true),
+        (vec![("host", "[::1]")], true),
+        (vec![("host", "localhost:8000")], true),
+        (vec![("host", "LOCALHOST")], true),
+        (vec![], true),
+        (vec![("host", "rebound.example:8000")], false),
+        (vec![("host", "rebound.example:8000"), ("origin", "http://rebound.example:8000")], false),
+        (vec![("host", "127.0.0.1.evil.example")], false),
+        (vec![("host", "localhost.evil.example")], false),
+        (vec![("host", "rebound.example"), ("x-forwarded-host", "localhost")], false),
+        (vec![("host", "localhost:8000"), ("origin", "http://localhost:8000")], true),
+        (vec![("host", "localhost:8000"), ("origin", "http://localhost:3000")], false),
+        (vec![("host", "localhost:8000"), ("sec-fetch-site", "cross-site"), ("sec-fetch-mode", "no-cors")], false),
+    ] {
+        let expected = if admitted { "in /plugins/code/x" } else { "403" };
+        let keyless = Gate::new("code", None);
+        for gate in [gate(), keyless] {
+            assert_eq!(outcome(&gate, &Method::GET, "/plugins/code/x", &headers, Trust::Open), expected, "{headers:?}");
+        }
+    }
+    let frame = [("host", "localhost"), ("sec-fetch-site", "cross-site"), ("sec-fetch-mode", "navigate")];
+    for (dest, expected) in [("document", "in /plugins/code/"), ("iframe", "403")] {
+        let headers = [&frame[..], &[("sec-fetch-dest", dest)]].concat();
+        assert_eq!(outcome(&gate(), &Method::GET, "/plugins/code/", &headers, Trust::Open), expected, "{dest}");
+    }
+}
+
+#[test]
+fn whoever_has_the_key_passes_and_without_a_token_nobody_else_does() {
+    for (gate, uri, trust, expected) in [
+        (gate(), "/plugins/code/x?tkn=own", Trust::Known, "in /plugins/code/x?tkn=own"),
+        (gate(), "/plugins/code/x", Trust::Known, "in /plugins/code/x"),
+        (Gate::new("code", None), "/plugins/code/x", Trust::Known, "in /plugins/code/x"),
+        (Gate::new("code", None), "/plugins/code/x", Trust::Stranger, "403"),
+        (Gate::new("code", None), "/plugins/code/?tkn=", Trust::Stranger, "403"),
+        (Gate::new("code", None), "/plugins/code/?tkn=own", Trust::Open, "in /plugins/code/?tkn=own"),
+        (Gate::new("code", Some(String::new())), "/plugins/code/?tkn=", Trust::Stranger, "403"),
+    ] {
+        assert_eq!(outcome(&gate, &Method::GET, uri, &[], trust), expected, "{gate:?} {uri} {trust:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_refusal_says_what_to_do_and_nothing_shows_the_token() {
+    use http_body_util::BodyExt as _;
+    let mut request = Request::builder().uri("/plugins/code/").body(()).unwrap();
+    let Err(Turned(response)) = gate().check(&mut request, &Mount::new("/plugins/code", ""), Trust::Stranger) else {
+        panic!("a stranger was let in");
+    };
+    let body = response.into_body().collect().await.unwrap().to_bytes();
+    let expected = "{\"detail\":\"code lets nobody in without a proof. The URL must have a token when it is opened for \
+                    the first time. Open the URL that the sandbox gives for it, which ends in ?tkn= and the token, or \
+                    send the session's key as X-Session-API-Key.\"}";
+    assert_eq!(body, expected);
+    assert_eq!(format!("{:?}", gate()), "Gate { name: \"code\", .. }");
+}
+
+#[test]
+fn a_page_whose_path_was_cut_off_is_found_again_under_the_public_one() {
+    let mount = Mount::new("/id/vscode", "").tolerant();
+    for (uri, expected) in [
+        ("/?tkn=TOKEN&folder=/workspace", "/id/vscode/?folder=/workspace"),
+        ("/id/vscode?tkn=TOKEN&folder=/workspace", "./vscode/?folder=/workspace"),
+        ("/id/vscode/?folder=/workspace&tkn=TOKEN", "./?folder=/workspace"),
+    ] {
+        let mut request = Request::builder().uri(uri.replace("TOKEN", TOKEN)).body(()).unwrap();
+        let Err(Turned(response)) = gate().check(&mut request, &mount, Trust::Stranger) else {
+            panic!("{uri} does not lead on");
+        };
+        assert_eq!(response.headers()[LOCATION], expected, "{uri}");
+        assert!(response.headers()[SET_COOKIE].to_str().unwrap().contains("; Path=/id/vscode/; "), "{uri}");
+    }
+}

@@ -1,0 +1,38 @@
+//! A reverse proxy for the services of plugins, and who is let in to them.
+//!
+//! | module | idea |
+//! |---|---|
+//! | [`forward`](mod@forward) | one request, its answer, and what it is upgraded to |
+//! | [`mount`] | the path that a service is under, and what of its answers must say so |
+//! | [`gate`] | who is let in: a token that becomes a cookie, and pages of other origins that are not |
+//! | [`service`] | all of that for the service of one plugin, which is started by its first request |
+//! | [`listener`] | a small HTTP listener of its own for one service |
+//! | [`limits`] | what is waited for, and for how long |
+//! | [`answer`] | bodies of requests and answers |
+//!
+//! Nothing is collected: bodies of any size travel both ways as fast as the slower end takes them.
+
+pub mod answer;
+mod connect;
+mod error;
+pub mod forward;
+pub mod gate;
+mod headers;
+pub mod limits;
+pub mod listener;
+pub mod mount;
+mod page;
+mod progress;
+pub mod service;
+mod stall;
+mod tunnel;
+
+pub use answer::{Answer, RequestBody};
+pub use error::ForwardError;
+pub use forward::{Forwarding, forward};
+pub use gate::{Gate, Trust};
+pub use limits::Limits;
+pub use listener::serve;
+pub use mount::Mount;
+pub use page::error_page;
+pub use service::ServiceProxy;

@@ -1,0 +1,1 @@
+"""What gloveport gives to the Python kernels of its sandboxes."""
