@@ -89,13 +89,13 @@ ERRORS = [
     one("raise KeyboardInterrupt('by hand')"),
     one("class MyError(Exception):\n    pass\n\nraise MyError('mine', 1)"),
     one("raise ExceptionGroup('several', [ValueError(1), TypeError('two')])"),
-    one("def deep(n):\n    return deep(n + 1)\n\ndeep(0)"),
+    one("def deep(n):\n    return deep(n - 1) if n else 1 / 0\n\ndeep(40)"),
     one("class Bad:\n    def __repr__(self):\n        raise ValueError('no text')\n\nBad()"),
     one("input('name: ')"),
     one("import getpass; getpass.getpass()"),
     one("e = ValueError('noted'); e.add_note('a note'); raise e"),
     one("%debug_nothing"),
-    one("print('\\ud800')", "a lone surrogate is replaced, the reference answers with status 500"),
+    one("print('\\ud800')", "a lone surrogate is replaced, the reference shows the traceback of its kernel"),
 ]
 
 MAGICS = [
@@ -180,10 +180,6 @@ DIRECTORIES = [
     ([cell("os.chdir('b')"), shell("pwd"), cell("os.getcwd()"), shell("cd a; cd .."), cell("os.getcwd()"), cell("os.chdir('{WORK}')")], None),
     ([shell("cd '{WORK}/sp ace/é漢'"), cell("print(os.getcwd())"), shell("cd {WORK}"), cell("print(os.getcwd())")], None),
     ([shell("mkdir -p '{WORK}/it'\"'\"'s' && cd '{WORK}/it'\"'\"'s'"), cell("print(os.getcwd())"), shell("cd {WORK}"), cell("1")], None),
-    (
-        [shell("mkdir -p '{WORK}/a\"b' && cd '{WORK}/a\"b'"), cell("print(os.getcwd())"), shell("cd {WORK}"), cell("1")],
-        "a directory with a quotation mark is followed, the reference's cell for it is no Python",
-    ),
     ([shell("mkdir -p {WORK}/gone && cd {WORK}/gone && rmdir {WORK}/gone"), cell("1"), shell("cd {WORK}"), cell("os.getcwd()")], None),
 ]
 
