@@ -31,7 +31,6 @@ LIMIT = 20
 PAUSE = 0.3
 # Cells of the measurement, and what it must come to.
 CELLS, MOST_MS, LEAST_RATIO = 200, 5.0, 8.0
-PLUGINS = ["--plugins", "agent_skills", "jupyter"]
 
 
 class Side:
@@ -90,18 +89,6 @@ class Side:
             if status != 200:
                 raise SystemExit(f"{self.name} answered `1+1` with {status}")
         return statistics.median(took)
-
-
-def environment():
-    """Variables that make both find the same Python, and not that of whoever runs this."""
-    bin = os.path.dirname(sys.executable)
-    return {
-        "PATH": f"{bin}:{os.environ['PATH']}",
-        "VIRTUAL_ENV": os.path.dirname(bin),
-        "LOCAL_RUNTIME_MODE": "1",
-        "OPENHANDS_REPO_PATH": "/",
-        "MPLCONFIGDIR": "",
-    }
 
 
 def open_side(name, start, home):
@@ -177,15 +164,14 @@ def measure(theirs, mine):
 
 def main():
     own = sys.argv[1] != "--reference"
-    os.environ.update(environment())
     with tempfile.TemporaryDirectory() as one, tempfile.TemporaryDirectory() as two:
         one, two, servers = os.path.realpath(one), os.path.realpath(two), []
 
         def start_reference(home):
-            return both_servers.start_reference(home, servers, plugins=PLUGINS)
+            return both_servers.start_reference(home, servers, plugins=both_servers.NOTEBOOK)
 
         def start_ours(home):
-            return both_servers.start_ours(os.path.abspath(sys.argv[1]), home, servers, plugins=PLUGINS)
+            return both_servers.start_ours(os.path.abspath(sys.argv[1]), home, servers, plugins=both_servers.NOTEBOOK)
 
         try:
             theirs = open_side("reference", start_reference, one)

@@ -200,6 +200,8 @@ fn limits() -> Vec<Check> {
                     .is("/content", "[Execution timed out (1.5 seconds).]")
                     .at("/extras/image_urls", Value::Null),
             )
+            // A kernel that has just been interrupted drops what already waits, unless somebody looks after it.
+            .prepare("sleep 1")
             .cell("print(alive_before)", "alive"),
     ]
 }
