@@ -70,6 +70,8 @@ class Side:
 
     def masked(self, observation):
         text = json.dumps(observation, ensure_ascii=False, sort_keys=True).replace(self.work, "WORK")
+        # Tracebacks shorten the home, and the homes differ.
+        text = text.replace("File ~/", f"File {os.path.expanduser('~')}/")
         text = re.sub(r"ipykernel_\d+/\d+\.py", "ipykernel_PID/NUMBER.py", text)
         text = re.sub(r"\b0x[0-9a-f]{6,16}\b", "0xADDRESS", text)
         text = re.sub(r"(Python interpreter: )[^\]]*\]+", r"\1PYTHON]", text)
