@@ -2,7 +2,9 @@
 
 use serde::Serialize;
 
-use crate::{cells::CellNumbers, commands::CommandNumbers, history::HistoryNumbers, measure::Numbers, sandboxes::SandboxNumbers};
+use crate::{
+    cells::CellNumbers, commands::CommandNumbers, history::HistoryNumbers, measure::Numbers, sandboxes::SandboxNumbers,
+};
 
 /// One line of the table.
 #[derive(Debug, Serialize)]

@@ -135,7 +135,8 @@ mod tests {
     #[test]
     fn the_extra_lines_name_the_directory_of_the_shell_and_the_interpreter() {
         let (content, _) = content(true, report("1\n", CellEnd::Completed));
-        let expected = "1\n[Jupyter current working directory: /workspace]\n[Jupyter Python interpreter: /venv/bin/python]";
+        let expected =
+            "1\n[Jupyter current working directory: /workspace]\n[Jupyter Python interpreter: /venv/bin/python]";
         assert_eq!(content, expected);
     }
 }

@@ -7,12 +7,12 @@ use std::{
     time::{Duration, Instant},
 };
 
+use gloveport_plugin::PluginHost;
 use gloveport_protocol::{
     Action, ActionEvent, ActionExecutor, BoxFuture, ErrorObservation, ExecuteError, FileEditSource, Observation,
     RunAction, RunIpythonAction,
     exec::{ExecRequest, ExecStatus, Session},
 };
-use gloveport_plugin::PluginHost;
 use gloveport_sys::{Spawner, Surroundings};
 use gloveport_terminal::{RunEnd, RunRequest, Shell, ShellOptions};
 use tokio::sync::oneshot;
@@ -99,9 +99,13 @@ impl Executor {
     /// (`action-execution-api` 1.4, 1.5).
     pub async fn start(options: ExecutorOptions) -> Result<Arc<Self>, ExecutorError> {
         let part = Part::starting("shell");
+        let mut environment = options.environment;
+        let added = Plugins::environment(&options.plugins, &options.working_directory);
+        environment.retain(|(name, _)| !added.iter().any(|(key, _)| name == key.as_str()));
+        environment.extend(added.into_iter().map(|(name, value)| (name.into(), value.into())));
         let mut shell_options = ShellOptions {
             spawner: options.spawner,
-            environment: options.environment,
+            environment,
             spool_size: options.spool_size,
             memory_limit: options.memory_limit,
             ..ShellOptions::inherited(options.working_directory.clone())
@@ -117,10 +121,8 @@ impl Executor {
             run_startup(&shell, command).await?;
         }
         let part = part.ready();
-        let host = PluginHost {
-            surroundings: surroundings(&shell_options),
-            workspace: options.working_directory.clone(),
-        };
+        let host =
+            PluginHost { surroundings: surroundings(&shell_options), workspace: options.working_directory.clone() };
         let plugins = match Plugins::start(options.plugins, host).await {
             Ok(plugins) => plugins,
             Err(error) => {
@@ -259,6 +261,7 @@ impl Executor {
                 Some(result) => result,
                 None => Ok(unsupported(event.action.kind())),
             },
+            Action::CallToolMcp(_) => self.plugins.execute(event).await.unwrap_or_else(|| not_runnable(event)),
             Action::Message(_)
             | Action::System(_)
             | Action::Null
@@ -270,9 +273,8 @@ impl Executor {
             | Action::ChangeAgentState(_)
             | Action::Condensation(_)
             | Action::CondensationRequest
-            | Action::CallToolMcp(_)
             | Action::TaskTracking(_)
-            | Action::LoopRecovery(_) => Err(ExecuteError::NotRunnable { kind: event.action.kind() }),
+            | Action::LoopRecovery(_) => not_runnable(event),
         }
     }
 
@@ -360,6 +362,10 @@ fn remove_leftovers() {
         Ok(count) => tracing::info!(count, "removed temporary files that a killed process left"),
         Err(error) => tracing::warn!(%error, "cannot look for temporary files that a killed process left"),
     }
+}
+
+fn not_runnable(event: &ActionEvent) -> Result<Observation, ExecuteError> {
+    Err(ExecuteError::NotRunnable { kind: event.action.kind() })
 }
 
 fn unsupported(kind: &str) -> Observation {

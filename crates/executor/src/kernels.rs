@@ -5,8 +5,8 @@ use std::{
     sync::{Mutex, PoisonError},
 };
 
-pub use gloveport_kernel::{Cell, CellEnd, CellReport, Kernel, KernelError, KernelState, Output};
 use gloveport_kernel::KernelOptions;
+pub use gloveport_kernel::{Cell, CellEnd, CellReport, Kernel, KernelError, KernelState, Output};
 use gloveport_plugin::PluginError;
 
 /// Name of the kernel that `run_ipython` uses.

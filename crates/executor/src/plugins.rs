@@ -4,13 +4,13 @@ mod agent_skills;
 mod notebook;
 
 use std::{
-    collections::HashSet,
+    path::Path,
     sync::{Arc, Mutex, PoisonError},
     time::{Duration, Instant},
 };
 
 pub use gloveport_plugin::Plugin;
-use gloveport_plugin::{PluginError, PluginHost, PluginState};
+use gloveport_plugin::{PluginHost, PluginState};
 use gloveport_protocol::{ActionEvent, ExecuteError, Observation};
 use tokio::task::JoinSet;
 
@@ -21,9 +21,6 @@ use crate::{
     error::ExecutorError,
     parts::{Part, PartState},
 };
-
-/// Time that a plugin has to end.
-const STOP_LIMIT: Duration = Duration::from_secs(5);
 
 /// Plugins that a sandbox is started with.
 #[derive(Debug, Clone)]
@@ -59,13 +56,8 @@ impl Plugins {
         for (index, plugin) in options.all.iter().enumerate() {
             watchers.spawn(watch(Arc::clone(plugin), index, Arc::clone(&parts)));
         }
-        let plugins = Self { options, parts, _watchers: watchers };
-        let started = gloveport_plugin::initialize_all(&plugins.options.all, &host, plugins.options.limit).await;
-        if let Err(error) = started {
-            plugins.stop().await;
-            return Err(ExecutorError::Plugin(error));
-        }
-        Ok(plugins)
+        gloveport_plugin::initialize_all(&options.all, &host, options.limit).await?;
+        Ok(Self { options, parts, _watchers: watchers })
     }
 
     /// The plugins, each behind those that it requires.
@@ -83,6 +75,11 @@ impl Plugins {
         self.options.notebook.as_ref()
     }
 
+    /// Variables for the shells of the sandbox.
+    pub(crate) fn environment(options: &PluginOptions, workspace: &Path) -> Vec<(String, String)> {
+        options.all.iter().flat_map(|plugin| plugin.environment(workspace)).collect()
+    }
+
     /// How each of them stands, in the order of [`all`](Self::all).
     pub fn parts(&self) -> Vec<Part> {
         self.parts.lock().unwrap_or_else(PoisonError::into_inner).clone()
@@ -95,30 +92,10 @@ impl Plugins {
         Some(plugin.execute(event).await)
     }
 
-    /// Ends all of them, those first that others do not require.
+    /// Ends all of them.
     pub(crate) async fn stop(&self) {
-        let mut required: HashSet<String> = HashSet::new();
-        for plugin in &self.options.all {
-            required.extend(plugin.requires());
-        }
-        let (last, first): (Vec<_>, Vec<_>) =
-            self.options.all.iter().partition(|plugin| required.contains(plugin.name()));
-        stop_together(&first).await;
-        stop_together(&last).await;
+        gloveport_plugin::stop_all(&self.options.all).await;
     }
-}
-
-async fn stop_together(plugins: &[&Arc<dyn Plugin>]) {
-    let mut stops = JoinSet::new();
-    for plugin in plugins {
-        let plugin = Arc::clone(plugin);
-        stops.spawn(async move {
-            if tokio::time::timeout(STOP_LIMIT, plugin.stop()).await.is_err() {
-                tracing::warn!(plugin = plugin.name(), "the plugin does not end within {STOP_LIMIT:?}");
-            }
-        });
-    }
-    stops.join_all().await;
 }
 
 /// Notes how a plugin stands and since when.
@@ -154,9 +131,4 @@ fn part_state(state: PluginState) -> (PartState, Option<String>) {
         PluginState::Failed { reason, remedy } => (PartState::Failed { reason, remedy }, None),
         PluginState::Stopped => (PartState::Off, None),
     }
-}
-
-/// The error of a plugin whose resources fail at its start.
-fn failed(reason: impl std::fmt::Display, remedy: &str) -> PluginError {
-    PluginError { reason: reason.to_string(), remedy: remedy.to_owned() }
 }

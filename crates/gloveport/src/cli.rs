@@ -38,6 +38,9 @@ pub(crate) enum Command {
     /// Run a command in a persistent shell and print its output as it comes.
     #[command(after_help = EXIT_CODES)]
     Run(RunArgs),
+    /// Run a cell in an IPython kernel and print what it shows as it comes.
+    #[command(after_help = crate::ipython::EXIT_CODES)]
+    Ipython(crate::ipython::IpythonArgs),
     /// Show a file with numbered lines, or what is in a directory.
     View(ViewArgs),
     /// Write a file, whole or some of its lines.
@@ -139,6 +142,13 @@ pub(crate) struct ServeArgs {
     /// Listen on other than loopback without a key: everybody who reaches the port can run commands.
     #[arg(long)]
     pub(crate) insecure: bool,
+    /// Start this plugin with the sandbox; may be repeated. jupyter and agent_skills are there anyway, and start
+    /// with their first use; `gloveport plugin ls` tells which others there are.
+    #[arg(long = "plugin", value_name = "NAME")]
+    pub(crate) plugins: Vec<String>,
+    /// Have no plugins.
+    #[arg(long, conflicts_with = "plugins")]
+    pub(crate) no_plugins: bool,
     /// Most memory of all the sandbox's processes together, in GiB.
     #[arg(long, value_name = "GIB", value_parser = seconds)]
     pub(crate) max_memory_gb: Option<f64>,
@@ -152,7 +162,7 @@ pub(crate) struct CompatArgs {
     /// Directory that tools start in; made if it is missing.
     #[arg(long, value_name = "DIRECTORY")]
     pub(crate) working_dir: Option<PathBuf>,
-    /// Plugins to load: jupyter, agent_skills, vscode.
+    /// Plugins to load: jupyter, agent_skills, vscode, and those of manifests.
     #[arg(long, value_name = "NAME", num_args = 1..)]
     pub(crate) plugins: Vec<String>,
     /// User that the tools work as.
@@ -179,7 +189,7 @@ pub(crate) struct DoctorArgs {
     pub(crate) json: bool,
 }
 
-fn seconds(text: &str) -> Result<f64, String> {
+pub(crate) fn seconds(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(value) if value > 0.0 && value < 1e9 => Ok(value),
         _ => Err("it must be a positive number".into()),

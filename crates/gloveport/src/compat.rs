@@ -8,22 +8,20 @@ use std::{
 };
 
 use anyhow::Context as _;
-use gloveport_executor::{Executor, Part, account::Account, memory};
+use gloveport_executor::{Executor, account::Account, memory};
 use gloveport_server::{
     DrainEnd, ServerOptions, SessionKey,
     viewer::{URL_FILE, Viewer},
 };
 use tokio_util::sync::CancellationToken;
 
-use crate::{Owner, cli::CompatArgs, local, serve::bind};
+use crate::{Owner, cli::CompatArgs, local, plugins, serve::bind};
 
-/// Plugins that callers may ask for.
-const PLUGINS: [&str; 3] = ["agent_skills", "jupyter", "vscode"];
 /// Words that mean yes (`SU_TO_USER`).
 const YES: [&str; 6] = ["1", "true", "t", "yes", "y", "on"];
 
 pub(crate) async fn serve(arguments: CompatArgs, owner: &Owner) -> anyhow::Result<ExitCode> {
-    known_plugins(&arguments.plugins)?;
+    let plugins = plugins::asked(&arguments.plugins)?;
     anyhow::ensure!(
         !arguments.no_enable_browser || arguments.browsergym_eval_env.is_empty(),
         "Browser environment is not enabled in config, but browsergym_eval_env is set"
@@ -42,7 +40,7 @@ pub(crate) async fn serve(arguments: CompatArgs, owner: &Owner) -> anyhow::Resul
     if !rustix::process::geteuid().is_root() {
         options.startup_commands.push(format!("cd {}", directory.display()));
     }
-    options.parts = missing_parts(&arguments.plugins);
+    options.plugins = plugins;
     // Before the tools, so that they find its address.
     let viewer = Viewer::start(arguments.port, Path::new(URL_FILE)).await;
     let executor = Executor::start(options).await?;
@@ -89,23 +87,4 @@ fn memory_limit() -> anyhow::Result<Option<u64>> {
         .parse()
         .with_context(|| format!("RUNTIME_MAX_MEMORY_GB must be a whole number of GiB, and is `{text}`"))?;
     Ok((gib > 0).then(|| gib.saturating_mul(1024 * 1024 * 1024)))
-}
-
-/// Refuses plugins that nobody knows.
-pub(crate) fn known_plugins(plugins: &[String]) -> anyhow::Result<()> {
-    for name in plugins {
-        anyhow::ensure!(PLUGINS.contains(&name.as_str()), "Plugin {name} not found");
-    }
-    Ok(())
-}
-
-/// Plugins that were asked for and that this version does not have: the server starts without them and says so.
-pub(crate) fn missing_parts(plugins: &[String]) -> Vec<Part> {
-    let known = PLUGINS.into_iter().filter(|plugin| plugins.iter().any(|asked| asked == plugin));
-    known
-        .map(|plugin| {
-            tracing::warn!(plugin, "this version does not have the plugin; the server starts without it");
-            Part::starting(plugin).failed("this version does not have the plugin", "start the server without it")
-        })
-        .collect()
 }

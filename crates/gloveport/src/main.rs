@@ -10,10 +10,12 @@ mod conformance;
 mod describe;
 mod doctor;
 mod files;
+mod ipython;
 mod local;
 mod logging;
 mod output;
 mod paint;
+mod plugins;
 mod provider;
 mod providers;
 mod replay;
@@ -36,7 +38,7 @@ const OWN_FAILURE: u8 = 125;
 fn main() -> ExitCode {
     let cli = cli::parse(argv::normalize(std::env::args_os().collect()));
     let own_failure = match &cli.command {
-        Command::Run(_) => OWN_FAILURE,
+        Command::Run(_) | Command::Ipython(_) => OWN_FAILURE,
         Command::Session(arguments) if arguments.runs_a_command() => OWN_FAILURE,
         _ => 1,
     };
@@ -96,6 +98,12 @@ fn start(cli: Cli) -> anyhow::Result<ExitCode> {
             let owner = Owner::start()?;
             logging::for_people();
             runtime()?.block_on(run::here(arguments, &owner))
+        }
+        Command::Ipython(arguments) if arguments.url.is_some() => people(ipython::on_server(arguments)),
+        Command::Ipython(arguments) => {
+            let owner = Owner::start()?;
+            logging::for_people();
+            runtime()?.block_on(ipython::here(arguments, &owner))
         }
         Command::Serve(arguments) => {
             let owner = Owner::start()?;

@@ -124,7 +124,7 @@ impl From<ClientError> for Failure {
 }
 
 /// What went wrong with a server, and what to do about it.
-fn told(error: ClientError, url: &str) -> anyhow::Error {
+pub(crate) fn told(error: ClientError, url: &str) -> anyhow::Error {
     match error {
         ClientError::Unreachable { source, .. } => {
             anyhow::Error::from(source).context(format!("no server answers at {url}; is it running?"))
@@ -280,7 +280,7 @@ async fn forward_input(execution: Arc<Execution>) {
     }
 }
 
-fn print_bytes(bytes: &[u8]) -> anyhow::Result<()> {
+pub(crate) fn print_bytes(bytes: &[u8]) -> anyhow::Result<()> {
     let mut output = std::io::stdout().lock();
     output.write_all(bytes).and_then(|()| output.flush()).context("cannot write to standard output")
 }

@@ -22,7 +22,7 @@ use rustix::net::{self, AddressFamily, SocketFlags, SocketType, sockopt};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-use crate::{Owner, compat, local, serve::bind};
+use crate::{Owner, local, plugins, serve::bind};
 
 /// Time that requests in flight have to end. Who deletes a sandbox does not want their answers.
 const DRAIN: Duration = Duration::from_millis(200);
@@ -196,14 +196,14 @@ async fn run(mut waiting: Waiting, start: Start, owner: &Owner) -> anyhow::Resul
 }
 
 async fn make(inside: &Inside, start: &Start, owner: &Owner) -> anyhow::Result<Arc<Executor>> {
-    compat::known_plugins(&start.plugins)?;
+    let plugins = plugins::asked(&start.plugins)?;
     inside
         .make_workspace(&start.workspace)
         .with_context(|| format!("cannot make the workspace {}", start.workspace.display()))?;
     let mut options = local::executor_options(owner, local::existing_directory(&start.workspace)?)?;
     options.environment = start.environment.iter().map(|(name, value)| (name.into(), value.into())).collect();
     options.memory_limit = start.memory_limit;
-    options.parts = compat::missing_parts(&start.plugins);
+    options.plugins = plugins;
     Ok(Executor::start(options).await?)
 }
 

@@ -7,7 +7,7 @@ use gloveport_executor::Executor;
 use gloveport_server::{DrainEnd, ServerOptions, SessionKey};
 use tokio::net::TcpListener;
 
-use crate::{Owner, cli::ServeArgs, local};
+use crate::{Owner, cli::ServeArgs, local, plugins};
 
 /// Bytes of one GiB.
 pub(crate) const GIB: f64 = 1_073_741_824.0;
@@ -21,6 +21,7 @@ pub(crate) async fn serve(arguments: ServeArgs, owner: &Owner) -> anyhow::Result
             arguments.host
         );
     }
+    let plugins = plugins::offered(&arguments.plugins, arguments.no_plugins)?;
     fs::create_dir_all(&arguments.workspace)
         .with_context(|| format!("cannot make the workspace {}", arguments.workspace.display()))?;
     let workspace = local::existing_directory(&arguments.workspace)?;
@@ -32,6 +33,7 @@ pub(crate) async fn serve(arguments: ServeArgs, owner: &Owner) -> anyhow::Result
     let mut options = local::executor_options(owner, workspace)?;
     options.environment.retain(|(name, _)| name != "GLOVEPORT_KEY");
     options.memory_limit = arguments.max_memory_gb.map(bytes);
+    options.plugins = plugins;
     let executor = Executor::start(options).await?;
     announce(&listener.local_addr()?, key.is_some());
     local::settle();

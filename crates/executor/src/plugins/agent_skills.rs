@@ -7,8 +7,6 @@ use gloveport_protocol::{ActionEvent, BoxFuture, ExecuteError, Observation};
 use gloveport_skills::Skills;
 use tokio::sync::{OnceCell, watch};
 
-use super::failed;
-
 /// The functions for the kernels. They are unpacked when a kernel needs them first.
 #[derive(Debug)]
 pub struct AgentSkills {
@@ -31,7 +29,7 @@ impl AgentSkills {
                 Ok(skills)
             }
             Err(error) => {
-                let error = failed(
+                let error = PluginError::new(
                     format!("the functions of agent_skills cannot be unpacked: {error}"),
                     "make room or a writable directory for temporary files, or start without the plugin",
                 );

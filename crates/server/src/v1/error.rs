@@ -182,7 +182,9 @@ fn exec(error: &ExecError) -> (StatusCode, &'static str, &'static str) {
 fn kernel(error: &KernelsError) -> (StatusCode, &'static str, &'static str) {
     match error {
         KernelsError::Name(_) => (StatusCode::BAD_REQUEST, "invalid_name", "choose another name"),
-        KernelsError::TooMany => (StatusCode::TOO_MANY_REQUESTS, "too_many_kernels", "DELETE /v1/kernels/{name} ends one"),
+        KernelsError::TooMany => {
+            (StatusCode::TOO_MANY_REQUESTS, "too_many_kernels", "DELETE /v1/kernels/{name} ends one")
+        }
         KernelsError::Unknown(_) => (StatusCode::NOT_FOUND, "unknown_kernel", "GET /v1/kernels lists them"),
         KernelsError::Closed => (StatusCode::SERVICE_UNAVAILABLE, "ending", "start another sandbox"),
         KernelsError::Plugin(_) | KernelsError::Kernel(_) => {

@@ -121,21 +121,13 @@ fn result(report: CellReport) -> CellResult {
 }
 
 fn status((name, state): (String, KernelState)) -> KernelStatus {
-    let plain = |state| KernelStatus {
-        name: name.clone(),
-        state,
-        interpreter: None,
-        pid: None,
-        reason: None,
-        remedy: None,
-    };
+    let plain =
+        |state| KernelStatus { name: name.clone(), state, interpreter: None, pid: None, reason: None, remedy: None };
     match state {
         KernelState::Starting(_) => plain(KernelActivity::Starting),
-        KernelState::Ready(facts) => KernelStatus {
-            interpreter: Some(facts.interpreter),
-            pid: Some(facts.pid),
-            ..plain(KernelActivity::Ready)
-        },
+        KernelState::Ready(facts) => {
+            KernelStatus { interpreter: Some(facts.interpreter), pid: Some(facts.pid), ..plain(KernelActivity::Ready) }
+        }
         KernelState::Failed { reason, remedy } => {
             KernelStatus { reason: Some(reason), remedy: Some(remedy), ..plain(KernelActivity::Failed) }
         }

@@ -1,0 +1,81 @@
+//! Which plugins a sandbox gets.
+
+use std::{path::PathBuf, sync::Arc, time::Duration};
+
+use anyhow::Context as _;
+use gloveport_executor::plugins::{AgentSkills, FirstKernel, Notebook, Plugin, PluginOptions};
+use gloveport_plugin::{Registry, registry};
+use gloveport_vscode::VsCode;
+
+/// Plugins of `gloveport serve` that are there without being asked for.
+const OFFERED: [&str; 2] = ["agent_skills", "jupyter"];
+
+/// Exactly the plugins that were asked for, with those that they require; the kernel starts with the sandbox.
+pub(crate) fn asked(names: &[String]) -> anyhow::Result<PluginOptions> {
+    select(names, has(names, "agent_skills"), FirstKernel::AtOnce)
+}
+
+/// The plugins that were asked for, and beside them those of ours, which start with their first use.
+pub(crate) fn offered(names: &[String], none: bool) -> anyhow::Result<PluginOptions> {
+    if none {
+        return Ok(PluginOptions::default());
+    }
+    let first = if has(names, "jupyter") { FirstKernel::AtOnce } else { FirstKernel::WhenNeeded };
+    let mut all: Vec<String> = names.to_vec();
+    all.extend(OFFERED.map(str::to_owned));
+    select(&all, true, first)
+}
+
+/// A notebook alone, for a process that runs cells.
+pub(crate) fn for_cells(python: Option<PathBuf>) -> anyhow::Result<PluginOptions> {
+    let skills = AgentSkills::new();
+    let notebook = Notebook::new(Some(Arc::clone(&skills)), python, FirstKernel::WhenNeeded);
+    Ok(PluginOptions { all: vec![skills, Arc::clone(&notebook) as _], notebook: Some(notebook), limit: limit()? })
+}
+
+fn select(names: &[String], with_skills: bool, first: FirstKernel) -> anyhow::Result<PluginOptions> {
+    if names.is_empty() {
+        return Ok(PluginOptions::default());
+    }
+    let skills = with_skills.then(AgentSkills::new);
+    let python = std::env::var_os("GLOVEPORT_PYTHON").filter(|path| !path.is_empty()).map(PathBuf::from);
+    let notebook = Notebook::new(skills.clone(), python, first);
+    let mut built_in: Vec<Arc<dyn Plugin>> = vec![Arc::clone(&notebook) as _, Arc::new(VsCode::default())];
+    built_in.push(skills.unwrap_or_else(AgentSkills::new));
+    let all = registry_with(built_in, names).select(names)?;
+    let notebook = all.iter().any(|plugin| plugin.name() == notebook.name()).then_some(notebook);
+    Ok(PluginOptions { all, notebook, limit: limit()? })
+}
+
+/// The registry of this machine. Folders are read only if somebody asks for what is not built in.
+fn registry_with(built_in: Vec<Arc<dyn Plugin>>, names: &[String]) -> Registry {
+    let known = names.iter().all(|name| built_in.iter().any(|plugin| plugin.name() == name));
+    let mut registry = Registry::new(built_in);
+    if !known {
+        let home = std::env::home_dir();
+        for folder in registry::folders(std::env::var_os("GLOVEPORT_PLUGINS").as_deref(), home.as_deref()) {
+            registry.add_folder(&folder);
+        }
+        for warning in registry.warnings() {
+            tracing::warn!("{warning}");
+        }
+    }
+    registry
+}
+
+fn has(names: &[String], name: &str) -> bool {
+    names.iter().any(|asked| asked == name)
+}
+
+/// Time for all plugins together (`action-execution-api` 1.3).
+fn limit() -> anyhow::Result<Duration> {
+    match std::env::var("INIT_PLUGIN_TIMEOUT") {
+        Ok(text) => {
+            let seconds = text.trim().parse();
+            let seconds = seconds
+                .with_context(|| format!("INIT_PLUGIN_TIMEOUT must be a whole number of seconds, and is `{text}`"))?;
+            Ok(Duration::from_secs(seconds))
+        }
+        Err(_) => Ok(PluginOptions::default().limit),
+    }
+}
