@@ -15,8 +15,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import servers as both
 
-# The reference confuses commands that follow each other at once.
-SLOWLY = ["--pause", "300", "--retries", "3"]
+# The reference confuses commands that follow each other at once, and loses the output of many cells.
+SLOWLY = ["--pause", "300", "--retries", "12"]
 OPERATIONS, SEED = "150", "62"
 KEY = "the key of both servers"
 
@@ -59,8 +59,8 @@ def main():
     started = []
     with tempfile.TemporaryDirectory() as one, tempfile.TemporaryDirectory() as two, ThreadPoolExecutor() as at_once:
         try:
-            reference = f"http://127.0.0.1:{both.start_reference(one, started, KEY)[0]}"
-            ours = f"http://127.0.0.1:{both.start_ours(binary, two, started, KEY)[0]}"
+            reference = f"http://127.0.0.1:{both.start_reference(one, started, KEY, plugins=both.NOTEBOOK)[0]}"
+            ours = f"http://127.0.0.1:{both.start_ours(binary, two, started, KEY, plugins=both.NOTEBOOK)[0]}"
             theirs = at_once.submit(conformance, binary, "--url", reference, *SLOWLY)
             mine = at_once.submit(conformance, binary, "--url", ours)
             counts = [show_suite("reference", theirs.result()), show_suite("ours", mine.result())]

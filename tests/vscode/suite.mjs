@@ -122,13 +122,23 @@ async function onTheOnePort(program) {
     const command = [binary, "serve", "--port", String(port), "--workspace", place.workspace, "--plugin", "vscode"];
     await serving(title, place, command, environment, async (server) => {
         const page = `http://localhost:${port}/plugins/vscode/`;
+        const key = { "X-Session-API-Key": KEY };
         if (!(await check(`${title}: the server starts`, () => server.answers(`http://localhost:${port}/alive`)))) return;
         await check(`${title}: whoever has no token or another one is refused`, async () => {
-            for (const query of ["", "?tkn=", "?tkn=wrong"]) same(`status of ${query}`, await status(`${page}${query}`), 403);
+            for (const query of ["", "?tkn=", "?tkn=00000000-0000-4000-8000-000000000000"]) {
+                same(`status of /plugins/vscode/${query}`, await status(`${page}${query}`), 403);
+            }
         });
-        await check(`${title}: the key of the session lets in`, async () =>
-            same("is refused", (await status(page, { "X-Session-API-Key": KEY })) >= 400, false));
-        const url = `${page}?tkn=${KEY}&folder=${place.workspace}`;
+        const token = await check(`${title}: path and token are told to whoever has the key`, async () => {
+            const answer = await fetch(`http://localhost:${port}/v1/plugins`, { headers: key });
+            const plugin = (await answer.json()).plugins.find(({ name }) => name === "vscode");
+            same("path", plugin.path, "/plugins/vscode/");
+            if (!/^\S{16,}$/.test(plugin.token)) throw new Error(`the token is ${JSON.stringify(plugin.token)}`);
+            return plugin.token;
+        });
+        await check(`${title}: the key of the session lets in`, async () => same("status", await status(page, key), 200));
+        if (!token) return;
+        const url = `${page}?tkn=${token}&folder=${place.workspace}`;
         await edited(`${title}: what is typed is saved`, place, url, "typed on the one port");
     });
 }

@@ -7,6 +7,7 @@ mod edits;
 mod errors;
 mod files;
 mod info;
+mod ipython;
 mod listing;
 mod transfer;
 
@@ -24,6 +25,7 @@ pub fn checks() -> Vec<Check> {
         editor::checks(),
         edits::checks(),
         commands::checks(),
+        ipython::checks(),
     ]
     .into_iter()
     .flatten()
