@@ -7,13 +7,19 @@
 #[cfg(test)]
 mod tests;
 
-use axum::{body::Body, extract::Request, response::Response};
+use std::sync::Arc;
+
+use axum::{
+    body::Body,
+    extract::{Path, Request, State},
+    response::Response,
+};
 use gloveport_plugin::Plugin;
 use gloveport_proxy::{Gate, Limits, Mount, ServiceProxy, Trust, answer::request_body, gate::presented, token};
 use http::{HeaderMap, StatusCode, Uri};
 use tokio_util::sync::CancellationToken;
 
-use crate::{answer, auth, options::SessionKey};
+use crate::{answer, app::App, auth, options::SessionKey};
 
 /// The paths, for every method.
 pub(crate) const PATHS: [&str; 3] = ["/plugins/{name}", "/plugins/{name}/", "/plugins/{name}/{*rest}"];
@@ -21,6 +27,17 @@ pub(crate) const PATHS: [&str; 3] = ["/plugins/{name}", "/plugins/{name}/", "/pl
 /// Whether a path is one of these, so that [`Passage::pass`] checks who asks.
 pub(crate) fn owns(path: &str) -> bool {
     path.starts_with("/plugins/")
+}
+
+/// Any request of one of these paths.
+pub(crate) async fn serve(
+    State(app): State<Arc<App>>,
+    Path(parameters): Path<std::collections::BTreeMap<String, String>>,
+    request: Request,
+) -> Response {
+    let name = parameters.get("name").map(String::as_str).unwrap_or_default();
+    let plugin = app.executor.plugins().find(name).map(|plugin| &**plugin);
+    app.passage.pass(plugin, name, app.options.session_key.as_ref(), &app.stop, request).await
 }
 
 /// What lets browsers in to plugins that have no token of their own.
@@ -34,6 +51,12 @@ impl Passage {
     pub(crate) fn new() -> Self {
         let token = token::random().inspect_err(|error| tracing::error!(%error, "there are no random numbers"));
         Self { token: token.ok().map(SessionKey::new) }
+    }
+
+    /// What lets a browser in to the service of a plugin; none for one without a service.
+    pub(crate) fn token_of(&self, plugin: &dyn Plugin) -> Option<String> {
+        plugin.service()?;
+        plugin.path_token().or_else(|| self.token.as_ref().map(|token| token.secret().to_owned()))
     }
 
     /// Passes a request on to the service of a plugin. `plugin` is the one that was asked for by `name`, if there is one.
@@ -55,7 +78,7 @@ impl Passage {
                 }
             };
         };
-        let token = plugin.path_token().or_else(|| self.token.as_ref().map(|token| token.secret().to_owned()));
+        let token = self.token_of(plugin);
         let proxy = ServiceProxy {
             name: name.to_owned(),
             service,
