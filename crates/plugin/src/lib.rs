@@ -16,10 +16,11 @@ pub mod manifest_plugin;
 pub mod plugin;
 pub mod registry;
 pub mod service;
+mod text;
 
 pub use initialize::{initialize_all, stop_all};
 pub use manifest::{Manifest, ManifestError};
 pub use manifest_plugin::ManifestPlugin;
 pub use plugin::{Plugin, PluginError, PluginHost, PluginState};
 pub use registry::{BUILT_IN, BuiltIn, Registry, RegistryError};
-pub use service::{Endpoint, Health, Lease, Listens, Service, ServiceSpec};
+pub use service::{Endpoint, Health, Lease, Listens, Service, ServiceSpec, connect_socket};
