@@ -103,9 +103,13 @@ impl Gate {
             return Ok(());
         }
         match trust {
-            Trust::Open if foreign == Foreign::Frame => refused("A web page of another origin shows this page."),
+            Trust::Open if foreign == Foreign::Frame => refused("A web page of another origin shows this one."),
             Trust::Open if is_by_address(headers) => Ok(()),
             Trust::Open => refused("The server has no key, so it is reached by its address or as localhost only."),
+            _ if foreign == Foreign::Frame => refused(
+                "A web page of another site shows this one, and browsers keep the cookie back there; open it in a \
+                 window of its own.",
+            ),
             Trust::Stranger | Trust::Invited | Trust::Known => {
                 refused("The URL must have a token when it is opened for the first time.")
             }
