@@ -1,8 +1,8 @@
 //! The services of plugins under `/plugins/NAME/`.
 //!
 //! These paths are for browsers, which cannot send the session's key in a header. So beside the key, the token of the
-//! plugin lets in, and either may be in the URL for once, as `?tkn=` (see [`gloveport_proxy::Gate`]). The check of every
-//! other route does not apply to them.
+//! plugin lets in, which may be in the URL for once, as `?tkn=` (see [`gloveport_proxy::Gate`]). Who has the key learns it
+//! from `GET /v1/plugins`. The check of every other route does not apply to them.
 
 #[cfg(test)]
 mod tests;
@@ -15,7 +15,7 @@ use axum::{
     response::Response,
 };
 use gloveport_plugin::Plugin;
-use gloveport_proxy::{Gate, Limits, Mount, ServiceProxy, Trust, answer::request_body, gate::presented, token};
+use gloveport_proxy::{Gate, Limits, Mount, ServiceProxy, Trust, answer::request_body, token};
 use http::{HeaderMap, StatusCode, Uri};
 use tokio_util::sync::CancellationToken;
 
@@ -47,7 +47,7 @@ pub(crate) struct Passage {
 }
 
 impl Passage {
-    /// With a token that nobody knows, so only the key leads to it. It is another one at each start of the server.
+    /// With a token that is another one at each start of the server.
     pub(crate) fn new() -> Self {
         let token = token::random().inspect_err(|error| tracing::error!(%error, "there are no random numbers"));
         Self { token: token.ok().map(SessionKey::new) }
@@ -73,9 +73,7 @@ impl Passage {
             // A stranger learns nothing of what there is.
             return match trust {
                 Trust::Stranger => answer::detail(StatusCode::FORBIDDEN, "Invalid API Key"),
-                Trust::Known | Trust::Invited | Trust::Open => {
-                    answer::detail(StatusCode::NOT_FOUND, missing(plugin, name))
-                }
+                Trust::Known | Trust::Open => answer::detail(StatusCode::NOT_FOUND, missing(plugin, name)),
             };
         };
         let token = self.token_of(plugin);
@@ -96,8 +94,6 @@ fn trust(key: Option<&SessionKey>, uri: &Uri, headers: &HeaderMap) -> Trust {
     match key {
         None => Trust::Open,
         Some(_) if auth::check(key, uri.path(), headers).is_ok() => Trust::Known,
-        // It becomes the token in a cookie at once, and leaves the URL.
-        Some(key) if presented(uri).is_some_and(|presented| key.matches(&presented)) => Trust::Invited,
         Some(_) => Trust::Stranger,
     }
 }

@@ -85,10 +85,10 @@ pub(crate) fn for_app(app: Arc<App>) -> Router {
 }
 
 fn assemble(app: Arc<App>, routes: impl Iterator<Item = Route>) -> Router {
-    let router = routes.fold(Router::new(), |router, route| router.route(route.path, route.handler));
+    let known = routes.fold(Router::new(), |router, route| router.route(route.path, route.handler));
     plugins::PATHS
         .into_iter()
-        .fold(router, |router, path| router.route(path, axum::routing::any(plugins::serve)))
+        .fold(known, |router, path| router.route(path, axum::routing::any(plugins::serve)))
         .fallback(async || answer::detail(StatusCode::NOT_FOUND, "Not Found"))
         .method_not_allowed_fallback(async || answer::detail(StatusCode::METHOD_NOT_ALLOWED, "Method Not Allowed"))
         .layer(middleware::from_fn_with_state(Arc::clone(&app), enter))
@@ -99,11 +99,9 @@ fn assemble(app: Arc<App>, routes: impl Iterator<Item = Route>) -> Router {
 async fn enter(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
     let path = request.uri().path();
     let group = Group::of(path);
-    let refusal = match plugins::owns(path) {
-        // The way to the services of plugins asks by itself.
-        true => None,
-        false => auth::check(app.options.session_key.as_ref(), path, request.headers()).err(),
-    };
+    let key = app.options.session_key.as_ref();
+    // The way to the services of plugins asks by itself.
+    let refusal = (!plugins::owns(path)).then(|| auth::check(key, path, request.headers()).err()).flatten();
     let response = if let Some(refusal) = refusal {
         *refusal
     } else {
