@@ -57,8 +57,6 @@ pub(crate) struct Launched {
     pub(crate) channels: Channels,
     pub(crate) journal: Journal,
     pub(crate) facts: Facts,
-    /// Sockets, key and journal; removed with this.
-    _directory: TempDir,
     /// Reads what the kernel writes beside its channels.
     _log: AbortOnDropHandle<()>,
 }
@@ -116,7 +114,11 @@ pub(crate) async fn launch(
             let Files { directory, mut journal, .. } = files;
             // What was printed until here belongs to no cell.
             let _nobodys = journal.missing();
-            Ok(Launched { process, channels, journal, facts, _directory: directory, _log: log })
+            // All of it is open on both sides, and what has no name is not left behind, whoever is killed.
+            if let Err(error) = directory.close() {
+                tracing::warn!("the directory of a kernel cannot be removed: {error}");
+            }
+            Ok(Launched { process, channels, journal, facts, _log: log })
         }
         Err(reason) => {
             let exit = if matches!(reason, Reason::Ended(_)) { Some(process.exited().await) } else { process.exit() };
@@ -148,7 +150,8 @@ impl Reason {
     }
 }
 
-/// What is in the directory of a kernel.
+/// What is in the directory of a kernel: sockets, key, launcher and journal. It is removed as soon as the connections
+/// stand.
 struct Files {
     directory: TempDir,
     journal: Journal,
