@@ -268,7 +268,22 @@ async fn read_log(mut output: BufReader<Receiver>) {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
     use super::*;
+
+    #[test]
+    fn nobody_else_reads_the_key_and_reaches_the_sockets() {
+        let options = KernelOptions::new(gloveport_sys::Surroundings::inherited("/".into()));
+        let files = Files::create(&options, "token").unwrap();
+        let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o7777;
+        assert_eq!(mode(files.directory.path()), 0o700);
+        for name in ["connection.json", "settings.json", "launcher.py", "journal"] {
+            assert_eq!(mode(&files.directory.path().join(name)), 0o600, "{name}");
+        }
+        assert_ne!(files.info.key, Files::create(&options, "token").unwrap().info.key);
+        assert_eq!(files.info.key.len(), 64);
+    }
 
     #[test]
     fn a_temporary_directory_with_a_long_path_is_not_used() {
