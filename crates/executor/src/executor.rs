@@ -123,7 +123,7 @@ impl Executor {
         let part = part.ready();
         let host =
             PluginHost { surroundings: surroundings(&shell_options), workspace: options.working_directory.clone() };
-        let plugins = match Plugins::start(options.plugins, host).await {
+        let plugins = match Box::pin(Plugins::start(options.plugins, host)).await {
             Ok(plugins) => plugins,
             Err(error) => {
                 shell.close().await;

@@ -53,7 +53,7 @@ impl Server {
         let directory = tempfile::tempdir().unwrap();
         let mut executor_options = ExecutorOptions::inherited(directory.path().to_owned());
         executor_options.environment.retain(|(name, _)| name != "HOME");
-        let executor = Executor::start(change(executor_options)).await.unwrap();
+        let executor = Box::pin(Executor::start(change(executor_options))).await.unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let stop = CancellationToken::new();
