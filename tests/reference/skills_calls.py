@@ -213,8 +213,13 @@ def furnish_editor(base):
 
 
 def editor_cases(call):
-    path = "{B}/c.txt"
     edit = lambda *args, **kwargs: call("file_editor", *args, **kwargs)  # noqa: E731
+    views(edit)
+    edits(edit, "{B}/c.txt")
+    refusals(edit, "{B}/c.txt")
+
+
+def views(edit):
     for name in (
         "c.txt",
         "crlf.txt",
@@ -264,6 +269,9 @@ def editor_cases(call):
         edit("view", "{B}/thirty.txt", view_range=view_range)
     for view_range in ([], [1, 2], ["a", 2], "ab"):
         edit("view", "{B}/d", view_range=view_range)
+
+
+def edits(edit, path):
     edit("create", "{B}/made.txt")
     edit("create", "{B}/made.txt", "")
     edit("view", "{B}/made.txt")
@@ -290,6 +298,9 @@ def editor_cases(call):
         edit("undo_edit", path)
     edit("create", "{B}/u\u00e9 \U0001d11e.txt", 'é\u2028\x01"\\\n\t</x>')
     edit("view", "{B}/u\u00e9 \U0001d11e.txt")
+
+
+def refusals(edit, path):
     wrong_type = "an argument of a wrong type is refused before anything is done, and the error names it"
     edit("view", 5, reason=wrong_type)
     edit("view", None, reason=wrong_type)
