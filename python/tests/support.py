@@ -27,8 +27,11 @@ def run(code, path=(), **environment):
     environment = {**os.environ, "PYTHONPATH": "", **environment}
     setup = f"import sys; sys.path[1:1] = {list(path)!r}; sys.path.append({PACKAGES!r})\n"
     done = subprocess.run(
-        [sys.executable, "-c", setup + code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, universal_newlines=True,
-        env={key: value for key, value in environment.items() if value is not None}, timeout=60,
+        [sys.executable, "-c", setup + code],
+        capture_output=True,
+        text=True,
+        env={key: value for key, value in environment.items() if value is not None},
+        timeout=60,
     )
     assert done.returncode == 0, done.stderr
     return done.stdout

@@ -78,11 +78,23 @@ class Editor(InDirectory):
         for arguments, expected in [
             (("nope", self.path), unknown.format("nope")),
             ((None, self.path), unknown.format("None")),
-            (("view", "a.txt"), "ERROR:\nInvalid `path` parameter: a.txt. The path should be an absolute path, starting with `/`."),
-            (("view", self.path, None, ["a", 1.5]), "ERROR:\nInvalid `view_range` parameter: ['a', 1.5]. It should be a list of two integers."),
-            (("view", self.path, None, "ab"), "ERROR:\nInvalid `view_range` parameter: ab. It should be a list of two integers."),
-            (("insert", self.path, None, None, None, "x", 10 ** 30),
-             f"ERROR:\nInvalid `insert_line` parameter: {1 << 62}. It should be within the range of allowed values: [0, 1]"),
+            (
+                ("view", "a.txt"),
+                "ERROR:\nInvalid `path` parameter: a.txt. The path should be an absolute path, starting with `/`.",
+            ),
+            (
+                ("view", self.path, None, ["a", 1.5]),
+                "ERROR:\nInvalid `view_range` parameter: ['a', 1.5]. It should be a list of two integers.",
+            ),
+            (
+                ("view", self.path, None, "ab"),
+                "ERROR:\nInvalid `view_range` parameter: ab. It should be a list of two integers.",
+            ),
+            (
+                ("insert", self.path, None, None, None, "x", 10**30),
+                f"ERROR:\nInvalid `insert_line` parameter: {1 << 62}. "
+                "It should be within the range of allowed values: [0, 1]",
+            ),
         ]:
             self.assertEqual(shown(file_editor(*arguments)), expected)
 
@@ -108,7 +120,9 @@ class Editor(InDirectory):
         self.assertNotIn("linting", shown(file_editor("str_replace", path, **change)).lower())
         file_editor("undo_edit", path)
         judged = shown(file_editor("str_replace", path, enable_linting=True, **change))
-        self.assertRegex(judged, r"\n\nLinting issues found in the changes:\n- Line 1, Column \d+: .*never closed\n\nReview")
+        self.assertRegex(
+            judged, r"\n\nLinting issues found in the changes:\n- Line 1, Column \d+: .*never closed\n\nReview"
+        )
 
     def test_threads_take_turns(self):
         answers = []
@@ -147,7 +161,11 @@ class Editor(InDirectory):
 class WithoutServer(InDirectory):
     """Servers that are not there, or not as they should be."""
 
-    CODE = "from gloveport.skills import *\ntry: print(file_editor('view', '/'))\nexcept ConnectionError as error: print(error)"
+    CODE = (
+        "from gloveport.skills import *\n"
+        "try: print(file_editor('view', '/'))\n"
+        "except ConnectionError as error: print(error)"
+    )
 
     def test_a_kernel_that_was_not_started_by_gloveport_says_so(self):
         said = run(self.CODE, GLOVEPORT_EDITOR_SOCKET=None)
@@ -184,7 +202,9 @@ class WithoutServer(InDirectory):
         self.addCleanup(thread.join)
         before = os.environ.get(editor.VARIABLE)
         os.environ[editor.VARIABLE] = path
-        self.addCleanup(lambda: os.environ.pop(editor.VARIABLE) if before is None else os.environ.update({editor.VARIABLE: before}))
+        self.addCleanup(
+            lambda: os.environ.pop(editor.VARIABLE) if before is None else os.environ.update({editor.VARIABLE: before})
+        )
         connection = editor._Editor()
         self.addCleanup(connection._close)
         return connection

@@ -103,7 +103,9 @@ class Media(InDirectory):
         without = ["parse_docx", "parse_latex", "parse_pdf", "parse_pptx"]
         every = sorted([*without, "parse_audio", "parse_image", "parse_video"])
         for keys, expected in (
-            ({}, without), ({"OPENAI_API_KEY": ""}, without), ({"OPENAI_API_KEY": "x"}, every),
+            ({}, without),
+            ({"OPENAI_API_KEY": ""}, without),
+            ({"OPENAI_API_KEY": "x"}, every),
             ({"SANDBOX_ENV_OPENAI_API_KEY": "x"}, every),
         ):
             environment = {**{name: None for name in NAMES}, **keys}
@@ -111,8 +113,19 @@ class Media(InDirectory):
 
     def test_about_thirty_pictures_of_a_video_are_described(self):
         for total, interval, count, distance in [
-            (0, 1, 0, 10), (-1, 1, 0, 10), (1, 30, 1, 300), (5, 1, 1, 10), (60, 1, 6, 10), (61, 2, 4, 20), (127, 7, 2, 70),
-            (400, 1, 40, 10), (599, 1, 30, 20), (599, 7, 9, 70), (950, 2, 32, 30), (3000, 7, 30, 100), (400, 0, 40, 10),
+            (0, 1, 0, 10),
+            (-1, 1, 0, 10),
+            (1, 30, 1, 300),
+            (5, 1, 1, 10),
+            (60, 1, 6, 10),
+            (61, 2, 4, 20),
+            (127, 7, 2, 70),
+            (400, 1, 40, 10),
+            (599, 1, 30, 20),
+            (599, 7, 9, 70),
+            (950, 2, 32, 30),
+            (3000, 7, 30, 100),
+            (400, 0, 40, 10),
         ]:
             places = media._places(total, interval)
             self.assertEqual((len(places), places.step), (count, distance), (total, interval))

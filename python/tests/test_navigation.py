@@ -41,9 +41,21 @@ class Navigation(InDirectory):
     def test_the_window_keeps_its_size_at_both_ends(self):
         path = self.numbered(1000)
         for line, window, first, last in [
-            (1, 100, 1, 100), (50, 100, 1, 100), (51, 100, 1, 100), (52, 100, 2, 102), (500, 100, 450, 550),
-            (950, 100, 901, 1000), (1000, 100, 901, 1000), (500, 1, 499, 501), (1, 1, 1, 1), (1000, 1, 1000, 1000),
-            (500, 11, 495, 505), (500, 0, 450, 550), (500, -7, 450, 550), (500, None, 450, 550), (500, 101, 450, 550),
+            (1, 100, 1, 100),
+            (50, 100, 1, 100),
+            (51, 100, 1, 100),
+            (52, 100, 2, 102),
+            (500, 100, 450, 550),
+            (950, 100, 901, 1000),
+            (1000, 100, 901, 1000),
+            (500, 1, 499, 501),
+            (1, 1, 1, 1),
+            (1000, 1, 1000, 1000),
+            (500, 11, 495, 505),
+            (500, 0, 450, 550),
+            (500, -7, 450, 550),
+            (500, None, 450, 550),
+            (500, 101, 450, 550),
         ]:
             with self.subTest(line=line, window=window):
                 above, below = first - 1, 1000 - last
@@ -83,9 +95,13 @@ class Navigation(InDirectory):
             self.assertEqual(printed(scroll), NONE_OPEN)
         printed(navigation.open_file, path)
         for scroll, first, last in [
-            (navigation.scroll_down, 101, 201), (navigation.scroll_down, 151, 250), (navigation.scroll_down, 151, 250),
+            (navigation.scroll_down, 101, 201),
+            (navigation.scroll_down, 151, 250),
+            (navigation.scroll_down, 151, 250),
             # From line 150 on; what is shown keeps its size at the end.
-            (navigation.scroll_up, 151, 250), (navigation.scroll_up, 50, 150), (navigation.scroll_up, 1, 100),
+            (navigation.scroll_up, 151, 250),
+            (navigation.scroll_up, 50, 150),
+            (navigation.scroll_up, 1, 100),
             (navigation.scroll_up, 1, 100),
         ]:
             above, below = first - 1, 250 - last
@@ -105,12 +121,18 @@ class Navigation(InDirectory):
         found = printed(navigation.search_dir, "needle", "some").splitlines()
         self.assertEqual(found[0], '[Found 3 matches for "needle" in some]')
         self.assertEqual(found[-1], '[End of matches for "needle" in some]')
-        expected = ["some/.git/b.bin (Line 1): needle", "some/a.txt (Line 1): needle", "some/a.txt (Line 2): a needle needle"]
+        expected = [
+            "some/.git/b.bin (Line 1): needle",
+            "some/a.txt (Line 1): needle",
+            "some/a.txt (Line 2): a needle needle",
+        ]
         self.assertEqual(sorted(found[1:-1]), expected)
 
     def test_paths_of_the_current_directory_begin_with_a_dot(self):
         self.write("a50.txt", "bingo\n")
-        expected = '[Found 1 matches for "bingo" in ./]\n./a50.txt (Line 1): bingo\n[End of matches for "bingo" in ./]\n'
+        expected = (
+            '[Found 1 matches for "bingo" in ./]\n./a50.txt (Line 1): bingo\n[End of matches for "bingo" in ./]\n'
+        )
         self.assertEqual(printed(navigation.search_dir, "bingo"), expected)
 
     def test_a_search_in_a_directory_that_finds_nothing_or_too_much_says_so(self):
@@ -119,12 +141,15 @@ class Navigation(InDirectory):
         self.assertEqual(printed(navigation.search_dir, "no", "many"), 'No matches found for "no" in many\n')
         too_much = 'More than 101 files matched for "bingo" in many. Please narrow your search.\n'
         self.assertEqual(printed(navigation.search_dir, "bingo", "many"), too_much)
-        self.assertTrue(printed(navigation.search_dir, "rare", "many").startswith('[Found 100 matches for "rare" in many]\n'))
+        self.assertTrue(
+            printed(navigation.search_dir, "rare", "many").startswith('[Found 100 matches for "rare" in many]\n')
+        )
         self.assertEqual(printed(navigation.search_dir, "x", "nodir"), "ERROR: Directory nodir not found\n")
 
     def test_a_file_is_searched(self):
         path = self.write("a.txt", "needle\nno\n\tneedle  \n")
-        expected = '[Found 2 matches for "needle" in {0}]\nLine 1: needle\nLine 3: needle\n[End of matches for "needle" in {0}]\n'
+        found = "Line 1: needle\nLine 3: needle\n"
+        expected = f'[Found 2 matches for "needle" in {{0}}]\n{found}[End of matches for "needle" in {{0}}]\n'
         self.assertEqual(printed(navigation.search_file, "needle", "a.txt"), expected.format("a.txt"))
         self.assertEqual(printed(navigation.search_file, "x", "a.txt"), '[No matches found for "x" in a.txt]\n')
         self.assertEqual(printed(navigation.search_file, "x", "missing"), "ERROR: File missing not found.\n")
@@ -137,7 +162,9 @@ class Navigation(InDirectory):
         for name in ("some/a.txt", "some/deep/ba.txt", "some/.hidden/a.txt", "some/b.py"):
             self.write(name, "")
         found = printed(navigation.find_file, "a.txt", "some").splitlines()
-        self.assertEqual([found[0], found[-1]], ['[Found 3 matches for "a.txt" in some]', '[End of matches for "a.txt" in some]'])
+        self.assertEqual(
+            [found[0], found[-1]], ['[Found 3 matches for "a.txt" in some]', '[End of matches for "a.txt" in some]']
+        )
         self.assertEqual(sorted(found[1:-1]), ["some/.hidden/a.txt", "some/a.txt", "some/deep/ba.txt"])
         self.assertEqual(printed(navigation.find_file, "zz", "some"), '[No matches found for "zz" in some]\n')
         self.assertEqual(printed(navigation.find_file, "zz"), '[No matches found for "zz" in ./]\n')

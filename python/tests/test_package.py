@@ -8,8 +8,18 @@ import gloveport.skills as skills
 from support import PACKAGES, InDirectory, run
 
 NAMES = [
-    "open_file", "goto_line", "scroll_down", "scroll_up", "search_dir", "search_file", "find_file", "parse_pdf",
-    "parse_docx", "parse_latex", "parse_pptx", "file_editor",
+    "open_file",
+    "goto_line",
+    "scroll_down",
+    "scroll_up",
+    "search_dir",
+    "search_file",
+    "find_file",
+    "parse_pdf",
+    "parse_docx",
+    "parse_latex",
+    "parse_pptx",
+    "file_editor",
 ]
 TASK = "'Describe this image as detail as possible.'"
 SIGNATURES = {
@@ -53,21 +63,25 @@ class Package(InDirectory):
             self.assertEqual(said, f"{sorted(NAMES)}\n")
 
     def test_nothing_is_read_or_written_when_it_is_imported(self):
-        code = "import os; before = set(sys.modules)\nimport gloveport.skills\nprint(sorted(set(sys.modules) & {'docx', 'pypdf', 'pptx', 'cv2', 'openai', 'pylatexenc'}))"
+        libraries = {"docx", "pypdf", "pptx", "cv2", "openai", "pylatexenc"}
+        code = f"import gloveport.skills\nprint(sorted(set(sys.modules) & {libraries!r}))"
         self.assertEqual(run(code), "[]\n")
         self.assertEqual(os.listdir(self.directory), [])
 
     def test_an_installed_package_of_that_name_comes_first_and_is_whole(self):
         self.write("site/openhands/__init__.py", "mine = 1\n")
         self.write("site/openhands/runtime/__init__.py", "mine = 2\n")
-        code = f"import openhands, openhands.runtime\nprint(openhands.mine, openhands.runtime.mine)\ntry:\n    import {THEIRS}\nexcept ModuleNotFoundError as error: print(error)\n"
+        code = "import openhands, openhands.runtime\nprint(openhands.mine, openhands.runtime.mine)\n"
+        code += f"try: import {THEIRS}\nexcept ModuleNotFoundError as error: print(error)\n"
         code += "from gloveport.skills import *\nprint(open_file.__module__)"
         said = run(code, path=[os.path.join(self.directory, "site")])
         self.assertEqual(said, "1 2\nNo module named 'openhands.runtime.plugins'\ngloveport.skills.navigation\n")
 
     def test_an_installed_package_without_init_files_is_added_to(self):
         self.write("site/openhands/sdk/__init__.py", "mine = 1\n")
-        said = run(f"import openhands.sdk\nprint(openhands.sdk.mine)\n{STAR}", path=[os.path.join(self.directory, "site")])
+        said = run(
+            f"import openhands.sdk\nprint(openhands.sdk.mine)\n{STAR}", path=[os.path.join(self.directory, "site")]
+        )
         self.assertEqual(said, "1\ngloveport.skills.navigation\n")
 
     def test_the_real_functions_of_that_name_are_not_replaced(self):
@@ -78,7 +92,12 @@ class Package(InDirectory):
         self.assertEqual(run(STAR, path=[os.path.join(self.directory, "site")]), f"{THEIRS}\n")
 
     def test_no_directory_of_the_other_name_is_a_package_of_its_own(self):
-        files = [name for _, _, names in os.walk(os.path.join(PACKAGES, "openhands")) for name in names if name.endswith(".py")]
+        files = [
+            name
+            for _, _, names in os.walk(os.path.join(PACKAGES, "openhands"))
+            for name in names
+            if name.endswith(".py")
+        ]
         self.assertEqual(files, ["agentskills.py"])
 
 

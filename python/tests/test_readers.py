@@ -12,7 +12,8 @@ def pdf(text):
     objects = [
         b"<< /Type /Catalog /Pages 2 0 R >>",
         b"<< /Type /Pages /Kids [3 0 R] /Count 1 >>",
-        b"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] /Contents 4 0 R /Resources << /Font << /F1 5 0 R >> >> >>",
+        b"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] /Contents 4 0 R "
+        b"/Resources << /Font << /F1 5 0 R >> >> >>",
         b"<< /Length %d >>\nstream\n%s\nendstream" % (len(stream), stream),
         b"<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>",
     ]
@@ -44,7 +45,9 @@ class Readers(InDirectory):
         self.assertEqual(printed(parse_docx, "p.docx"), expected)
 
     def test_a_latex_file_is_printed_as_plain_text(self):
-        self.write("p.tex", "\\documentclass{article}\n\\begin{document}\n\\textbf{Hello}, $\\alpha$.\n\\end{document}\n")
+        self.write(
+            "p.tex", "\\documentclass{article}\n\\begin{document}\n\\textbf{Hello}, $\\alpha$.\n\\end{document}\n"
+        )
         self.assertEqual(printed(parse_latex, "p.tex"), "[Reading LaTex file from p.tex]\nHello, α.\n")
 
     def test_slides_are_printed_with_the_texts_of_their_shapes(self):
@@ -74,17 +77,21 @@ class Readers(InDirectory):
 
     def test_a_missing_library_is_named_with_what_installs_it(self):
         for function, package, modules in (
-            ("parse_pdf", "pypdf", ["pypdf", "PyPDF2"]), ("parse_docx", "python-docx", ["docx"]),
-            ("parse_pptx", "python-pptx", ["pptx"]), ("parse_latex", "pylatexenc", ["pylatexenc"]),
+            ("parse_pdf", "pypdf", ["pypdf", "PyPDF2"]),
+            ("parse_docx", "python-docx", ["docx"]),
+            ("parse_pptx", "python-pptx", ["pptx"]),
+            ("parse_latex", "pylatexenc", ["pylatexenc"]),
         ):
             # An interpreter without the packages of its site.
             hide = (
                 "class Hide:\n    def find_spec(self, name, *_):\n"
-                f"        if name.split('.')[0] in {modules!r}: raise ModuleNotFoundError(name, name=name.split('.')[0])\n"
+                f"        if name.split('.')[0] in {modules!r}:\n"
+                "            raise ModuleNotFoundError(name, name=name.split('.')[0])\n"
                 "sys.meta_path.insert(0, Hide())\n"
             )
             said = run(f"{hide}from gloveport.skills import *\n{function}('x')")
-            expected = f"ERROR: The Python package {package} is needed and is not installed. Install it with: pip install {package}\n"
+            expected = f"ERROR: The Python package {package} is needed and is not installed. "
+            expected += f"Install it with: pip install {package}\n"
             self.assertEqual(said, expected)
 
 

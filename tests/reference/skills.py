@@ -16,9 +16,10 @@ import subprocess
 import sys
 import tempfile
 import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import ThreadingHTTPServer
 
 import skills_calls as calls
+import skills_media
 
 # One side: reads calls, a JSON array a line, and writes what they printed, returned or raised.
 
@@ -63,7 +64,10 @@ class Side:
         environment = {key: value for key, value in environment.items() if value is not None}
         self.name = name
         self.process = subprocess.Popen(
-            [sys.executable, __file__, "--side", name], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+            [sys.executable, __file__, "--side", name],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
             env=environment,
         )
 
@@ -99,53 +103,12 @@ class Comparison:
         print(f"FAILED  {function} {args!r} {kwargs!r}{f' (must differ: {reason})' if reason else ''}"[:600])
         for side, text in zip(self.sides, found):
             at = next((at for at, (one, other) in enumerate(zip(*found)) if one != other), 0)
-            print(f"        {side.name:10} ...{text[max(0, at - 150):at + 350]}")
+            print(f"        {side.name:10} ...{text[max(0, at - 150) : at + 350]}")
 
 
 def masked(text, base):
     text = text.replace(base, "BASE")
     return re.sub(r"oh_aci_output_[0-9a-f]{32}", "oh_aci_output_ID", text)
-
-
-# The service that describes sounds and pictures.
-
-
-class Service(BaseHTTPRequestHandler):
-    """Speaks as much of the interface of OpenAI as is used, and says what it was asked."""
-
-    protocol_version = "HTTP/1.1"
-
-    def do_POST(self):
-        body = self.rfile.read(int(self.headers["Content-Length"]))
-        kind = self.headers["Content-Type"]
-        if kind.startswith("multipart/"):
-            mark = kind.split("boundary=")[1].strip('"').encode()
-            asked = sorted(
-                re.sub(rb"Content-Type: [^\r]*\r\n", b"", part).strip().decode("latin-1").replace("\r\n", "|")
-                for part in body.split(b"--" + mark)[1:-1]
-            )
-        else:
-            asked = json.dumps(json.loads(body), sort_keys=True)
-        said = json.dumps([self.path, self.headers["Authorization"], asked])
-        if "refuse" in said:
-            status, answer = 400, {"error": {"message": "refused", "type": "invalid_request_error"}}
-        elif kind.startswith("multipart/"):
-            status, answer = 200, {"text": said}
-        else:
-            message = {"role": "assistant", "content": said}
-            status, answer = 200, {
-                "id": "1", "object": "chat.completion", "created": 1, "model": "m",
-                "choices": [{"index": 0, "finish_reason": "stop", "message": message}],
-            }
-        data = json.dumps(answer).encode()
-        self.send_response(status)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(data)))
-        self.end_headers()
-        self.wfile.write(data)
-
-    def log_message(self, *_):
-        pass
 
 
 # Both sides.
@@ -177,7 +140,7 @@ def compare(program, path, environment, bases, parts):
 def main():
     program = os.path.abspath(sys.argv[1])
     rng = random.Random(62)
-    service = ThreadingHTTPServer(("127.0.0.1", 0), Service)
+    service = ThreadingHTTPServer(("127.0.0.1", 0), skills_media.Service)
     threading.Thread(target=service.serve_forever, daemon=True).start()
     with tempfile.TemporaryDirectory() as root:
         root = os.path.realpath(root)
@@ -192,13 +155,28 @@ def main():
         key = {"SANDBOX_ENV_OPENAI_API_KEY": "key one", "OPENAI_BASE_URL": f"http://127.0.0.1:{service.server_port}/v1"}
         cut = "a message of flake8 with a colon is not cut there"
         counts = [
-            compare(program, f"{root}/bin", keys, bases, [
-                calls.without_key, lambda it: calls.navigation(it, f"{root}/nav", rng), lambda it: calls.readers(it, f"{root}/doc", rng),
-                lambda it: calls.editor(it, bases, rng),
-            ]),
-            compare(program, os.path.dirname(sys.executable), {**keys, **key}, bases, [
-                lambda it: calls.media(it, f"{root}/med"), lambda it: calls.linting(it.call, "flake", cut),
-            ]),
+            compare(
+                program,
+                f"{root}/bin",
+                keys,
+                bases,
+                [
+                    calls.without_key,
+                    lambda it: calls.navigation(it, f"{root}/nav", rng),
+                    lambda it: calls.readers(it, f"{root}/doc", rng),
+                    lambda it: calls.editor(it, bases, rng),
+                ],
+            ),
+            compare(
+                program,
+                os.path.dirname(sys.executable),
+                {**keys, **key},
+                bases,
+                [
+                    lambda it: skills_media.media(it, f"{root}/med"),
+                    lambda it: calls.linting(it.call, "flake", cut),
+                ],
+            ),
         ]
     service.shutdown()
     passed, failed, skipped = (sum(column) for column in zip(*counts))

@@ -11,7 +11,10 @@ WORDS = ["alpha", "beta", "gamma", "def", "ünï", "日本", "𝄞", "x = 1", "#
 
 
 def random_text(rng):
-    lines = [" ".join(rng.choices(WORDS, k=rng.randint(0, 5))) for _ in range(rng.choice([0, 1, 2, 5, 30, 99, 100, 101, 150, 401]))]
+    lines = [
+        " ".join(rng.choices(WORDS, k=rng.randint(0, 5)))
+        for _ in range(rng.choice([0, 1, 2, 5, 30, 99, 100, 101, 150, 401]))
+    ]
     end = rng.choice(["\n"] * 6 + ["\r\n", "\r"])
     text = end.join(lines) + rng.choice([end, "", end * 3])
     if rng.random() < 0.15 and text:
@@ -35,9 +38,13 @@ def furnish_navigation(base, rng):
         with open(f"{base}/many/a{number}.txt", "w") as file:
             file.write(f"needle {number}\n" + ("hundred\n" if number else ""))
     for path, content in (
-        ("some/one.py", b"needle\n  needle needle \nno\n"), ("some/.secret", b"needle\n"),
-        ("some/.hidden/deep/two.txt", b"a needle\r\nneedle"), ("some/bytes.bin", b"\xff\xfeneedle\xff\nx\x80y\n"),
-        ("some/with blank.txt", b"\tneedle \xc3\xa9\n"), ("latin.txt", "é\n".encode("latin-1")), ("none.txt", b""),
+        ("some/one.py", b"needle\n  needle needle \nno\n"),
+        ("some/.secret", b"needle\n"),
+        ("some/.hidden/deep/two.txt", b"a needle\r\nneedle"),
+        ("some/bytes.bin", b"\xff\xfeneedle\xff\nx\x80y\n"),
+        ("some/with blank.txt", b"\tneedle \xc3\xa9\n"),
+        ("latin.txt", "é\n".encode("latin-1")),
+        ("none.txt", b""),
     ):
         with open(f"{base}/{path}", "wb") as file:
             file.write(content)
@@ -60,14 +67,22 @@ def navigation(comparison, base, rng):
         name = rng.choice([name, os.path.basename(name), "./" + os.path.basename(name)])
         line = rng.choice([1, 2, 49, 50, 51, 99, 100, 101, 149, 150, 151, 300, 350, 351, 400, 401, 402, 0, -1, 7000])
         if function == "open_file":
-            args = [name, *rng.choice([[], [line], [line, rng.choice([1, 2, 3, 5, 50, 99, 100, 101, 1000, 0, -5, None])]])]
+            args = [
+                name,
+                *rng.choice([[], [line], [line, rng.choice([1, 2, 3, 5, 50, 99, 100, 101, 1000, 0, -5, None])]]),
+            ]
         elif function == "goto_line":
             args = [line]
         elif function == "search_file":
             args = [rng.choice(WORDS + [""]), *rng.choice([[], [name]])]
         elif function in ("find_file", "search_dir"):
             term = rng.choice(["needle", "hundred", "file1", ".txt", "a1", "", "zzz", "one", " "])
-            args = [term, *rng.choice([[], ["some"], ["some/"], ["./some"], ["many"], [f"{base}/some"], ["some/empty"], ["nodir"]])]
+            args = [
+                term,
+                *rng.choice(
+                    [[], ["some"], ["some/"], ["./some"], ["many"], [f"{base}/some"], ["some/empty"], ["nodir"]]
+                ),
+            ]
         else:
             args = []
         call(function, *args)
@@ -83,7 +98,9 @@ def navigation(comparison, base, rng):
     call("open_file", "some")
     call("open_file", "")
     call("open_file", "latin.txt", reason="bytes that are no text are shown as such, and do not end the function")
-    call("search_file", "x", "latin.txt", reason="bytes that are no text are shown as such, and do not end the function")
+    call(
+        "search_file", "x", "latin.txt", reason="bytes that are no text are shown as such, and do not end the function"
+    )
 
 
 # Readers.
@@ -118,7 +135,10 @@ def furnish_readers(base, rng):
     from pptx.util import Inches
 
     for number in range(8):
-        texts = [" ".join(rng.choices(["Hello", "world", "(x)"[1:2], "2024", "end."], k=rng.randint(1, 8))) for _ in range(number)]
+        texts = [
+            " ".join(rng.choices(["Hello", "world", "(x)"[1:2], "2024", "end."], k=rng.randint(1, 8)))
+            for _ in range(number)
+        ]
         with open(f"{base}/{number}.pdf", "wb") as file:
             file.write(pdf(texts or ["only"]))
         document = docx.Document()
@@ -139,8 +159,16 @@ def furnish_readers(base, rng):
                 slide.shapes.add_table(2, 2, Inches(1), Inches(1), Inches(1), Inches(1))
         slides.save(f"{base}/{number}.pptx")
         parts = [
-            r"\section{Title}", r"\textbf{bold} and \emph{it}", r"$a^2 + \alpha$", "plain % comment", r"\begin{itemize}\item a\item b\end{itemize}",
-            r"caf\'e", "", r"\unknown{x}", "a~b -- c ``q''", r"\[ \frac{1}{2} \]",
+            r"\section{Title}",
+            r"\textbf{bold} and \emph{it}",
+            r"$a^2 + \alpha$",
+            "plain % comment",
+            r"\begin{itemize}\item a\item b\end{itemize}",
+            r"caf\'e",
+            "",
+            r"\unknown{x}",
+            "a~b -- c ``q''",
+            r"\[ \frac{1}{2} \]",
         ]
         with open(f"{base}/{number}.tex", "w") as file:
             file.write("\n\n".join(rng.choices(parts, k=number * 2)) + rng.choice(["", "\n\n"]))
@@ -168,9 +196,16 @@ def furnish_editor(base):
     os.makedirs(f"{base}/d/.hidden")
     os.symlink("c.txt", f"{base}/link")
     for path, content in (
-        ("c.txt", b"a\nb\nc"), ("crlf.txt", b"a\r\nb\r\n"), ("long.txt", b"Line 1\n" * 4000), ("d/x.txt", b"x\n"),
-        ("d/e/y.txt", b"y\n"), ("thirty.txt", b"".join(b"l%d\n" % line for line in range(30))), ("empty.txt", b""),
-        ("binary.bin", bytes(range(256)) * 8), ("large.txt", b"x" * (10 * 1024 * 1024 + 1)), ("bom.txt", b"\xef\xbb\xbfbom\nx\n"),
+        ("c.txt", b"a\nb\nc"),
+        ("crlf.txt", b"a\r\nb\r\n"),
+        ("long.txt", b"Line 1\n" * 4000),
+        ("d/x.txt", b"x\n"),
+        ("d/e/y.txt", b"y\n"),
+        ("thirty.txt", b"".join(b"l%d\n" % line for line in range(30))),
+        ("empty.txt", b""),
+        ("binary.bin", bytes(range(256)) * 8),
+        ("large.txt", b"x" * (10 * 1024 * 1024 + 1)),
+        ("bom.txt", b"\xef\xbb\xbfbom\nx\n"),
         ("uni.txt", "é\u2028ü\x0c日本\n𝄞\n".encode()),
     ):
         with open(f"{base}/{path}", "wb") as file:
@@ -178,21 +213,65 @@ def furnish_editor(base):
 
 
 def editor_cases(call):
-    path = "{B}/c.txt"
     edit = lambda *args, **kwargs: call("file_editor", *args, **kwargs)  # noqa: E731
-    for name in ("c.txt", "crlf.txt", "long.txt", "thirty.txt", "empty.txt", "bom.txt", "uni.txt", "link", "large.txt",
-                 "missing", "c.txt/", "./c.txt", "/c.txt", "d", "d/", "d/e", "c.txt/x", "new.pdf"):
+    views(edit)
+    edits(edit, "{B}/c.txt")
+    refusals(edit, "{B}/c.txt")
+
+
+def views(edit):
+    for name in (
+        "c.txt",
+        "crlf.txt",
+        "long.txt",
+        "thirty.txt",
+        "empty.txt",
+        "bom.txt",
+        "uni.txt",
+        "link",
+        "large.txt",
+        "missing",
+        "c.txt/",
+        "./c.txt",
+        "/c.txt",
+        "d",
+        "d/",
+        "d/e",
+        "c.txt/x",
+        "new.pdf",
+    ):
         edit("view", "{B}/" + name)
         edit("str_replace", "{B}/" + name, old_str="nothing like it", new_str="y")
         edit("insert", "{B}/" + name, insert_line=99, new_str="y")
         edit("undo_edit", "{B}/" + name)
         if name in ("d/", "c.txt", "c.txt/", "missing/x", "c.txt/x", "new.pdf"):
             edit("create", "{B}/" + name, "text")
-    for view_range in ([], [1, 2], [1, -1], [28, -1], [28, 40], [0, 2], [31, 32], [5, 3], [2, -5], [1], [1, 2, 3], ["a", 2], [1.5, 2],
-                       "ab", [None, 1], [True, 2], [1, 10**25], ["'", '"']):
+    for view_range in (
+        [],
+        [1, 2],
+        [1, -1],
+        [28, -1],
+        [28, 40],
+        [0, 2],
+        [31, 32],
+        [5, 3],
+        [2, -5],
+        [1],
+        [1, 2, 3],
+        ["a", 2],
+        [1.5, 2],
+        "ab",
+        [None, 1],
+        [True, 2],
+        [1, 10**25],
+        ["'", '"'],
+    ):
         edit("view", "{B}/thirty.txt", view_range=view_range)
     for view_range in ([], [1, 2], ["a", 2], "ab"):
         edit("view", "{B}/d", view_range=view_range)
+
+
+def edits(edit, path):
     edit("create", "{B}/made.txt")
     edit("create", "{B}/made.txt", "")
     edit("view", "{B}/made.txt")
@@ -217,8 +296,11 @@ def editor_cases(call):
     edit("insert", path, insert_line=1, new_str="")
     for _ in range(12):
         edit("undo_edit", path)
-    edit("create", "{B}/u\u00e9 \U0001d11e.txt", "é\u2028\x01\"\\\n\t</x>")
+    edit("create", "{B}/u\u00e9 \U0001d11e.txt", 'é\u2028\x01"\\\n\t</x>')
     edit("view", "{B}/u\u00e9 \U0001d11e.txt")
+
+
+def refusals(edit, path):
     wrong_type = "an argument of a wrong type is refused before anything is done, and the error names it"
     edit("view", 5, reason=wrong_type)
     edit("view", None, reason=wrong_type)
@@ -230,7 +312,13 @@ def editor_cases(call):
     no_text = "text that is no Unicode is refused with an error that names the argument"
     edit("view", path + "\udc80", reason=no_text)
     edit("create", "{B}/s.txt", "\udc80", reason=no_text)
-    edit("str_replace", "{B}/binary.bin", old_str="a", new_str="b", reason="a binary file is refused with the text for binary files")
+    edit(
+        "str_replace",
+        "{B}/binary.bin",
+        old_str="a",
+        new_str="b",
+        reason="a binary file is refused with the text for binary files",
+    )
 
 
 def editor_at_random(call, rng):
@@ -252,8 +340,21 @@ def editor_at_random(call, rng):
 
 
 WRONG = [
-    "x = y(\ny = 2\n", "def f(:\n  pass\n", "x = 'abc\n", "if x\n y", "  a = 1\n", "a b\n", "[1,2\n3]", "def f():\nreturn 1\n",
-    "x = 1 +\n", "é = y(\n", "def f(a, a):\n  pass\n", "print(undefined)\n", "return 1\n", '"""\n', "a\n  b\n",
+    "x = y(\ny = 2\n",
+    "def f(:\n  pass\n",
+    "x = 'abc\n",
+    "if x\n y",
+    "  a = 1\n",
+    "a b\n",
+    "[1,2\n3]",
+    "def f():\nreturn 1\n",
+    "x = 1 +\n",
+    "é = y(\n",
+    "def f(a, a):\n  pass\n",
+    "print(undefined)\n",
+    "return 1\n",
+    '"""\n',
+    "a\n  b\n",
 ]
 
 
@@ -262,8 +363,16 @@ def linting(call, name, cut=None):
     lint = lambda *args, **kwargs: call("file_editor", *args, enable_linting=True, **kwargs)  # noqa: E731
     path = f"{{B}}/{name}.py"
     lint("create", path, "x = 1\ny = 2\n")
-    for old, new in (("x = 1", "x = y("), ("x = y(", "x = 3"), ("y = 2", "y = undefined_name"), ("x = 3", "def f(:\n  pass"),
-                     ("def f(:", "def f():"), ("y = undefined_name", "  y = 1"), ("  y = 1", "y = 1"), ("y = 1", "def g(a, a): pass")):
+    for old, new in (
+        ("x = 1", "x = y("),
+        ("x = y(", "x = 3"),
+        ("y = 2", "y = undefined_name"),
+        ("x = 3", "def f(:\n  pass"),
+        ("def f(:", "def f():"),
+        ("y = undefined_name", "  y = 1"),
+        ("  y = 1", "y = 1"),
+        ("y = 1", "def g(a, a): pass"),
+    ):
         lint("str_replace", path, old_str=old, new_str=new)
     lint("insert", path, insert_line=0, new_str="import os")
     lint("undo_edit", path)
@@ -282,52 +391,6 @@ def editor(comparison, bases, rng):
     editor_cases(comparison.call)
     editor_at_random(comparison.call, rng)
     linting(comparison.call, "lint")
-
-
-# Media.
-
-
-def media(comparison, base):
-    for name, content in (("a.mp3", b"ID3 sound"), ("p.jpg", b"\xff\xd8 picture"), ("refuse.mp3", b"refuse"), ("v.mp4", b"")):
-        with open(f"{base}/{name}", "wb") as file:
-            file.write(content)
-    call = comparison.call
-    call("names")
-    words = "the service's own words are shown in another order"
-    call("parse_audio", f"{base}/a.mp3")
-    call("parse_audio", f"{base}/a.mp3", model="whisper-2")
-    call("parse_audio", f"{base}/refuse.mp3", reason=words)
-    call("parse_audio", f"{base}/missing.mp3")
-    call("parse_image", f"{base}/p.jpg")
-    call("parse_image", f"{base}/p.jpg", task="Say é.")
-    call("parse_image", f"{base}/p.jpg", "refuse", reason=words)
-    call("parse_image", f"{base}/missing.jpg")
-    call("setenv", OPENAI_MODEL="another", MAX_TOKEN="7", OPENAI_API_KEY="key two")
-    call("parse_image", f"{base}/p.jpg")
-    videos(comparison, base)
-
-
-def videos(comparison, base):
-    call = comparison.call
-    try:
-        import cv2
-        import numpy
-    except ModuleNotFoundError:
-        call("parse_video", f"{base}/v.mp4", reason="a missing library is named, with what installs it")
-        print("skipped videos: the reference has no OpenCV")
-        comparison.skipped += 1
-        return
-    for count in (0, 1, 5, 40, 100, 950):
-        path = f"{base}/{count}.avi"
-        video = cv2.VideoWriter(path, cv2.VideoWriter_fourcc(*"MJPG"), 25, (16, 16))
-        for number in range(count):
-            video.write(numpy.full((16, 16, 3), number % 256, numpy.uint8))
-        video.release()
-        for words in ({}, {"frame_interval": 1}, {"frame_interval": 7, "task": "Count."}, {"frame_interval": 1000}):
-            call("parse_video", path, **words)
-    call("parse_video", f"{base}/5.avi", "refuse", reason="the service's own words are shown in another order")
-    call("parse_video", f"{base}/p.jpg")
-    call("parse_video", f"{base}/missing.avi")
 
 
 def without_key(comparison):

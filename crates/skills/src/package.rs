@@ -34,9 +34,32 @@ pub(crate) const PROBE: &str = "gloveport/skills/editor.py";
 /// Where Python keeps what it compiled, if it may.
 const COMPILED: &str = "__pycache__";
 
-/// The directory of the package, which is unpacked if it is not there or not as it was.
-pub(crate) fn unpacked(place: &Place) -> io::Result<PathBuf> {
-    let target = place.root().join(format!("packages-{}", digest()));
+/// What the name of each directory of a package begins with.
+const PREFIX: &str = "packages-";
+
+/// The unpacked package, which stays as long as this does.
+#[derive(Debug)]
+pub(crate) struct Package {
+    /// Its directory.
+    pub(crate) directory: PathBuf,
+    _in_use: File,
+}
+
+impl Package {
+    /// The package, which is unpacked if it is not there or not as it was. Those of other versions that nobody uses are
+    /// removed.
+    pub(crate) fn at(place: &Place) -> io::Result<Self> {
+        let name = format!("{PREFIX}{}", digest());
+        let lock = place.root().join(format!("{name}.lock"));
+        let in_use = place::lock_shared(&lock)
+            .map_err(|error| place::said(&format!("cannot lock {}", lock.display()), &error))?;
+        place::remove_unlocked(place.root(), PREFIX);
+        Ok(Self { directory: unpacked(place, &name)?, _in_use: in_use })
+    }
+}
+
+fn unpacked(place: &Place, name: &str) -> io::Result<PathBuf> {
+    let target = place.root().join(name);
     if is_intact(&target) {
         return Ok(target);
     }
@@ -173,13 +196,13 @@ mod tests {
     fn what_is_unpacked_is_used_again_and_what_was_changed_is_written_anew() {
         let directory = tempfile::tempdir().unwrap();
         let place = Place::at(&directory.path().join("root")).unwrap();
-        let packages = unpacked(&place).unwrap();
+        let packages = Package::at(&place).unwrap().directory;
         let file = packages.join(PROBE);
         let number = |path: &Path| fs::metadata(path).unwrap().ino();
         let first = number(&packages);
         fs::create_dir(packages.join(COMPILED)).unwrap();
         fs::write(packages.join(COMPILED).join("editor.pyc"), "").unwrap();
-        assert_eq!(number(&unpacked(&place).unwrap()), first);
+        assert_eq!(number(&Package::at(&place).unwrap().directory), first);
 
         let changes: [(&str, &dyn Fn()); 6] = [
             ("another content", &|| fs::write(&file, "import os").unwrap()),
@@ -199,9 +222,27 @@ mod tests {
             change();
             assert!(!is_intact(&packages), "{name}");
             let place = Place::at(&directory.path().join("root")).unwrap();
-            assert_eq!(unpacked(&place).unwrap(), packages, "{name}");
+            assert_eq!(Package::at(&place).unwrap().directory, packages, "{name}");
             assert!(is_intact(&packages), "{name}");
             assert_ne!(number(&packages), before, "{name}");
         }
+    }
+    #[test]
+    fn other_versions_are_removed_when_nobody_uses_them() {
+        let directory = tempfile::tempdir().unwrap();
+        let root = directory.path().join("root");
+        let place = Place::at(&root).unwrap();
+        for name in ["packages-used", "packages-unused"] {
+            fs::create_dir_all(root.join(name).join("gloveport")).unwrap();
+            fs::write(root.join(format!("{name}.lock")), "").unwrap();
+        }
+        let used = place::lock_shared(&root.join("packages-used.lock")).unwrap();
+        let package = Package::at(&place).unwrap();
+        let there = |name: &str| (root.join(name).exists(), root.join(format!("{name}.lock")).exists());
+        assert_eq!([there("packages-used"), there("packages-unused")], [(true, true), (false, false)]);
+        drop(used);
+        let second = Package::at(&place).unwrap();
+        assert_eq!(there("packages-used"), (false, false));
+        assert!(is_intact(&package.directory) && second.directory == package.directory);
     }
 }

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! ROOT/packages-HASH/        the package, which servers share
+//! ROOT/packages-HASH.lock    locked by all that use it
 //! ROOT/servers/ID.lock       locked for the life of a server
 //! ROOT/servers/ID/editor/    belongs to the user of the kernels, who alone can enter it
 //! ROOT/servers/ID/editor/socket
@@ -12,6 +13,7 @@ use std::{
     io,
     os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _, chown},
     path::{Path, PathBuf},
+    thread,
 };
 
 use gloveport_sys::Identity;
@@ -55,7 +57,7 @@ impl Place {
         check_way(&root)?;
         let servers = root.join("servers");
         owned_directory(&servers)?;
-        remove_leftovers(&servers);
+        remove_unlocked(&servers, "");
         // Whoever removes left-overs at the same moment may take the file before it is locked.
         for _ in 0..10 {
             let id = random()?;
@@ -166,14 +168,30 @@ fn lock_new(path: &Path) -> io::Result<Option<File>> {
     Ok((file.metadata()?.nlink() > 0).then_some(file))
 }
 
-/// Removes the directories whose lock nobody holds.
-fn remove_leftovers(servers: &Path) {
-    let entries = match fs::read_dir(servers) {
+/// A lock that others can hold, too, and with which [`remove_unlocked`] leaves its directory alone.
+pub(crate) fn lock_shared(path: &Path) -> io::Result<File> {
+    for _ in 0..10 {
+        let file = OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(path)?;
+        // Whoever holds it otherwise is about to remove it.
+        let locked = rustix::fs::flock(&file, FlockOperation::NonBlockingLockShared).is_ok();
+        if locked && file.metadata()?.nlink() > 0 {
+            return Ok(file);
+        }
+        thread::yield_now();
+    }
+    Err(io::ErrorKind::ResourceBusy.into())
+}
+
+/// Removes the directories of this prefix whose lock nobody holds.
+pub(crate) fn remove_unlocked(place: &Path, prefix: &str) {
+    let entries = match fs::read_dir(place) {
         Ok(entries) => entries,
-        Err(error) => return tracing::warn!(%error, path = %servers.display(), "left-overs can not be looked for"),
+        Err(error) => return tracing::warn!(%error, path = %place.display(), "left-overs can not be looked for"),
     };
-    for lock in entries.filter_map(|entry| Some(entry.ok()?.path())) {
-        if lock.extension().is_none_or(|extension| extension != "lock") {
+    for entry in entries.flatten() {
+        let (lock, name) = (entry.path(), entry.file_name());
+        let is_lock = lock.extension().is_some_and(|extension| extension == "lock");
+        if !is_lock || !name.to_string_lossy().starts_with(prefix) {
             continue;
         }
         let Ok(file) = File::open(&lock) else { continue };
@@ -183,7 +201,7 @@ fn remove_leftovers(servers: &Path) {
     }
 }
 
-/// Removes the directories of a server, the lock last.
+/// Removes a directory, its lock last.
 fn remove(own: &Path, lock: &Path) {
     let removed = match fs::remove_dir_all(own) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),

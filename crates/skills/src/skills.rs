@@ -14,7 +14,7 @@ use tokio::task::spawn_blocking;
 
 use crate::{
     connection::Service,
-    package,
+    package::{self, Package},
     place::{self, Place},
     server::Server,
 };
@@ -22,7 +22,7 @@ use crate::{
 /// The package, unpacked, and the editor for it. Ends with its last use: the socket is removed.
 #[derive(Debug)]
 pub struct Skills {
-    packages: PathBuf,
+    package: Package,
     socket: PathBuf,
     server: Server,
     place: Place,
@@ -59,15 +59,15 @@ impl Skills {
         };
         let user = identity.clone();
         let prepared = spawn_blocking(move || Prepared::new(user.as_ref(), directories));
-        let Prepared { place, packages, socket, listener } = prepared.await.map_err(io::Error::other)??;
+        let Prepared { place, package, socket, listener } = prepared.await.map_err(io::Error::other)??;
         listener.set_nonblocking(true)?;
         let server = Server::start(tokio::net::UnixListener::from_std(listener)?, Service::new(identity, linter));
-        Ok(Self { packages, socket, server, place })
+        Ok(Self { package, socket, server, place })
     }
 
     /// The directory to put on the path of the kernels, behind all others.
     pub fn packages(&self) -> &Path {
-        &self.packages
+        &self.package.directory
     }
 
     /// The socket of the editor, which kernels find in the variable `GLOVEPORT_EDITOR_SOCKET`.
@@ -92,7 +92,7 @@ impl Skills {
 /// What is there before kernels are served.
 struct Prepared {
     place: Place,
-    packages: PathBuf,
+    package: Package,
     socket: PathBuf,
     listener: UnixListener,
 }
@@ -117,7 +117,7 @@ impl Prepared {
 
     fn below(user: Option<&Identity>, root: &Path) -> io::Result<Self> {
         let place = Place::at(root)?;
-        let packages = package::unpacked(&place)?;
+        let package = Package::at(&place)?;
         let directory = place.editor()?;
         let socket = directory.join("socket");
         let listener = UnixListener::bind(&socket)
@@ -125,8 +125,8 @@ impl Prepared {
         fs::set_permissions(&socket, Permissions::from_mode(0o600))?;
         place::give(&socket, user)?;
         place::give(&directory, user)?;
-        check_reach(user, &packages, &socket)?;
-        Ok(Self { place, packages, socket, listener })
+        check_reach(user, &package.directory, &socket)?;
+        Ok(Self { place, package, socket, listener })
     }
 }
 

@@ -12,7 +12,7 @@ module          idea
 The functions of ``media`` are there only if a key of the service is in the environment when this is imported.
 """
 
-from gloveport.skills import media, navigation, readers
+from gloveport.skills import media
 from gloveport.skills.editor import file_editor
 from gloveport.skills.navigation import (
     find_file,
@@ -25,11 +25,22 @@ from gloveport.skills.navigation import (
 )
 from gloveport.skills.readers import parse_docx, parse_latex, parse_pdf, parse_pptx
 
-__all__ = [*navigation.__all__, *readers.__all__]
+__all__ = [
+    "open_file",
+    "goto_line",
+    "scroll_down",
+    "scroll_up",
+    "search_dir",
+    "search_file",
+    "find_file",
+    "parse_pdf",
+    "parse_docx",
+    "parse_latex",
+    "parse_pptx",
+    "file_editor",
+]
 
 if media.is_configured():
-    from gloveport.skills.media import parse_audio, parse_image, parse_video  # noqa: F401
+    from gloveport.skills.media import parse_audio, parse_image, parse_video
 
-    __all__ += media.__all__
-
-__all__ += ["file_editor"]
+    __all__ += ["parse_audio", "parse_image", "parse_video"]

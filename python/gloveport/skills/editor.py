@@ -109,7 +109,7 @@ class _Editor:
         while True:
             end = self._received.find(b"\n", seen)
             if end >= 0:
-                answer = json.loads(self._received[:end])
+                answer: dict[str, Any] = json.loads(self._received[:end])
                 del self._received[: end + 1]
                 seen = 0
                 if "refused" in answer:
@@ -166,7 +166,7 @@ def _formatted(answer: dict[str, Any]) -> str:
     if error is None:
         for key in ("path", "prev_exist", "old_content", "new_content"):
             shown[key] = answer[key]
-        if output.startswith(DIRECTORY):
+        if answer["output"].startswith(DIRECTORY):
             shown["error"] = ""
     body = ",".join(f"{json.dumps(key)}: {json.dumps(value)}" for key, value in shown.items())
     last = json.dumps(output if error is None else f"ERROR:\n{error}")

@@ -48,10 +48,11 @@ def _asked(path: str, body: bytes, content_type: str) -> dict[str, Any]:
     request = urllib.request.Request(f"{service}/{path}", data=body, headers=headers)
     try:
         with urllib.request.urlopen(request, timeout=TIME_LIMIT) as answer:
-            return json.load(answer)
+            said: dict[str, Any] = json.load(answer)
+            return said
     except urllib.error.HTTPError as error:
-        said = error.read(10_000).decode("utf-8", "replace")
-        raise RuntimeError(f"{service} answered with status {error.code}: {said}") from error
+        reason = error.read(10_000).decode("utf-8", "replace")
+        raise RuntimeError(f"{service} answered with status {error.code}: {reason}") from error
     except urllib.error.URLError as error:
         raise RuntimeError(f"{service} can not be reached: {error.reason}") from error
 
@@ -62,11 +63,15 @@ def _transcribed(file_path: str, model: str) -> str:
     with open(file_path, "rb") as file:
         sound = file.read()
     body = (
-        f'--{mark}\r\nContent-Disposition: form-data; name="model"\r\n\r\n{model}\r\n'
-        f'--{mark}\r\nContent-Disposition: form-data; name="file"; filename="{name}"\r\n'
-        "Content-Type: application/octet-stream\r\n\r\n"
-    ).encode() + sound + f"\r\n--{mark}--\r\n".encode()
-    return _asked("audio/translations", body, f"multipart/form-data; boundary={mark}")["text"]
+        (
+            f'--{mark}\r\nContent-Disposition: form-data; name="model"\r\n\r\n{model}\r\n'
+            f'--{mark}\r\nContent-Disposition: form-data; name="file"; filename="{name}"\r\n'
+            "Content-Type: application/octet-stream\r\n\r\n"
+        ).encode()
+        + sound
+        + f"\r\n--{mark}--\r\n".encode()
+    )
+    return str(_asked("audio/translations", body, f"multipart/form-data; boundary={mark}")["text"])
 
 
 def _described(picture: bytes, task: str) -> str:
@@ -82,7 +87,7 @@ def _described(picture: bytes, task: str) -> str:
         "max_tokens": int(os.environ.get("MAX_TOKEN") or MAX_TOKEN),
     }
     answer = _asked("chat/completions", json.dumps(request).encode(), "application/json")
-    return answer["choices"][0]["message"]["content"]
+    return str(answer["choices"][0]["message"]["content"])
 
 
 def parse_audio(file_path: str, model: str = "whisper-1") -> None:
@@ -146,7 +151,7 @@ def parse_video(file_path: str, task: str = TASK, frame_interval: int = 30) -> N
     """
     print(f"[Processing video file from {file_path} with frame interval {frame_interval}]")
     try:
-        import cv2
+        import cv2  # type: ignore[import-not-found]
     except ModuleNotFoundError:
         print(
             "ERROR: The Python package opencv-python-headless is needed and is not installed. "
