@@ -69,6 +69,8 @@ pub(crate) enum Command {
     Conformance(crate::conformance::ConformanceArgs),
     /// Tell what can host sandboxes, what each can do, and check it.
     Provider(crate::provider::ProviderArgs),
+    /// List, check and make plugins.
+    Plugin(crate::plugin::PluginArgs),
     /// Show and check the configuration.
     Config(crate::config::ConfigArgs),
     /// Tell what this machine can do, what is missing, and what to do about it.

@@ -16,6 +16,7 @@ mod logging;
 mod output;
 mod paint;
 mod plugins;
+mod plugin;
 mod provider;
 mod providers;
 mod replay;
@@ -137,6 +138,11 @@ fn start(cli: Cli) -> anyhow::Result<ExitCode> {
         Command::Cp(arguments) => people(files::copy(arguments)),
         Command::Session(arguments) => people(session::session(arguments)),
         Command::Provider(arguments) => people(provider::provider(arguments)),
+        Command::Plugin(arguments) => {
+            let owner = Owner::start()?;
+            logging::for_people();
+            runtime()?.block_on(plugin::plugin(arguments, &owner))
+        }
         Command::Config(arguments) => config::config(arguments),
         Command::Doctor(arguments) => {
             let owner = Owner::start();

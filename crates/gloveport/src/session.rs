@@ -18,7 +18,7 @@ mod runtimes;
 mod secrets;
 mod show;
 mod start;
-mod table;
+pub(crate) mod table;
 mod terminal;
 mod values;
 

@@ -28,6 +28,8 @@ pub(crate) enum ChannelError {
     Library(#[from] RuntimeError),
     #[error(transparent)]
     Socket(#[from] zeromq::ZmqError),
+    #[error("the kernel has closed them")]
+    Closed,
     #[error("it did not answer within {} s", .0.as_secs_f64())]
     Silent(Duration),
 }
@@ -49,6 +51,8 @@ pub(crate) struct Channels {
     control: ClientControlConnection,
     output: ClientIoPubConnection,
     monitor: futures_channel::mpsc::Receiver<SocketEvent>,
+    /// The kernel has closed its side, and all output was read.
+    closed: bool,
 }
 
 impl Channels {
@@ -60,7 +64,7 @@ impl Channels {
             let control = create_client_control_connection(info, session).await?;
             let mut output = create_client_iopub_connection(info, "", session).await?;
             let monitor = output.socket.monitor();
-            Ok::<_, ChannelError>(Self { shell, control, output, monitor })
+            Ok::<_, ChannelError>(Self { shell, control, output, monitor, closed: false })
         };
         let mut channels = timeout(TIME, connect).await.map_err(|_| ChannelError::Silent(TIME))??;
         channels.wait_until_heard().await?;
@@ -97,6 +101,14 @@ impl Channels {
                 raw = receive(&mut self.output) => raw?.map(Received::Output),
                 raw = receive(&mut self.shell) => raw?.map(Received::Reply),
                 raw = receive(&mut self.control) => raw?.map(|_| Received::Control),
+                event = self.monitor.next() => match event {
+                    // Seen when all that had come was read. A kernel that became another program lives, but not for us.
+                    Some(SocketEvent::Disconnected(_)) | None => {
+                        self.closed = true;
+                        return Err(ChannelError::Closed);
+                    }
+                    Some(_) => None,
+                },
             };
             if let Some(received) = received {
                 return Ok(received);
@@ -106,7 +118,7 @@ impl Channels {
 
     /// The next output of a kernel that has ended; `None` when all of it has come.
     pub(crate) async fn rest(&mut self) -> Option<Message> {
-        loop {
+        while !self.closed {
             tokio::select! {
                 biased;
                 output = receive(&mut self.output) => match output {
@@ -116,11 +128,12 @@ impl Channels {
                 },
                 event = self.monitor.next() => match event {
                     // The end of a stream is noticed when all of it is read.
-                    Some(SocketEvent::Disconnected(_)) | None => return None,
+                    Some(SocketEvent::Disconnected(_)) | None => self.closed = true,
                     Some(_) => {}
                 },
             }
         }
+        None
     }
 
     /// Asks for a cell to be run; answers the id of the request.

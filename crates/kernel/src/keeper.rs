@@ -11,7 +11,8 @@ use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 
 use crate::{
     cell::{Cell, CellEnd, CellReport},
-    environment, find,
+    environment,
+    find::{self, Python},
     launch::{self, Failure, Launched},
     live::{Happened, Live, Purpose},
     options::KernelOptions,
@@ -25,6 +26,9 @@ const QUICK: Duration = Duration::from_secs(10);
 const MOST_QUICK_DEATHS: u32 = 3;
 /// Pause after the first such death; the next ones are twice as long each.
 const PAUSE: Duration = Duration::from_millis(200);
+
+/// Time for a kernel that has closed its channels to end by itself.
+const PATIENCE: Duration = Duration::from_secs(1);
 
 /// A cell and where its report goes.
 #[derive(Debug)]
@@ -205,11 +209,12 @@ impl Keeper {
             Happened::Nothing | Happened::Done { .. } => {}
             Happened::Exited(exit) => {
                 tracing::warn!(code = exit.code, signal = exit.signal, "the kernel has ended");
-                self.ended(true).await;
+                self.ended(true, Duration::ZERO).await;
             }
             Happened::Broken(error) => {
-                tracing::warn!("the channels of the kernel are broken, so it is ended: {error}");
-                self.ended(true).await;
+                tracing::warn!("the channels of the kernel do not work, so it is ended: {error}");
+                // Usually it is about to end, and its own status says more than a signal of ours.
+                self.ended(true, PATIENCE).await;
             }
         }
     }
@@ -223,12 +228,12 @@ impl Keeper {
     }
 
     /// Ends what is left of the kernel, reports its cell, and begins to start the next one.
-    async fn ended(&mut self, by_itself: bool) {
+    async fn ended(&mut self, by_itself: bool, patience: Duration) {
         let Phase::Up(live) = std::mem::replace(&mut self.phase, Phase::Failed) else { return };
         let (cells, age) = (live.cells, live.started.elapsed());
         let has_cell = live.busy.as_ref().is_some_and(|busy| busy.purpose == Purpose::Cell);
         let facts = live.launched.facts.clone();
-        let (exit, contents) = live.bury().await;
+        let (exit, contents) = live.bury(patience).await;
         if has_cell && let Some(mut running) = self.running.take() {
             for content in contents {
                 running.take(content);
@@ -240,7 +245,7 @@ impl Keeper {
         if by_itself && cells == 0 && age < QUICK {
             let reason = format!("it ended with status {} right after its start", exit.shell_status());
             let remedy = format!("see what `{} -m ipykernel_launcher` says", facts.interpreter);
-            self.died_quickly(Failure { reason, remedy, passing: true });
+            self.died_quickly(Failure { reason, remedy, passing: true, no_kernel: false });
         } else {
             self.quick_deaths = 0;
             self.start();
@@ -249,7 +254,7 @@ impl Keeper {
 
     async fn restart(&mut self) {
         match &self.phase {
-            Phase::Up(_) => self.ended(false).await,
+            Phase::Up(_) => self.ended(false, Duration::ZERO).await,
             Phase::Starting { .. } => {
                 self.call_off().await;
                 self.start();
@@ -352,22 +357,35 @@ async fn start(
     generation: u64,
     cancelled: CancellationToken,
 ) -> Result<Launched, Failure> {
-    let prepare = async {
-        let mut python = find::find(&options).await?;
-        if !python.has_kernel {
-            python = if let Some(existing) = environment::existing(&options, &python).await {
-                existing
-            } else {
-                state.send_replace(KernelState::Starting(Step::Installing));
-                environment::install(&options, &python).await?
-            };
+    let called_off = || Failure::lasting("the start was called off", "start it again");
+    let found = tokio::select! {
+        () = cancelled.cancelled() => Err(called_off()),
+        found = find::find(&options) => found,
+    }?;
+    if found.has_kernel {
+        state.send_replace(KernelState::Starting(Step::Launching));
+        match launch::launch(&options, &found, generation, &cancelled).await {
+            Err(failure) if failure.no_kernel => tracing::warn!("{}", failure.reason),
+            launched => return launched,
         }
-        Ok(python)
-    };
+    }
     let python = tokio::select! {
-        () = cancelled.cancelled() => Err(Failure::lasting("the start was called off", "start it again")),
-        python = prepare => python,
+        () = cancelled.cancelled() => Err(called_off()),
+        python = in_environment(&options, &found, &state) => python,
     }?;
     state.send_replace(KernelState::Starting(Step::Launching));
     launch::launch(&options, &python, generation, &cancelled).await
+}
+
+/// The interpreter of our own environment, which is made if need be.
+async fn in_environment(
+    options: &KernelOptions,
+    found: &Python,
+    state: &watch::Sender<KernelState>,
+) -> Result<Python, Failure> {
+    if let Some(existing) = environment::existing(options, found).await {
+        return Ok(existing);
+    }
+    state.send_replace(KernelState::Starting(Step::Installing));
+    environment::install(options, found).await
 }

@@ -26,6 +26,8 @@ use crate::{channels::Channels, find::Python, journal::Journal, options::KernelO
 const LAUNCHER: &str = include_str!("launcher.py");
 /// Time for the kernel to come up. A cold disk and a busy machine take many times the usual 0.3 s.
 const TIME: Duration = Duration::from_mins(1);
+/// Status by which the launcher says that `ipykernel` cannot be imported.
+const NO_KERNEL: i32 = 97;
 /// Longest path of a socket.
 const LONGEST_PATH: usize = 107;
 /// Most that is read of one line before the kernel is up, and that is kept for an error.
@@ -38,12 +40,14 @@ pub(crate) struct Failure {
     pub(crate) remedy: String,
     /// Another try may end otherwise.
     pub(crate) passing: bool,
+    /// The interpreter's `ipykernel` cannot be imported.
+    pub(crate) no_kernel: bool,
 }
 
 impl Failure {
     /// What will fail again until somebody does something.
     pub(crate) fn lasting(reason: impl Into<String>, remedy: impl Into<String>) -> Self {
-        Self { reason: reason.into(), remedy: remedy.into(), passing: false }
+        Self { reason: reason.into(), remedy: remedy.into(), passing: false, no_kernel: false }
     }
 }
 
@@ -132,6 +136,7 @@ enum Reason {
 impl Reason {
     fn failure(self, program: &Path, status: Option<i32>) -> Failure {
         let program = program.display();
+        let no_kernel = status == Some(NO_KERNEL);
         let status = status.map_or(String::new(), |status| format!(" with status {status}"));
         let reason = match self {
             Self::Ended(words) => format!("{program} ended{status} before the kernel was up: {words}"),
@@ -139,7 +144,7 @@ impl Reason {
             Self::Io(error) => format!("the kernel of {program} cannot be reached: {error}"),
         };
         let remedy = format!("see what `{program} -m ipykernel_launcher` says");
-        Failure { reason, remedy, passing: true }
+        Failure { reason, remedy, passing: true, no_kernel }
     }
 }
 
@@ -204,11 +209,14 @@ impl Files {
 fn short_directory() -> io::Result<TempDir> {
     let make = |parent: &Path| tempfile::Builder::new().prefix("gloveport-").rand_bytes(8).tempdir_in(parent);
     let usual = std::env::temp_dir();
-    let fits = usual.as_os_str().len() + "/gloveport-12345678/s-1".len() <= LONGEST_PATH;
-    let directory = make(if fits { &usual } else { Path::new("/tmp") })?;
+    let directory = make(if leaves_room(&usual) { &usual } else { Path::new("/tmp") })?;
     // Whatever the mask of this process is.
     fs::set_permissions(directory.path(), std::os::unix::fs::PermissionsExt::from_mode(0o700))?;
     Ok(directory)
+}
+
+fn leaves_room(parent: &Path) -> bool {
+    parent.as_os_str().len() + "/gloveport-12345678/s-1".len() <= LONGEST_PATH
 }
 
 /// 32 random bytes as hexadecimal digits.
@@ -252,5 +260,18 @@ async fn read_log(mut output: BufReader<Receiver>) {
     while let Ok(count @ 1..) = output.read(&mut buffer).await {
         let text = String::from_utf8_lossy(buffer.get(..count).unwrap_or_default());
         tracing::debug!(target: "gloveport_kernel::log", "{}", text.trim_end());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_temporary_directory_with_a_long_path_is_not_used() {
+        assert!(leaves_room(Path::new("/tmp")));
+        let long = "/x".repeat(42);
+        assert!(leaves_room(Path::new(&long)));
+        assert!(!leaves_room(Path::new(&(long + "x"))));
     }
 }

@@ -11,6 +11,7 @@ What differs from `python -m ipykernel_launcher`:
 * Strings that JSON cannot carry, or that are larger than the client keeps, are replaced before they are sent.
 """
 
+import asyncio
 import codecs
 import contextvars
 import fcntl
@@ -19,21 +20,30 @@ import json
 import mmap
 import os
 import select
+import signal
 import struct
 import sys
 import termios
 import threading
+import traceback
 import weakref
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 # An ordinary kernel does not have the directory of its launcher in its path.
 sys.path[:] = [entry for entry in sys.path if os.path.abspath(entry or ".") != HERE or entry == ""]
 
-import zmq  # noqa: E402
-from ipykernel.iostream import OutStream  # noqa: E402
-from ipykernel.ipkernel import IPythonKernel  # noqa: E402
-from ipykernel.kernelapp import IPKernelApp  # noqa: E402
-from jupyter_client.session import extract_header  # noqa: E402
+try:
+    import zmq
+    from ipykernel.displayhook import ZMQShellDisplayHook
+    from ipykernel.iostream import OutStream
+    from ipykernel.ipkernel import IPythonKernel
+    from ipykernel.kernelapp import IPKernelApp
+    from ipykernel.zmqshell import ZMQDisplayPublisher
+    from jupyter_client.session import extract_header
+except ImportError:
+    traceback.print_exc()
+    # The client knows by it that another `ipykernel` is needed.
+    sys.exit(97)
 
 # Characters of one message.
 PIECE = 32 * 1024
@@ -192,6 +202,8 @@ class Stream(OutStream):
 
     outlet = None
     made = []
+    # The descriptors that have something.
+    waiting = select.poll()
 
     def __init__(self, session, pub_thread, name, echo=None, **_ignored):
         super().__init__(session, pub_thread, name, watchfd=False)
@@ -200,6 +212,7 @@ class Stream(OutStream):
         self._original_stdstream_copy = self.descriptor.original
         self.current = {}
         Stream.made.append(self)
+        Stream.waiting.register(self.descriptor.read, select.POLLIN)
         self.descriptor.start()
 
     def fileno(self):
@@ -233,6 +246,7 @@ class Stream(OutStream):
 
     def flush(self):
         if self.pub_thread is not None and not self.outlet.forked:
+            catch_up()
             self.outlet.emit()
 
     def send(self, parent, text, end):
@@ -246,27 +260,45 @@ class Stream(OutStream):
 
 def catch_up():
     """Takes what programs have written, so that it comes before what is written next."""
-    for stream in Stream.made:
-        try:
-            stream.descriptor.take()
-        except (OSError, ValueError):
-            # The user's code has closed it.
-            pass
+    if Stream.waiting.poll(0):
+        for stream in Stream.made:
+            try:
+                stream.descriptor.take()
+            except (OSError, ValueError):
+                # The user's code has closed it.
+                pass
 
 
 class Kernel(IPythonKernel):
-    """An IPython kernel whose cells end when all that they wrote is in the queue."""
+    """An IPython kernel whose cells end when all that they wrote is in the queue, and end always."""
+
+    # The queue keeps the order, so there is nothing to wait for.
+    _execute_sleep = 0
 
     @functools.wraps(IPythonKernel.do_execute)
     async def do_execute(self, *args, **kwargs):
         # A cell may have put something else into `sys.stdout`, so the parent does not come this way.
         for stream in Stream.made:
             stream.set_parent(self.get_parent("shell"))
+        wake_for_signals()
         try:
             return await super().do_execute(*args, **kwargs)
+        except Exception as error:
+            text = traceback.format_exc()
+            Stream.outlet.put(Stream.made[1], text)
+            return {
+                "status": "error",
+                "ename": type(error).__name__,
+                "evalue": str(error),
+                "traceback": [text],
+                "execution_count": self.execution_count,
+                "user_expressions": {},
+                "payload": [],
+            }
         finally:
             catch_up()
             Stream.outlet.emit()
+            mend_streams()
 
 
 class Application(IPKernelApp):
@@ -280,6 +312,35 @@ class Application(IPKernelApp):
         finally:
             for option in (zmq.SNDHWM, zmq.XPUB_NODROP):
                 context.sockopts.pop(option, None)
+
+
+def wake_for_signals():
+    """Lets a signal wake a loop that waits, or `await` could not be interrupted."""
+    try:
+        signal.set_wakeup_fd(asyncio.get_running_loop()._csock.fileno(), warn_on_full_buffer=False)
+    except (AttributeError, RuntimeError, ValueError):
+        # A loop of another kind, or not the main thread.
+        pass
+
+
+def mend_streams():
+    """Replaces streams of the user that do not work any more: the next cells could not run with them."""
+    for stream in Stream.made:
+        try:
+            getattr(sys, stream.name).flush()
+        except Exception:
+            setattr(sys, stream.name, stream)
+
+
+def with_streams(function):
+    """A function that needs streams that work."""
+
+    @functools.wraps(function)
+    def called(*args, **kwargs):
+        mend_streams()
+        return function(*args, **kwargs)
+
+    return called
 
 
 def without_surrogates(text):
@@ -377,6 +438,9 @@ def main():
     )
     app.session.pack = packer(app.session.pack, settings["text_limit"], settings["image_limit"])
     del sys.modules["gloveport_launcher"]
+    for owner, name in ((ZMQShellDisplayHook, "finish_displayhook"), (ZMQDisplayPublisher, "_flush_streams")):
+        if hasattr(owner, name):
+            setattr(owner, name, with_streams(getattr(owner, name)))
     follow_threads()
     line = f"{settings['token']} {sys.executable}\n"
     os.write(Stream.made[0].descriptor.original, line.encode(errors="surrogateescape"))

@@ -41,8 +41,9 @@ pub(crate) struct Live {
     pub(crate) busy: Option<Busy>,
     /// When the cell that runs is interrupted again, and how often it was.
     interrupts: Option<(Instant, u32)>,
-    /// Until then the next cell waits for the answer to an interrupt, which would hit it otherwise.
-    interrupting: Option<Instant>,
+    /// Until then the next cell waits: for the answer to an interrupt, which would hit it otherwise, or for the end of a
+    /// kernel that is about to leave.
+    held: Option<Instant>,
     pub(crate) started: Instant,
     /// Cells of users that it has run.
     pub(crate) cells: u64,
@@ -97,7 +98,7 @@ impl Live {
             directory: None,
             busy: None,
             interrupts: None,
-            interrupting: None,
+            held: None,
             started: Instant::now(),
             cells: 0,
         }
@@ -116,8 +117,11 @@ impl Live {
         };
         match received {
             Ok(Received::Output(message)) => self.output(message),
-            Ok(Received::Reply(Message { parent, content: Content::Reply { raised } })) => {
+            Ok(Received::Reply(Message { parent, content: Content::Reply { raised, leaves } })) => {
                 if let Some(busy) = self.busy.as_mut().filter(|busy| busy.id == parent) {
+                    if leaves {
+                        self.held = Some(Instant::now() + GRACE);
+                    }
                     busy.raised = Some(raised);
                     busy.grace = Some(Instant::now() + GRACE);
                 }
@@ -125,7 +129,7 @@ impl Live {
             }
             Ok(Received::Reply(_)) => Happened::Nothing,
             Ok(Received::Control) => {
-                self.interrupting = None;
+                self.held = None;
                 Happened::Nothing
             }
             Err(error) => Happened::Broken(error),
@@ -174,7 +178,7 @@ impl Live {
 
     /// When something is to be done although nothing comes.
     pub(crate) fn next_time(&self) -> Option<Instant> {
-        let Some(busy) = &self.busy else { return self.interrupting };
+        let Some(busy) = &self.busy else { return self.held };
         let interrupt = self.interrupts.map(|(again, _)| again);
         [busy.grace, busy.deadline, interrupt].into_iter().flatten().min()
     }
@@ -182,7 +186,7 @@ impl Live {
     /// Does what is due.
     pub(crate) async fn on_time(&mut self) -> Happened {
         let now = Instant::now();
-        self.interrupting.take_if(|until| *until <= now);
+        self.held.take_if(|until| *until <= now);
         let due = |time: Option<Instant>| time.is_some_and(|time| time <= now);
         if let Some(busy) = self.busy.take_if(|busy| due(busy.grace)) {
             tracing::warn!("the kernel has not said that a cell is done; it counts as done");
@@ -203,7 +207,7 @@ impl Live {
         if self.busy.is_none() {
             return Happened::Nothing;
         }
-        self.interrupting = Some(Instant::now() + GRACE);
+        self.held = Some(Instant::now() + GRACE);
         self.launched.channels.interrupt().await.map_or_else(Happened::Broken, |()| Happened::Nothing)
     }
 
@@ -224,7 +228,7 @@ impl Live {
         &mut self,
         cell: Option<(&str, Option<&Path>)>,
     ) -> Result<Option<Purpose>, ChannelError> {
-        if self.busy.is_some() || self.interrupting.is_some() {
+        if self.busy.is_some() || self.held.is_some() {
             return Ok(None);
         }
         let (code, purpose) = if let Some(code) = self.startup.pop_front() {
@@ -249,9 +253,12 @@ impl Live {
         Ok(Some(purpose))
     }
 
-    /// Ends what is left of a kernel that has ended or is to end, and answers what its cell had still shown.
-    pub(crate) async fn bury(mut self) -> (Exit, Vec<Content>) {
-        self.launched.process.signal(Signal::KILL);
+    /// Ends what is left of a kernel that has ended, ends within `patience`, or is to end; answers what its cell had still
+    /// shown.
+    pub(crate) async fn bury(mut self, patience: Duration) -> (Exit, Vec<Content>) {
+        if timeout(patience, exited(&mut self.exit)).await.is_err() {
+            self.launched.process.signal(Signal::KILL);
+        }
         let exit = exited(&mut self.exit).await;
         self.launched.process.end(Duration::ZERO).await;
         let mut contents = Vec::new();

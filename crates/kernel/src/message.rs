@@ -32,7 +32,11 @@ pub(crate) enum Content {
     /// The request is done, as the output channel sees it.
     Idle,
     /// The request is done, as the request channel sees it.
-    Reply { raised: bool },
+    Reply {
+        raised: bool,
+        /// The kernel is about to end: the cell has called `exit()`.
+        leaves: bool,
+    },
     /// Something else.
     Other,
 }
@@ -118,6 +122,16 @@ struct Status {
 #[derive(Deserialize)]
 struct Reply {
     status: String,
+    #[serde(default)]
+    payload: Vec<Payload>,
+}
+
+#[derive(Deserialize)]
+struct Payload {
+    #[serde(default)]
+    source: String,
+    #[serde(default)]
+    keepkernel: bool,
 }
 
 /// Reads a message from its parts: header, parent header, metadata, content. `None` if even its kind is not readable.
@@ -136,8 +150,12 @@ pub(crate) fn read<B: AsRef<[u8]>>(parts: &[B]) -> Option<Message> {
             .map(|status: Status| if status.execution_state == "idle" { Content::Idle } else { Content::Other }),
         // A reply that is not readable is still the end of its request.
         kind if kind.ends_with("_reply") => {
-            let raised = parse(part(3)).is_none_or(|reply: Reply| reply.status != "ok");
-            Some(Content::Reply { raised })
+            let reply: Option<Reply> = parse(part(3));
+            let leaves = |payload: &Payload| payload.source == "ask_exit" && !payload.keepkernel;
+            Some(Content::Reply {
+                raised: reply.as_ref().is_none_or(|reply| reply.status != "ok"),
+                leaves: reply.is_some_and(|reply| reply.payload.iter().any(leaves)),
+            })
         }
         _ => Some(Content::Other),
     };
@@ -232,9 +250,19 @@ mod tests {
             ("error", r#"{"traceback":[],"ename":"E","evalue":"v"}"#, Content::Error("E: v".into())),
             ("status", r#"{"execution_state":"idle"}"#, Content::Idle),
             ("status", r#"{"execution_state":"busy"}"#, Content::Other),
-            ("execute_reply", r#"{"status":"ok"}"#, Content::Reply { raised: false }),
-            ("execute_reply", r#"{"status":"error"}"#, Content::Reply { raised: true }),
-            ("execute_reply", "garbage", Content::Reply { raised: true }),
+            ("execute_reply", r#"{"status":"ok"}"#, Content::Reply { raised: false, leaves: false }),
+            (
+                "execute_reply",
+                r#"{"status":"ok","payload":[{"source":"page"},{"source":"ask_exit","keepkernel":false}]}"#,
+                Content::Reply { raised: false, leaves: true },
+            ),
+            (
+                "execute_reply",
+                r#"{"status":"ok","payload":[{"source":"ask_exit","keepkernel":true}]}"#,
+                Content::Reply { raised: false, leaves: false },
+            ),
+            ("execute_reply", r#"{"status":"error"}"#, Content::Reply { raised: true, leaves: false }),
+            ("execute_reply", "garbage", Content::Reply { raised: true, leaves: false }),
             ("stream", "garbage", Content::Other),
             ("clear_output", "{}", Content::Other),
         ] {

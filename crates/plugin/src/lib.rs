@@ -16,6 +16,7 @@ pub mod manifest_plugin;
 pub mod plugin;
 pub mod registry;
 pub mod service;
+mod text;
 
 pub use initialize::{initialize_all, stop_all};
 pub use manifest::{Manifest, ManifestError};

@@ -14,8 +14,11 @@ use std::{
     time::Duration,
 };
 
-pub use self::error::{ManifestError, Problem};
 pub(crate) use self::suggest::did_you_mean;
+pub use self::{
+    error::{ManifestError, Problem},
+    fields::names as field_names,
+};
 use crate::service::ServiceSpec;
 
 /// Name of the file in a folder of its own.

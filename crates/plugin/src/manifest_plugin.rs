@@ -16,7 +16,8 @@ use crate::{
     http,
     manifest::{Actions, Manifest},
     plugin::{Plugin, PluginError, PluginHost, PluginState},
-    service::{Log, Service, SetUp, Standing, Values},
+    service::{Listens, Log, Service, SetUp, Standing, Values},
+    text::printable,
 };
 
 /// Time for an action that says none.
@@ -32,18 +33,35 @@ pub struct ManifestPlugin {
     manifest: Manifest,
     standing: Standing,
     service: OnceLock<Arc<Service>>,
+    /// What a set-up without a service printed.
+    log: Arc<Log>,
     cancel: CancellationToken,
 }
 
 impl ManifestPlugin {
     /// The plugin of this manifest. Nothing of it is started.
     pub fn new(manifest: Manifest) -> Self {
-        Self { manifest, standing: Standing::new(), service: OnceLock::new(), cancel: CancellationToken::new() }
+        let log = Arc::new(Log::new(manifest.name.clone()));
+        let cancel = CancellationToken::new();
+        Self { manifest, standing: Standing::new(), service: OnceLock::new(), log, cancel }
     }
 
     /// What it is made from.
     pub fn manifest(&self) -> &Manifest {
         &self.manifest
+    }
+
+    /// Starts its service also if that waits for its first use, and returns when it is healthy. It must be initialised.
+    pub async fn start_now(&self) -> Result<(), PluginError> {
+        match self.service.get() {
+            Some(service) => service.start().await,
+            None => Ok(()),
+        }
+    }
+
+    /// The last bytes that its programs printed.
+    pub fn logs(&self) -> Vec<u8> {
+        self.service.get().map_or_else(|| self.log.bytes(), |service| service.logs())
     }
 
     async fn start(&self, host: &PluginHost) -> Result<(), PluginError> {
@@ -63,9 +81,8 @@ impl ManifestPlugin {
             (None, Some((command, limit))) => {
                 self.standing.set(PluginState::Starting { step: "running its set-up command".into() });
                 let name = self.manifest.name.clone();
-                let log = Arc::new(Log::new(name.clone()));
                 let set_up = SetUp { name, command: self.with_folder(command)?, limit: *limit };
-                let outcome = set_up.run(host, &log, &self.cancel).await.map_err(|failure| failure.error);
+                let outcome = set_up.run(host, &self.log, &self.cancel).await.map_err(|failure| failure.error);
                 self.standing.set(match &outcome {
                     Ok(()) => PluginState::Ready,
                     Err(PluginError { reason, remedy }) => {
@@ -122,7 +139,7 @@ impl ManifestPlugin {
 /// The beginning of an answer, as an error shows it.
 fn shown(body: &[u8]) -> String {
     let text = String::from_utf8_lossy(body.get(..SHOWN).unwrap_or(body));
-    let text: String = text.trim().chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+    let text = printable(text.trim());
     if text.is_empty() { text } else { format!(": {text}") }
 }
 
@@ -169,7 +186,7 @@ impl Plugin for ManifestPlugin {
     }
 
     fn service(&self) -> Option<Arc<Service>> {
-        let listens = self.manifest.service.as_ref().is_some_and(|spec| spec.listens != crate::Listens::Nowhere);
+        let listens = self.manifest.service.as_ref().is_some_and(|spec| spec.listens != Listens::Nowhere);
         self.service.get().filter(|_| listens).cloned()
     }
 

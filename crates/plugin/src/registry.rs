@@ -198,20 +198,28 @@ impl Registry {
         Ok(selection.done)
     }
 
+    /// The one of this name, or what there is instead.
+    pub fn find(&self, name: &str) -> Result<&Entry, RegistryError> {
+        self.get(name).ok_or_else(|| self.unknown(name, None))
+    }
+
     fn make(&self, name: &str, required_by: Option<&String>) -> Result<Arc<dyn Plugin>, RegistryError> {
-        let required_by = required_by.cloned();
         match self.get(name).map(|entry| &entry.source) {
             Some(Source::BuiltIn(Some(plugin))) => Ok(Arc::clone(plugin)),
             Some(Source::Manifest(manifest)) => Ok(Arc::new(ManifestPlugin::new(Manifest::clone(manifest)))),
-            Some(Source::Broken(error)) => {
-                Err(RegistryError::Broken { name: name.to_owned(), required_by, error: error.clone() })
-            }
-            Some(Source::BuiltIn(None)) | None => {
-                let available = self.available();
-                let meant = did_you_mean(name, available.iter().map(String::as_str));
-                Err(RegistryError::Unknown { name: name.to_owned(), required_by, available, meant })
-            }
+            Some(Source::Broken(error)) => Err(RegistryError::Broken {
+                name: name.to_owned(),
+                required_by: required_by.cloned(),
+                error: error.clone(),
+            }),
+            Some(Source::BuiltIn(None)) | None => Err(self.unknown(name, required_by)),
         }
+    }
+
+    fn unknown(&self, name: &str, required_by: Option<&String>) -> RegistryError {
+        let available = self.available();
+        let meant = did_you_mean(name, available.iter().map(String::as_str));
+        RegistryError::Unknown { name: name.to_owned(), required_by: required_by.cloned(), available, meant }
     }
 
     /// What can be selected.

@@ -7,6 +7,7 @@ mod failure;
 mod health;
 mod listener;
 mod log;
+mod pauses;
 mod place;
 mod program;
 mod set_up;

@@ -3,6 +3,7 @@
 use std::{fs, path::Path, time::Duration};
 
 use gloveport_plugin::{Health, Listens, Manifest, ServiceSpec, manifest::Actions};
+use proptest::{collection, prelude::*, sample::select};
 
 /// What is wrong with a text.
 fn problems(text: &str) -> String {
@@ -140,6 +141,7 @@ fn every_mistake_is_told_with_its_line_and_column() {
         (service("command = 'a'\nlistens = 'nowhere'\nstart = 'eager'\nhealth = '/x'"), "p.toml:6:10: `health` cannot be `/x`, as the service listens nowhere; write health = \"runs\"".into()),
         (service(&format!("{ok}\nhealth = 'acepts'")), "p.toml:4:10: `health` in [service] must be \"accepts\", \"runs\" or a path such as \"/health\", not `acepts`; did you mean `accepts`?".into()),
         (service(&format!("{ok}\nhealth = '/a b'")), "p.toml:4:10: `health` in [service] must be \"accepts\", \"runs\" or a path such as \"/health\", not `/a b`".into()),
+        (service(&format!("{ok}\nhealth = '/a#b'")), "p.toml:4:10: `health` in [service] must be \"accepts\", \"runs\" or a path such as \"/health\", not `/a#b`".into()),
         (service(&format!("{ok}\nstart = 'eagre'")), "p.toml:4:9: `start` in [service] must be `lazy` or `eager`, not `eagre`; did you mean `eager`?".into()),
         (service(&format!("{ok}\nstart-limit = 'soon'")), format!("p.toml:4:15: `start-limit` in [service] must be {time}, above zero and at most 7 days")),
         (service(&format!("{ok}\nstart-limit = -1")), format!("p.toml:4:15: `start-limit` in [service] must be {time}, above zero and at most 7 days")),
@@ -189,4 +191,64 @@ fn the_name_of_a_manifest_with_mistakes_is_known() {
     assert_eq!(error.name.as_deref(), Some("files"));
     let error = Manifest::parse(Path::new("p.toml"), "name = \"Files\"").unwrap_err();
     assert_eq!(error.name, None);
+}
+
+/// Keys of all sections, and one of none.
+const KEYS: &[&str] = &[
+    "name",
+    "description",
+    "requires",
+    "command",
+    "limit",
+    "environment",
+    "listens",
+    "health",
+    "start",
+    "start-limit",
+    "idle-stop",
+    "handles",
+    "path",
+    "x",
+];
+
+/// A manifest in which each part is written as it may be, or wrong in some way.
+fn manifests() -> impl Strategy<Value = String> {
+    let value = prop_oneof![
+        Just("\"port\"".to_owned()),
+        Just("\"socket\"".to_owned()),
+        Just("\"nowhere\"".to_owned()),
+        Just("\"eager\"".to_owned()),
+        Just("\"10m\"".to_owned()),
+        Just("[\"a\", \"{port}\"]".to_owned()),
+        Just("[\"browse\"]".to_owned()),
+        Just("{ A = \"b\" }".to_owned()),
+        Just("[]".to_owned()),
+        Just("1979-05-27".to_owned()),
+        any::<i32>().prop_map(|number| number.to_string()),
+        any::<f64>().prop_map(|number| format!("{number:e}")),
+        "\"[ -!#-\\[\\]-~]{0,12}\"",
+        "\\PC{0,8}",
+    ];
+    let line = prop_oneof![
+        4 => (select(KEYS), value).prop_map(|(name, value)| format!("{name} = {value}")),
+        1 => select(&["[set-up]", "[service]", "[actions]", "[environment]", "[service.environment]", "[[service]]", "", "# é"][..]).prop_map(str::to_owned),
+    ];
+    collection::vec(line, 0..14).prop_map(|lines| format!("name = \"x\"\n{}", lines.join("\n")))
+}
+
+proptest! {
+    #[test]
+    fn whatever_is_written_is_a_manifest_or_has_mistakes_that_stand_in_the_file(text in manifests()) {
+        match Manifest::parse(Path::new("p.toml"), &text) {
+            Ok(manifest) => prop_assert!(Manifest::is_name(&manifest.name)),
+            Err(error) => {
+                prop_assert!(!error.problems.is_empty(), "{text}");
+                for problem in &error.problems {
+                    let line = text.split('\n').nth(problem.line - 1);
+                    prop_assert!(line.is_some_and(|line| problem.column <= line.chars().count() + 1), "{problem:?} in {text}");
+                    prop_assert!(!problem.message.chars().any(char::is_control), "{problem:?}");
+                }
+            }
+        }
+    }
 }

@@ -145,6 +145,7 @@ async fn a_service_that_listens_nowhere_runs_and_is_offered_to_nobody() {
     let text = "name = \"watch\"\n[service]\ncommand = \"echo $$ >pids; sleep 600\"\nlistens = \"nowhere\"\nstart = \"eager\"\n";
     let watch = plugin(place.path(), text);
     watch.initialize(&place.host()).await.unwrap();
+    within("it runs", || !place.pids().is_empty()).await;
     assert!(is_alive(place.pids()[0]) && watch.service().is_none());
     watch.stop().await;
     assert!(!is_alive(place.pids()[0]));

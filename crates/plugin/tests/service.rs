@@ -66,8 +66,9 @@ async fn stop_ends_a_program_that_ignores_it_and_all_that_it_started_within_two_
     (wanted.listens, wanted.health) = (Listens::Nowhere, Health::Runs);
     let service = Service::new(wanted, place.host());
     service.start().await.unwrap();
+    within("both run", || place.pids().len() == 2).await;
     let pids = place.pids();
-    assert!(pids.len() == 2 && pids.iter().all(|pid| is_alive(*pid)), "{pids:?}");
+    assert!(pids.iter().all(|pid| is_alive(*pid)), "{pids:?}");
     let begin = Instant::now();
     service.stop().await;
     assert!(begin.elapsed() < Duration::from_secs(2), "{:?}", begin.elapsed());
@@ -136,10 +137,10 @@ async fn one_that_ends_at_once_fails_after_five_starts_and_the_next_use_tries_ag
 async fn one_that_hangs_before_it_is_healthy_is_ended_at_its_limit() {
     let place = Place::new();
     let mut wanted = spec("silent", &sh("echo $$ >>pids; echo waiting for a licence; sleep 600"));
-    wanted.start_limit = Duration::from_millis(100);
+    wanted.start_limit = Duration::from_millis(400);
     let service = Service::new(wanted, place.host());
     let error = service.lease().await.unwrap_err();
-    assert!(error.reason.contains("silent did not start: 0.1 s passed before it accepted"), "{error}");
+    assert!(error.reason.contains("silent did not start: 0.4 s passed before it accepted"), "{error}");
     assert!(error.reason.ends_with("\n  waiting for a licence"), "{error}");
     let pids = place.pids();
     assert!(pids.len() == 5 && !pids.iter().any(|pid| is_alive(*pid)), "{pids:?}");
@@ -196,10 +197,10 @@ async fn one_that_nobody_uses_is_stopped_and_started_again_by_the_next_use() {
 #[tokio::test]
 async fn a_port_that_another_program_takes_in_the_last_moment_is_left_to_it() {
     let place = Place::new();
-    // The first start tells its port, waits until somebody else listens there, and ends as programs do then.
+    // The first start tells its port, waits until somebody else listens there, and ends a while later as programs do then.
     let script = format!(
         "echo x >>starts.all; if [ ! -e asked ]; then echo $0 >asked.new; mv asked.new asked; \
-         while [ ! -e taken ]; do sleep 0.01; done; echo address in use >&2; exit 1; fi; \
+         while [ ! -e taken ]; do sleep 0.01; done; sleep 0.5; echo address in use >&2; exit 1; fi; \
          exec python3 -u -c '{SERVER}' $0"
     );
     let service = Service::new(spec("second", &["sh", "-c", &script, "{port}"]), place.host());
@@ -266,10 +267,10 @@ async fn a_set_up_that_hangs_is_ended_at_its_limit() {
     let place = Place::new();
     let mut wanted = server();
     wanted.set_up = Some(sh("echo $$ >pids; sleep 600 & echo $! >>pids; wait").iter().map(Into::into).collect());
-    wanted.set_up_limit = Duration::from_millis(300);
+    wanted.set_up_limit = Duration::from_secs(1);
     let service = Service::new(wanted, place.host());
     let error = service.lease().await.unwrap_err();
-    assert_eq!(error.reason, "the set-up of files failed: it did not end within 0.3 s");
+    assert_eq!(error.reason, "the set-up of files failed: it did not end within 1 s");
     let pids = place.pids();
     assert!(pids.len() == 2 && !pids.iter().any(|pid| is_alive(*pid)), "{pids:?}");
 }
@@ -326,6 +327,7 @@ async fn a_service_that_is_dropped_leaves_nothing() {
     (wanted.listens, wanted.health) = (Listens::Nowhere, Health::Runs);
     let service = Service::new(wanted, place.host());
     service.start().await.unwrap();
+    within("it runs", || !place.pids().is_empty()).await;
     drop(service);
     within("it ended", || !is_alive(place.pids()[0])).await;
 }
@@ -338,5 +340,6 @@ async fn words_and_variables_of_a_command_have_the_values_of_the_sandbox() {
     (wanted.listens, wanted.health) = (Listens::Port(1), Health::Runs);
     let service = Service::new(wanted, place.host());
     service.start().await.unwrap();
+    within("it runs", || place.read("values").ends_with('\n')).await;
     assert_eq!(place.read("values"), format!("<1> {} /plugins/values\n", place.path().display()));
 }

@@ -18,7 +18,7 @@ use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 
 use crate::{
     answer::{Answer, Held, RequestBody},
-    connect::connect,
+    connect::{Connection, connect},
     error::ForwardError,
     headers,
     limits::Limits,
@@ -54,12 +54,25 @@ pub async fn forward(
     forwarding: Forwarding<'_>,
     held: Held,
 ) -> Result<Response<Answer>, ForwardError> {
+    check_method(request.method())?;
+    let stream = connect(forwarding.endpoint, forwarding.limits.connect).await?;
+    over(stream, request, target, forwarding, held).await
+}
+
+/// `TRACE` shows secrets to scripts, and `CONNECT` leads elsewhere.
+pub(crate) fn check_method(method: &Method) -> Result<(), ForwardError> {
+    if matches!(*method, Method::TRACE | Method::CONNECT) { Err(ForwardError::Method(method.clone())) } else { Ok(()) }
+}
+
+/// Passes a request on over this connection.
+pub(crate) async fn over(
+    stream: Box<dyn Connection>,
+    request: Request<RequestBody>,
+    target: PathAndQuery,
+    forwarding: Forwarding<'_>,
+    held: Held,
+) -> Result<Response<Answer>, ForwardError> {
     let Forwarding { endpoint, mount, client, limits, stop } = forwarding;
-    // `TRACE` shows secrets to scripts, and `CONNECT` leads elsewhere.
-    if matches!(*request.method(), Method::TRACE | Method::CONNECT) {
-        return Err(ForwardError::Method(request.method().clone()));
-    }
-    let stream = connect(endpoint, limits.connect).await?;
     let mount = mount.seen_through(request.headers());
     let own = own_names(request.headers(), endpoint);
     let (request, mut waiting, progress) = prepare(request, target, &mount, client);

@@ -2,7 +2,7 @@
 //!
 //! | a request | of this origin, or of no web page | of a page of another origin |
 //! |---|---|---|
-//! | with the right token in its URL | passes without it; a `GET` is answered with the cookie and leads on | the same |
+//! | with the right token, or the session's key, in its URL | passes without it; a `GET` is answered with the cookie and leads on | the same |
 //! | of somebody who has shown the session's key | passes | passes |
 //! | with a wrong token in its URL | refused | refused |
 //! | with the cookie | passes | refused, unless it opens a page |
@@ -35,8 +35,10 @@ const PARAMETER: &str = "tkn";
 /// What is known of who asks, beside what the gate finds out itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Trust {
-    /// They have shown the key of the session.
+    /// They have shown the key of the session in a header.
     Known,
+    /// They have shown it in the place of the token in the URL.
+    Invited,
     /// They have not.
     Stranger,
     /// They have not, and there is no key.
@@ -76,7 +78,7 @@ impl Gate {
         let (presented, rest) = without_token(request.uri());
         let refused = |text: &str| Err(Turned(Box::new(self.refusal(request.headers(), text))));
         match presented {
-            Some(presented) if self.matches(&presented) => {
+            Some(presented) if self.opens(&presented, trust) => {
                 let opens_page = request.method() == Method::GET && upgrade(request.headers()).is_none();
                 if opens_page {
                     return Err(Turned(Box::new(self.welcome(request, mount, &rest))));
@@ -84,7 +86,7 @@ impl Gate {
                 set_path_and_query(request, &rest);
                 return Ok(());
             }
-            Some(_) if self.token.is_some() && trust != Trust::Known => {
+            Some(_) if self.token.is_some() && trust == Trust::Stranger => {
                 return refused("The token in the URL is wrong; there is another one after each start of the sandbox.");
             }
             Some(_) | None => {}
@@ -104,10 +106,14 @@ impl Gate {
             Trust::Open if foreign == Foreign::Frame => refused("A web page of another origin shows this page."),
             Trust::Open if is_by_address(headers) => Ok(()),
             Trust::Open => refused("The server has no key, so it is reached by its address or as localhost only."),
-            Trust::Stranger | Trust::Known => {
+            Trust::Stranger | Trust::Invited | Trust::Known => {
                 refused("The URL must have a token when it is opened for the first time.")
             }
         }
+    }
+
+    fn opens(&self, presented: &[u8], trust: Trust) -> bool {
+        self.matches(presented) || (trust == Trust::Invited && self.token.is_some())
     }
 
     /// The time that it takes tells nothing but the length.
@@ -160,6 +166,11 @@ fn same_page(rest: &PathAndQuery, mount: &Mount) -> String {
     let slash = if path == mount.public() && !path.is_empty() { "/" } else { "" };
     let query = rest.query().map(|query| format!("?{query}")).unwrap_or_default();
     format!("./{last}{slash}{query}")
+}
+
+/// What a URL shows as the token.
+pub fn presented(uri: &Uri) -> Option<Cow<'_, [u8]>> {
+    without_token(uri).0
 }
 
 /// The token in a URL, and its path and query without it.

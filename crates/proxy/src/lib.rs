@@ -8,6 +8,7 @@
 //! | [`service`] | all of that for the service of one plugin, which is started by its first request |
 //! | [`listener`] | a small HTTP listener of its own for one service |
 //! | [`limits`] | what is waited for, and for how long |
+//! | [`token`] | tokens that let a browser in |
 //! | [`answer`] | bodies of requests and answers |
 //!
 //! Nothing is collected: bodies of any size travel both ways as fast as the slower end takes them.
@@ -25,6 +26,7 @@ mod page;
 mod progress;
 pub mod service;
 mod stall;
+pub mod token;
 mod tunnel;
 
 pub use answer::{Answer, RequestBody};

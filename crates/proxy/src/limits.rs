@@ -12,6 +12,8 @@ pub struct Limits {
     pub head: Duration,
     /// Time in which nothing travels after one side of an upgraded connection has ended its direction.
     pub half_closed: Duration,
+    /// Time for the head of a request, and until there is one; only where this crate listens itself.
+    pub idle: Duration,
     /// Time in which a client takes nothing that there is for it; only where this crate listens itself.
     pub write: Duration,
     /// Connections; more wait in the queue of the listener. Only where this crate listens itself.
@@ -23,9 +25,10 @@ pub struct Limits {
 impl Default for Limits {
     fn default() -> Self {
         Self {
-            connect: Duration::from_secs(5),
+            connect: Duration::from_secs(10),
             head: Duration::from_mins(5),
             half_closed: Duration::from_mins(1),
+            idle: Duration::from_secs(75),
             write: Duration::from_mins(2),
             connections: 256,
             drain: Duration::from_millis(500),

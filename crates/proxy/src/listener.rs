@@ -17,8 +17,6 @@ use crate::{answer::request_body, gate::Trust, service::ServiceProxy, stall::Cli
 
 /// Pause after an error of `accept`.
 const PAUSE: Duration = Duration::from_millis(100);
-/// Time for the head of a request, and without one.
-const HEAD: Duration = Duration::from_secs(30);
 
 /// Serves until the `stop` of the service is cancelled; then finishes what is being answered for a short while.
 /// Everybody who asks is a stranger: only the token lets in.
@@ -71,7 +69,7 @@ fn prepare(stream: &TcpStream) {
 }
 
 async fn converse(client: Client, address: IpAddr, proxy: Arc<ServiceProxy>) {
-    let stop: CancellationToken = proxy.stop.clone();
+    let (stop, idle): (CancellationToken, _) = (proxy.stop.clone(), proxy.limits.idle);
     let service = service_fn(move |request: hyper::Request<Incoming>| {
         let proxy = Arc::clone(&proxy);
         async move {
@@ -81,7 +79,7 @@ async fn converse(client: Client, address: IpAddr, proxy: Arc<ServiceProxy>) {
     });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
-        .header_read_timeout(HEAD)
+        .header_read_timeout(idle)
         .serve_connection(TokioIo::new(client), service)
         .with_upgrades();
     tokio::pin!(connection);

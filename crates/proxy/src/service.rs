@@ -1,22 +1,30 @@
 //! The service of one plugin behind its gate: started by the first request, and used for as long as a request lasts.
 
-use std::{net::IpAddr, sync::Arc};
+use std::{net::IpAddr, sync::Arc, time::Duration};
 
-use gloveport_plugin::Service;
+use gloveport_plugin::{Lease, PluginError, Service};
 use http::{
-    HeaderValue, Request, Response, StatusCode,
+    HeaderMap, HeaderValue, Request, Response, StatusCode,
     header::{CACHE_CONTROL, LOCATION},
 };
+use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
     answer::{Answer, RequestBody},
-    forward::{Forwarding, forward},
+    connect::{Connection, connect},
+    error::ForwardError,
+    forward::{Forwarding, check_method, over},
     gate::{Gate, Trust, Turned},
     limits::Limits,
     mount::Mount,
     page::error_page,
 };
+
+/// Connections that are tried before one counts as refused.
+const TRIES: usize = 3;
+/// Time in which a supervisor sees that its program has ended.
+const NOTICE: Duration = Duration::from_secs(1);
 
 /// The service of one plugin, and who is let in to it.
 #[derive(Debug, Clone)]
@@ -54,21 +62,59 @@ impl ServiceProxy {
             return into_directory(request.uri().path(), request.uri().query());
         }
         let head = request.headers().clone();
-        let lease = match self.service.lease().await {
-            Ok(lease) => lease,
-            Err(error) => {
-                let text = format!("{} cannot be started: {error}", self.name);
-                return error_page(StatusCode::SERVICE_UNAVAILABLE, &head, &text);
-            }
+        let answered = async {
+            check_method(request.method())?;
+            let (lease, stream) = self.reach().await?;
+            let endpoint = lease.endpoint().clone();
+            let forwarding =
+                Forwarding { endpoint: &endpoint, mount: &self.mount, client, limits: &self.limits, stop: &self.stop };
+            Ok(over(stream, request, target, forwarding, Box::new(lease)).await?)
         };
-        let endpoint = lease.endpoint().clone();
-        let forwarding =
-            Forwarding { endpoint: &endpoint, mount: &self.mount, client, limits: &self.limits, stop: &self.stop };
-        forward(request, target, forwarding, Box::new(lease)).await.unwrap_or_else(|error| {
-            tracing::debug!(service = %self.name, %error, "a request was not answered by its service");
-            error_page(error.status(), &head, &format!("{} does not answer: {error}", self.name))
-        })
+        answered.await.unwrap_or_else(|error| self.excuse(&error, &head))
     }
+
+    /// Uses the service, and connects to it. One that has just ended is not known to have until its supervisor sees it,
+    /// so a refused connection waits for that.
+    async fn reach(&self) -> Result<(Lease, Box<dyn Connection>), Obstacle> {
+        let mut tries = 1;
+        loop {
+            let mut state = self.service.state();
+            let lease = self.service.lease().await?;
+            state.mark_unchanged();
+            match connect(lease.endpoint(), self.limits.connect).await {
+                Ok(stream) => return Ok((lease, stream)),
+                Err(ForwardError::Unreachable { .. }) if tries < TRIES => {
+                    tries += 1;
+                    // Without a change the next try says what is wrong.
+                    let _changed = timeout(NOTICE, state.changed()).await;
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    fn excuse(&self, obstacle: &Obstacle, request: &HeaderMap) -> Response<Answer> {
+        tracing::debug!(service = %self.name, error = %obstacle, "a request was not answered by its service");
+        let name = &self.name;
+        match obstacle {
+            Obstacle::Start(error) => {
+                let text = format!("{name} cannot be started: {error}");
+                error_page(StatusCode::SERVICE_UNAVAILABLE, request, &text)
+            }
+            Obstacle::Forward(error) => {
+                error_page(error.status(), request, &format!("{name} does not answer: {error}"))
+            }
+        }
+    }
+}
+
+/// Why there is no answer of the service.
+#[derive(Debug, thiserror::Error)]
+enum Obstacle {
+    #[error(transparent)]
+    Start(#[from] PluginError),
+    #[error(transparent)]
+    Forward(#[from] ForwardError),
 }
 
 /// Leads from the path without a `/` at its end to the one with it, from where relative references are right.

@@ -7,6 +7,7 @@
 //! | `transfer` | files on their way: bounded, with a turn for each, on threads that may wait |
 //! | `v0` | the OpenHands 0.62 API (`action-execution-api` §2) |
 //! | `v1` | the native API: streamed commands that survive a lost connection |
+//! | `plugins` | the services of plugins under `/plugins/NAME/` |
 //! | [`viewer`] | pages that show images and PDF files to a browser on the same machine |
 //! | `occupancy` | when the server was used last |
 //! | `health` | `/ready` and `/metrics` |
@@ -24,6 +25,8 @@ mod health;
 mod metrics;
 mod occupancy;
 mod options;
+#[cfg_attr(not(test), expect(dead_code, reason = "the router passes requests on once the executor has plugins"))]
+mod plugins;
 mod router;
 mod serve;
 mod transfer;

@@ -116,6 +116,11 @@ impl SessionKey {
     pub fn matches(&self, presented: &[u8]) -> bool {
         self.0.as_bytes().ct_eq(presented).into()
     }
+
+    /// Its content, for whoever must hand it on.
+    pub(crate) fn secret(&self) -> &str {
+        &self.0
+    }
 }
 
 impl fmt::Debug for SessionKey {

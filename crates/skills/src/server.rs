@@ -15,7 +15,7 @@ use tokio::{net::UnixListener, sync::watch, time};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    connection::{self, Rights},
+    connection::{self, Service},
     message::Answer,
 };
 
@@ -37,10 +37,10 @@ pub(crate) struct Server {
 
 impl Server {
     /// Serves kernels at the socket. Must be called within a tokio runtime.
-    pub(crate) fn start(listener: UnixListener, rights: Rights) -> Self {
+    pub(crate) fn start(listener: UnixListener, service: Service) -> Self {
         let server = Self { stop: CancellationToken::new(), connections: Arc::default() };
         let connections = Arc::clone(&server.connections);
-        tokio::spawn(server.stop.clone().run_until_cancelled_owned(accept(listener, Arc::new(rights), connections)));
+        tokio::spawn(server.stop.clone().run_until_cancelled_owned(accept(listener, Arc::new(service), connections)));
         server
     }
 
@@ -65,7 +65,7 @@ impl Drop for Server {
     }
 }
 
-async fn accept(listener: UnixListener, rights: Arc<Rights>, connections: Arc<Connections>) {
+async fn accept(listener: UnixListener, service: Arc<Service>, connections: Arc<Connections>) {
     loop {
         let stream = match listener.accept().await {
             Ok((stream, _)) => stream,
@@ -75,22 +75,22 @@ async fn accept(listener: UnixListener, rights: Arc<Rights>, connections: Arc<Co
                 continue;
             }
         };
-        if let Err(reason) = take(&stream, &rights, &connections) {
+        if let Err(reason) = take(&stream, &service, &connections) {
             tracing::warn!(reason, "a connection to the editor is refused");
             // Who is refused may not listen.
             let _ = Answer::refused(reason).line().map(|line| stream.try_write(&line));
             continue;
         }
-        if let Err(error) = start(stream, &rights, &connections) {
+        if let Err(error) = start(stream, &service, &connections) {
             tracing::warn!(%error, "a connection to the editor can not be served");
         }
     }
 }
 
 /// Whether the connection may be; the reason if it may not.
-fn take(stream: &tokio::net::UnixStream, rights: &Rights, connections: &Connections) -> Result<(), String> {
+fn take(stream: &tokio::net::UnixStream, service: &Service, connections: &Connections) -> Result<(), String> {
     let own = geteuid().as_raw();
-    let user = rights.identity.as_ref().map_or(own, |user| user.uid);
+    let user = service.identity.as_ref().map_or(own, |user| user.uid);
     let peer = stream.peer_cred().map_err(|error| format!("who connects is not known: {error}"))?;
     if ![0, own, user].contains(&peer.uid()) {
         return Err(format!("the user {} may not use it", peer.uid()));
@@ -102,14 +102,14 @@ fn take(stream: &tokio::net::UnixStream, rights: &Rights, connections: &Connecti
 }
 
 /// Serves a connection on a thread of its own, whose rights are taken away.
-fn start(stream: tokio::net::UnixStream, rights: &Arc<Rights>, connections: &Arc<Connections>) -> io::Result<()> {
+fn start(stream: tokio::net::UnixStream, service: &Arc<Service>, connections: &Arc<Connections>) -> io::Result<()> {
     let stream = stream.into_std()?;
     stream.set_nonblocking(false)?;
     let entry = Entry::new(Arc::clone(connections), &stream)?;
-    let rights = Arc::clone(rights);
+    let service = Arc::clone(service);
     let work = move || {
         let _entry = entry;
-        if let Err(error) = connection::serve(&stream, &rights) {
+        if let Err(error) = connection::serve(&stream, &service) {
             tracing::debug!(%error, "a connection to the editor broke");
         }
     };

@@ -13,7 +13,7 @@ use gloveport_sys::{Identity, Surroundings, file_identity, replace};
 use tokio::task::spawn_blocking;
 
 use crate::{
-    connection::Rights,
+    connection::Service,
     package,
     place::{self, Place},
     server::Server,
@@ -39,6 +39,16 @@ impl Skills {
     /// There is no directory that the user can read and that nobody else can change, or this process may not work as
     /// that user.
     pub async fn start(surroundings: &Surroundings) -> io::Result<Self> {
+        Self::start_below(surroundings, Place::candidates()).await
+    }
+
+    /// The same, with all files below the first of these directories that can be used. It is made if only its parent
+    /// is there.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`start`](Self::start), for the last directory.
+    pub async fn start_below(surroundings: &Surroundings, directories: Vec<PathBuf>) -> io::Result<Self> {
         let identity = surroundings.identity.clone();
         let python = surroundings.find("python3").unwrap_or_else(|| "python3".into());
         let linter = PythonLinter {
@@ -48,10 +58,10 @@ impl Skills {
             ..PythonLinter::default()
         };
         let user = identity.clone();
-        let prepared = spawn_blocking(move || Prepared::new(user.as_ref(), Place::candidates()));
+        let prepared = spawn_blocking(move || Prepared::new(user.as_ref(), directories));
         let Prepared { place, packages, socket, listener } = prepared.await.map_err(io::Error::other)??;
         listener.set_nonblocking(true)?;
-        let server = Server::start(tokio::net::UnixListener::from_std(listener)?, Rights { identity, linter });
+        let server = Server::start(tokio::net::UnixListener::from_std(listener)?, Service::new(identity, linter));
         Ok(Self { packages, socket, server, place })
     }
 

@@ -7,7 +7,6 @@
 //! | `settings` | the settings of the workspace |
 //! | `port` | the port that callers of OpenHands expect, and the path under it |
 //! | `ownership` | the server's files for its user |
-//! | `token` | what lets a browser in |
 //!
 //! Two ways lead to the one server: `VSCODE_PORT`, on which this crate listens itself, and `/plugins/vscode/` of the
 //! sandbox's server. Both let in whoever has the token; the server behind them listens at a socket that only its user can
@@ -19,6 +18,5 @@ pub mod plugin;
 mod port;
 mod program;
 mod settings;
-mod token;
 
 pub use plugin::VsCode;

@@ -8,7 +8,7 @@ use std::{
 
 use gloveport_plugin::{Plugin, PluginError, PluginHost, PluginState, Service};
 use gloveport_protocol::BoxFuture;
-use gloveport_proxy::{Gate, Limits, Mount, ServiceProxy};
+use gloveport_proxy::{Gate, Limits, Mount, ServiceProxy, token};
 use gloveport_sys::Surroundings;
 use tokio::{net::TcpListener, sync::watch};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
@@ -17,7 +17,7 @@ use crate::{
     ownership,
     port::{base_path, listen},
     program::{Program, ROOT},
-    settings, token,
+    settings,
 };
 
 /// The name on the command line.

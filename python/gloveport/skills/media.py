@@ -25,8 +25,11 @@ TASK = "Describe this image as detail as possible."
 TIME_LIMIT = 600.0
 """Seconds that the service may be silent."""
 
+DISTANCE = 10
+"""From one picture of a video to the next that may be described."""
+
 MOST_FRAMES = 30
-"""Pictures of one video that are described."""
+"""About how many pictures of one video are described."""
 
 
 def is_configured() -> bool:
@@ -111,20 +114,23 @@ def parse_image(file_path: str, task: str = TASK) -> None:
         print(f"Error with the request: {error}")
 
 
+def _places(total: int, interval: int) -> range:
+    """Which of the pictures of a video are described: of every tenth one in so many, or fewer if they are too many."""
+    places = range(0, max(0, total), DISTANCE)
+    return places[:: max(1, interval, len(places) // MOST_FRAMES)]
+
+
 def _frames(cv2: Any, file_path: str, interval: int) -> list[bytes]:
-    """Pictures of a video, one in so many, as JPEG; of more than are described, some in equal distances."""
+    """Pictures of a video as JPEG."""
     video = cv2.VideoCapture(file_path)
     try:
-        total = int(video.get(cv2.CAP_PROP_FRAME_COUNT))
-        distance = interval * max(1, total // interval // MOST_FRAMES)
-        pictures, number = [], 0
-        while video.isOpened():
+        pictures = []
+        for place in _places(int(video.get(cv2.CAP_PROP_FRAME_COUNT)), interval):
+            video.set(cv2.CAP_PROP_POS_FRAMES, place)
             there, frame = video.read()
             if not there:
                 break
-            if number % distance == 0:
-                pictures.append(cv2.imencode(".jpg", frame)[1].tobytes())
-            number += 1
+            pictures.append(cv2.imencode(".jpg", frame)[1].tobytes())
         return pictures
     finally:
         video.release()
@@ -136,7 +142,7 @@ def parse_video(file_path: str, task: str = TASK, frame_interval: int = 30) -> N
     Args:
         file_path: The video.
         task: What the model is to do with each picture.
-        frame_interval: One picture in so many is looked at; fewer, if that is more than about 30 pictures.
+        frame_interval: Of every tenth picture one in so many is looked at; fewer, if that is more than about 30.
     """
     print(f"[Processing video file from {file_path} with frame interval {frame_interval}]")
     try:
@@ -147,13 +153,11 @@ def parse_video(file_path: str, task: str = TASK, frame_interval: int = 30) -> N
             "Install it with: pip install opencv-python-headless"
         )
         return
-    interval = max(1, frame_interval)
     try:
-        pictures = _frames(cv2, file_path, interval)
+        pictures = _frames(cv2, file_path, frame_interval)
         print(f"Totally {len(pictures)} would be analyze...\n")
-        for number, picture in enumerate(pictures):
-            content = _described(picture, task)
-            print(f"Process the {file_path}, current No. {number * interval} frame...")
-            print(f"Frame {number}'s content: {content}")
+        for number, picture in enumerate(pictures, 1):
+            print(f"Process the {file_path}, current No. {number * frame_interval} frame...")
+            print(f"Frame {number}'s content: {_described(picture, task)}\n")
     except Exception as error:
         print(f"Error with the request: {error}")

@@ -6,7 +6,7 @@ use crate::paint::{Paint, Style};
 
 /// A table with a heading: each column as wide as its widest cell, two blanks between. Control characters are shown as
 /// `?`, so that what a sandbox is called cannot move the cursor.
-pub(super) fn table(heading: &[&str], rows: &[Vec<String>], paint: Paint) -> String {
+pub(crate) fn table(heading: &[&str], rows: &[Vec<String>], paint: Paint) -> String {
     let clean = |cell: &String| cell.chars().map(|c| if c.is_control() { '?' } else { c }).collect::<String>();
     let rows: Vec<Vec<String>> = rows.iter().map(|row| row.iter().map(clean).collect()).collect();
     let width = |column: usize| {

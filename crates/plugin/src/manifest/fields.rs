@@ -7,6 +7,8 @@ use std::{
     time::Duration,
 };
 
+use hyper::http::uri::PathAndQuery;
+
 use super::{
     Actions, Manifest,
     suggest::{did_you_mean, one_of},
@@ -31,6 +33,16 @@ const ACTIONS_PATH: &str = "/execute_action";
 const REQUIRED: usize = 32;
 /// Longest description, in characters.
 const DESCRIPTION: usize = 500;
+
+/// All fields as the documentation names them: `name`, `[service] command` and so on.
+pub fn names() -> Vec<String> {
+    let sections = [("set-up", SET_UP.as_slice()), ("service", &SERVICE), ("actions", &ACTIONS)];
+    let is_section = |name: &str| sections.iter().any(|(section, _)| *section == name);
+    let top = ROOT.iter().filter(|name| !is_section(name));
+    let top = top.map(|name| if *name == "environment" { format!("[{name}]") } else { (*name).to_owned() });
+    let inner = sections.iter().flat_map(|(section, keys)| keys.iter().map(move |key| format!("[{section}] {key}")));
+    top.chain(inner).collect()
+}
 
 /// Reads all fields. The result is of use only if there are no problems.
 pub(super) fn read(
@@ -229,7 +241,7 @@ fn health(section: &Section<'_>, listens: Option<&Listens>, problems: &mut Probl
 
 /// Whether a text can stand in the first line of an HTTP request.
 fn is_path(text: &str) -> bool {
-    text.starts_with('/') && text.len() <= 1000 && text.chars().all(|c| c.is_ascii_graphic())
+    text.starts_with('/') && text.len() <= 1000 && text.parse::<PathAndQuery>().is_ok_and(|path| path.as_str() == text)
 }
 
 /// A service must be told where to listen, and only that.

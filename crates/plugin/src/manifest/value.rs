@@ -12,6 +12,8 @@ use super::{
     suggest::{did_you_mean, one_of},
 };
 
+use crate::text::printable;
+
 /// Bytes of the file.
 pub(super) type Span = Range<usize>;
 
@@ -41,15 +43,6 @@ impl<'a> Problems<'a> {
         self.list.sort_by_key(|(at, _)| *at);
         self.list.into_iter().map(|(_, problem)| problem).take(most).collect()
     }
-}
-
-/// A text that does nothing to a terminal: keys may have any characters.
-fn printable(text: &str) -> String {
-    let mut printable = String::with_capacity(text.len());
-    for c in text.chars() {
-        if c.is_control() { printable.extend(c.escape_default()) } else { printable.push(c) }
-    }
-    printable
 }
 
 /// A section of a manifest.

@@ -146,8 +146,17 @@ fn no_place(name: &str, error: &PlaceError) -> Failure {
 
 fn not_started(name: &str, error: &RunError) -> Failure {
     let (hope, remedy) = match error {
-        RunError::Missing(_) => (Hope::None, "install it, or name another program; the next use tries again"),
+        RunError::Missing(program) => (Hope::None, missing(program)),
         _ => (Hope::Again, "see the log of the sandbox; the next use tries again"),
     };
     Failure::new(hope, format!("{name} did not start: {error}"), remedy)
+}
+
+/// What to do about a program that is not there.
+pub(crate) fn missing(program: &str) -> &'static str {
+    if program.contains('/') {
+        "write it, and make it executable; the next use tries again"
+    } else {
+        "install it, or name another program; the next use tries again"
+    }
 }

@@ -6,6 +6,8 @@ use std::{
     time::{Duration, Instant},
 };
 
+use crate::text::printable;
+
 /// Bytes that are kept.
 const KEPT: usize = 256 * 1024;
 /// Bytes and lines that an error shows.
@@ -78,15 +80,6 @@ impl Log {
     }
 }
 
-/// A text that does nothing to a terminal.
-fn printable(text: &str) -> String {
-    let mut printable = String::with_capacity(text.len());
-    for c in text.chars() {
-        if c.is_control() && c != '\t' { printable.extend(c.escape_default()) } else { printable.push(c) }
-    }
-    printable
-}
-
 /// Passes lines on to the log of the sandbox, and no more of them than people can read.
 #[derive(Debug)]
 pub(crate) struct Lines {
@@ -149,7 +142,55 @@ impl Lines {
 
 #[cfg(test)]
 mod tests {
+    use std::{io, sync::Arc};
+
+    use tracing_subscriber::{filter::LevelFilter, fmt};
+
     use super::*;
+
+    /// What a subscriber writes.
+    #[derive(Clone, Default)]
+    struct Written(Arc<Mutex<Vec<u8>>>);
+
+    impl io::Write for Written {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.lock().unwrap().extend_from_slice(bytes);
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    /// What goes to a log of this level for pieces that were printed.
+    fn logged(level: LevelFilter, pieces: &[&str]) -> String {
+        let written = Written::default();
+        let writer = written.clone();
+        let subscriber = fmt().with_max_level(level).without_time().with_ansi(false).with_target(false);
+        tracing::subscriber::with_default(subscriber.with_writer(move || writer.clone()).finish(), || {
+            let mut lines = Lines::new("loud");
+            for piece in pieces {
+                lines.add(piece.as_bytes());
+            }
+            lines.finish();
+        });
+        let bytes = written.0.lock().unwrap().clone();
+        String::from_utf8(bytes).unwrap()
+    }
+
+    #[test]
+    fn the_log_of_the_sandbox_gets_whole_lines_at_level_debug_and_no_flood() {
+        let pieces = ["one\ntw", "o\r\n", "\x1b[2Jthree"];
+        let expected =
+            "DEBUG one service=\"loud\"\nDEBUG two service=\"loud\"\nDEBUG \\u{1b}[2Jthree service=\"loud\"\n";
+        assert_eq!(logged(LevelFilter::DEBUG, &pieces), expected);
+        assert_eq!(logged(LevelFilter::INFO, &pieces), "");
+        let flood = logged(LevelFilter::DEBUG, &vec!["x\n"; 100_000]);
+        assert_eq!((flood.lines().count(), flood.ends_with("DEBUG 99800 lines more service=\"loud\"\n")), (201, true));
+        let long = logged(LevelFilter::DEBUG, &[&"y".repeat(5_000_000), "\n"]);
+        assert_eq!((long.lines().count(), long.matches('y').count()), (1, LINE));
+    }
 
     #[test]
     fn the_last_bytes_are_kept_and_no_more() {

@@ -7,6 +7,7 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use super::{
+    attempt::missing,
     failure::{Failure, Hope},
     log::Log,
     program::{GRACE, Program, ended},
@@ -39,8 +40,7 @@ impl SetUp {
             .map_err(|error| Failure::new(Hope::None, format!("cannot set up {name}: {error}"), remedy))?;
         let before = log.total();
         let mut program = Program::start(&host.surroundings, &argv, Arc::clone(log)).await.map_err(|error| {
-            let remedy =
-                if matches!(error, RunError::Missing(_)) { "install it, or name another program" } else { remedy };
+            let remedy = if let RunError::Missing(program) = &error { missing(program) } else { remedy };
             Failure::new(Hope::None, format!("cannot set up {name}: {error}"), remedy)
         })?;
         let failed = tokio::select! {

@@ -21,16 +21,12 @@ use super::{
     attempt::{Starter, Up},
     failure::{Failure, Hope},
     log::Log,
+    pauses::Pauses,
     place::Places,
     program::{GRACE, ended},
 };
 use crate::plugin::{PluginError, PluginHost, PluginState};
 
-/// Pauses between starts.
-const FIRST_PAUSE: Duration = Duration::from_millis(200);
-const LONGEST_PAUSE: Duration = Duration::from_secs(30);
-/// Time of health after which earlier ends are forgotten.
-const FORGIVEN: Duration = Duration::from_mins(1);
 /// Failed starts in a row after which it is given up.
 const STARTS: u32 = 5;
 /// Ports that are tried at once when the ones before were taken in the last moment.
@@ -92,7 +88,7 @@ pub(crate) struct Supervisor {
     is_set_up: bool,
     /// How long the next start has to wait, and why.
     pause: Option<(Duration, String)>,
-    last_pause: Duration,
+    pauses: Pauses,
 }
 
 /// How a healthy program came to its end.
@@ -120,7 +116,7 @@ impl Supervisor {
             stops: Vec::new(),
             is_set_up: false,
             pause: None,
-            last_pause: Duration::ZERO,
+            pauses: Pauses::default(),
         }
     }
 
@@ -195,7 +191,7 @@ impl Supervisor {
             Err(Failure { error, .. }) => {
                 tracing::warn!(service = self.starter.spec.name, "{}; {}", first_line(&error.reason), error.remedy);
                 self.pause = None;
-                self.last_pause = Duration::ZERO;
+                self.pauses.forget();
                 let PluginError { reason, remedy } = error.clone();
                 self.standing.set(PluginState::Failed { reason, remedy });
                 for reply in self.waiting.drain(..) {
@@ -252,8 +248,7 @@ impl Supervisor {
 
     /// The next start has to wait, each time twice as long.
     fn pause_for(&mut self, reason: &str) {
-        self.last_pause = (self.last_pause * 2).clamp(FIRST_PAUSE, LONGEST_PAUSE);
-        self.pause = Some((self.last_pause, reason.to_owned()));
+        self.pause = Some((self.pauses.next(), reason.to_owned()));
     }
 
     async fn wait_for_pause(&mut self) -> Result<(), Failure> {
@@ -282,9 +277,7 @@ impl Supervisor {
         }
         match self.watch_until(&mut up).await {
             Ended::Crashed(exit) => {
-                if healthy_since.elapsed() >= FORGIVEN {
-                    self.last_pause = Duration::ZERO;
-                }
+                self.pauses.was_healthy(healthy_since.elapsed());
                 let starter = Arc::clone(&self.starter);
                 self.standing.set(PluginState::Starting { step: format!("starting again, as {}", ended(exit)) });
                 self.meanwhile(up.program.end(Duration::ZERO)).await;
@@ -295,7 +288,7 @@ impl Supervisor {
             Ended::Idle => {
                 self.standing.set(PluginState::Starting { step: "stopping, as nobody uses it".into() });
                 self.meanwhile(up.program.end(GRACE)).await;
-                self.last_pause = Duration::ZERO;
+                self.pauses.forget();
                 self.standing.set(PluginState::Idle);
                 false
             }

@@ -139,6 +139,8 @@ fn whoever_has_the_key_passes_and_without_a_token_nobody_else_does() {
     for (gate, uri, trust, expected) in [
         (gate(), "/plugins/code/x?tkn=own", Trust::Known, "in /plugins/code/x?tkn=own"),
         (gate(), "/plugins/code/x", Trust::Known, "in /plugins/code/x"),
+        (gate(), "/plugins/code/x?tkn=key&y", Trust::Invited, "-> ./x?y"),
+        (Gate::new("code", None), "/plugins/code/x?tkn=key", Trust::Invited, "403"),
         (Gate::new("code", None), "/plugins/code/x", Trust::Known, "in /plugins/code/x"),
         (Gate::new("code", None), "/plugins/code/x", Trust::Stranger, "403"),
         (Gate::new("code", None), "/plugins/code/?tkn=", Trust::Stranger, "403"),

@@ -3,5 +3,6 @@
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test stops at the first broken assumption")]
 
 mod requests;
+mod services;
 mod support;
 mod upgrades;

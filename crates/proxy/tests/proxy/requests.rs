@@ -216,6 +216,10 @@ async fn a_gigabyte_travels_both_ways() {
         assert!(count > 0 && buffer[..count].iter().all(|byte| *byte == 7));
         rest -= count as u64;
     }
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+    let peak: u64 = peak.trim().trim_end_matches(" kB").parse().unwrap();
+    assert!(peak < 100 * 1024, "client, proxy and service took up {peak} KiB together");
 }
 
 #[tokio::test]

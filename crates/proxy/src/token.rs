@@ -1,7 +1,11 @@
-//! What lets a browser in.
+//! Tokens that let a browser in.
 
 /// A random UUID of version 4: 36 characters, lower case, hyphens.
-pub(crate) fn random() -> Result<String, getrandom::Error> {
+///
+/// # Errors
+///
+/// The system gives no random numbers.
+pub fn random() -> Result<String, getrandom::Error> {
     let mut bytes = [0_u8; 16];
     getrandom::fill(&mut bytes)?;
     let random = u128::from_be_bytes(bytes);

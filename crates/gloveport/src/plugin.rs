@@ -1,0 +1,83 @@
+//! `gloveport plugin`: which plugins there are, whether they work, and a beginning for another one.
+
+mod check;
+mod list;
+mod new;
+
+use std::{path::PathBuf, process::ExitCode};
+
+use clap::{Args, Subcommand};
+use gloveport_plugin::{Registry, registry};
+
+use crate::Owner;
+
+/// Exit codes, as `--help` shows them.
+const EXIT_CODES: &str = "Exit codes: 0 done, and all is well; 1 something is wrong; 2 wrong command line.";
+
+/// Where plugins are looked for.
+const FOLDERS: &str = "Plugins are looked for in the folders of GLOVEPORT_PLUGINS (with colons between them), in \
+    ~/.config/gloveport/plugins, /etc/gloveport/plugins and /usr/local/share/gloveport/plugins: NAME.toml, or \
+    NAME/plugin.toml. The first one with a name wins.";
+
+#[derive(Debug, Args)]
+#[command(after_help = FOLDERS)]
+pub(crate) struct PluginArgs {
+    #[command(subcommand)]
+    command: PluginCommand,
+}
+
+#[derive(Debug, Subcommand)]
+enum PluginCommand {
+    /// List the plugins that there are.
+    #[command(after_help = EXIT_CODES)]
+    Ls(LsArgs),
+    /// Tell all that is wrong with a plugin; with --start, whether it starts.
+    #[command(after_help = EXIT_CODES)]
+    Check(CheckArgs),
+    /// Write a manifest and a small service to begin with.
+    #[command(after_help = EXIT_CODES)]
+    New(NewArgs),
+}
+
+#[derive(Debug, Args)]
+struct LsArgs {
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, Args)]
+struct CheckArgs {
+    /// A manifest, a folder with one, or the name of a plugin.
+    #[arg(value_name = "FILE|NAME")]
+    plugin: String,
+    /// Start it in a temporary sandbox, wait until it is healthy, and stop it.
+    #[arg(long)]
+    start: bool,
+}
+
+#[derive(Debug, Args)]
+struct NewArgs {
+    /// Name of the plugin.
+    name: String,
+    /// Folder that it is written into; made if it is missing. By default a new one with the plugin's name.
+    directory: Option<PathBuf>,
+}
+
+pub(crate) async fn plugin(arguments: PluginArgs, owner: &Owner) -> anyhow::Result<ExitCode> {
+    match arguments.command {
+        PluginCommand::Ls(arguments) => list::list(&arguments),
+        PluginCommand::Check(arguments) => check::check(&arguments, owner).await,
+        PluginCommand::New(arguments) => new::new(&arguments),
+    }
+}
+
+/// The plugins that there are. Those that are built in are known by name.
+fn registry() -> Registry {
+    let mut registry = Registry::new(Vec::new());
+    let home = std::env::var_os("HOME").map(PathBuf::from).filter(|home| home.is_absolute());
+    for folder in registry::folders(std::env::var_os("GLOVEPORT_PLUGINS").as_deref(), home.as_deref()) {
+        registry.add_folder(&folder);
+    }
+    registry
+}

@@ -1,0 +1,92 @@
+//! The services of plugins under `/plugins/NAME/`.
+//!
+//! These paths are for browsers, which cannot send the session's key in a header. So beside the key, the token of the
+//! plugin lets in, and either may be in the URL for once, as `?tkn=` (see [`gloveport_proxy::Gate`]). The check of every
+//! other route does not apply to them.
+
+#[cfg(test)]
+mod tests;
+
+use axum::{body::Body, extract::Request, response::Response};
+use gloveport_plugin::Plugin;
+use gloveport_proxy::{Gate, Limits, Mount, ServiceProxy, Trust, answer::request_body, gate::presented, token};
+use http::{HeaderMap, StatusCode, Uri};
+use tokio_util::sync::CancellationToken;
+
+use crate::{answer, auth, options::SessionKey};
+
+/// The paths, for every method.
+pub(crate) const PATHS: [&str; 3] = ["/plugins/{name}", "/plugins/{name}/", "/plugins/{name}/{*rest}"];
+
+/// Whether a path is one of these, so that [`Passage::pass`] checks who asks.
+pub(crate) fn owns(path: &str) -> bool {
+    path.starts_with("/plugins/")
+}
+
+/// What lets browsers in to plugins that have no token of their own.
+#[derive(Debug)]
+pub(crate) struct Passage {
+    token: Option<SessionKey>,
+}
+
+impl Passage {
+    /// With a token that nobody knows, so only the key leads to it. It is another one at each start of the server.
+    pub(crate) fn new() -> Self {
+        let token = token::random().inspect_err(|error| tracing::error!(%error, "there are no random numbers"));
+        Self { token: token.ok().map(SessionKey::new) }
+    }
+
+    /// Passes a request on to the service of a plugin. `plugin` is the one that was asked for by `name`, if there is one.
+    pub(crate) async fn pass(
+        &self,
+        plugin: Option<&dyn Plugin>,
+        name: &str,
+        key: Option<&SessionKey>,
+        stop: &CancellationToken,
+        request: Request,
+    ) -> Response {
+        let trust = trust(key, request.uri(), request.headers());
+        let Some((plugin, service)) = plugin.and_then(|plugin| Some((plugin, plugin.service()?))) else {
+            // A stranger learns nothing of what there is.
+            return match trust {
+                Trust::Stranger => answer::detail(StatusCode::FORBIDDEN, "Invalid API Key"),
+                Trust::Known | Trust::Invited | Trust::Open => {
+                    answer::detail(StatusCode::NOT_FOUND, missing(plugin, name))
+                }
+            };
+        };
+        let token = plugin.path_token().or_else(|| self.token.as_ref().map(|token| token.secret().to_owned()));
+        let proxy = ServiceProxy {
+            name: name.to_owned(),
+            service,
+            mount: Mount::new(&format!("/plugins/{name}"), ""),
+            gate: Gate::new(name, token),
+            limits: Limits::default(),
+            stop: stop.clone(),
+        };
+        // The address of the client is known to the proxy before this server, if there is one.
+        proxy.answer(request.map(request_body), None, trust).await.map(Body::new)
+    }
+}
+
+fn trust(key: Option<&SessionKey>, uri: &Uri, headers: &HeaderMap) -> Trust {
+    match key {
+        None => Trust::Open,
+        Some(_) if auth::check(key, uri.path(), headers).is_ok() => Trust::Known,
+        // It becomes the token in a cookie at once, and leaves the URL.
+        Some(key) if presented(uri).is_some_and(|presented| key.matches(&presented)) => Trust::Invited,
+        Some(_) => Trust::Stranger,
+    }
+}
+
+fn missing(plugin: Option<&dyn Plugin>, name: &str) -> String {
+    let Some(plugin) = plugin else {
+        return format!("There is no plugin {name} here; start the sandbox with --plugins {name}");
+    };
+    match &*plugin.state().borrow() {
+        gloveport_plugin::PluginState::Failed { reason, remedy } => {
+            format!("The plugin {name} is not usable: {reason}; {remedy}")
+        }
+        _ => format!("The plugin {name} has no service that could be opened here"),
+    }
+}
