@@ -57,8 +57,6 @@ pub(crate) struct Launched {
     pub(crate) channels: Channels,
     pub(crate) journal: Journal,
     pub(crate) facts: Facts,
-    /// Sockets, key and journal; removed with this.
-    _directory: TempDir,
     /// Reads what the kernel writes beside its channels.
     _log: AbortOnDropHandle<()>,
 }
@@ -116,7 +114,11 @@ pub(crate) async fn launch(
             let Files { directory, mut journal, .. } = files;
             // What was printed until here belongs to no cell.
             let _nobodys = journal.missing();
-            Ok(Launched { process, channels, journal, facts, _directory: directory, _log: log })
+            // All of it is open on both sides, and what has no name is not left behind, whoever is killed.
+            if let Err(error) = directory.close() {
+                tracing::warn!("the directory of a kernel cannot be removed: {error}");
+            }
+            Ok(Launched { process, channels, journal, facts, _log: log })
         }
         Err(reason) => {
             let exit = if matches!(reason, Reason::Ended(_)) { Some(process.exited().await) } else { process.exit() };
@@ -148,7 +150,8 @@ impl Reason {
     }
 }
 
-/// What is in the directory of a kernel.
+/// What is in the directory of a kernel: sockets, key, launcher and journal. It is removed as soon as the connections
+/// stand.
 struct Files {
     directory: TempDir,
     journal: Journal,
@@ -265,7 +268,22 @@ async fn read_log(mut output: BufReader<Receiver>) {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
     use super::*;
+
+    #[test]
+    fn nobody_else_reads_the_key_and_reaches_the_sockets() {
+        let options = KernelOptions::new(gloveport_sys::Surroundings::inherited("/".into()));
+        let files = Files::create(&options, "token").unwrap();
+        let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o7777;
+        assert_eq!(mode(files.directory.path()), 0o700);
+        for name in ["connection.json", "settings.json", "launcher.py", "journal"] {
+            assert_eq!(mode(&files.directory.path().join(name)), 0o600, "{name}");
+        }
+        assert_ne!(files.info.key, Files::create(&options, "token").unwrap().info.key);
+        assert_eq!(files.info.key.len(), 64);
+    }
 
     #[test]
     fn a_temporary_directory_with_a_long_path_is_not_used() {

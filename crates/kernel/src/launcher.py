@@ -204,6 +204,8 @@ class Stream(OutStream):
     made = []
     # The descriptors that have something.
     waiting = select.poll()
+    # Only one thread at a time may ask it.
+    asking = threading.Lock()
 
     def __init__(self, session, pub_thread, name, echo=None, **_ignored):
         super().__init__(session, pub_thread, name, watchfd=False)
@@ -260,13 +262,25 @@ class Stream(OutStream):
 
 def catch_up():
     """Takes what programs have written, so that it comes before what is written next."""
-    if Stream.waiting.poll(0):
-        for stream in Stream.made:
-            try:
-                stream.descriptor.take()
-            except (OSError, ValueError):
-                # The user's code has closed it.
-                pass
+    if not Stream.asking.acquire(blocking=False):
+        # Another thread does it, or this one in what a signal has interrupted.
+        return
+    try:
+        some = Stream.waiting.poll(0)
+    finally:
+        Stream.asking.release()
+    if some:
+        take_all()
+
+
+def take_all():
+    """Takes what is in the pipes of both descriptors."""
+    for stream in Stream.made:
+        try:
+            stream.descriptor.take()
+        except (OSError, ValueError):
+            # The user's code has closed it.
+            pass
 
 
 class Kernel(IPythonKernel):
@@ -296,7 +310,7 @@ class Kernel(IPythonKernel):
                 "payload": [],
             }
         finally:
-            catch_up()
+            take_all()
             Stream.outlet.emit()
             mend_streams()
 

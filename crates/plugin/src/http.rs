@@ -8,11 +8,11 @@ use hyper::{Request, client::conn::http1};
 use hyper_util::rt::TokioIo;
 use tokio::{
     io::{AsyncRead, AsyncWrite},
-    net::{TcpStream, UnixStream},
+    net::TcpStream,
 };
 use tokio_util::task::AbortOnDropHandle;
 
-use crate::service::Endpoint;
+use crate::service::{Endpoint, connect_socket};
 
 /// Why there is no answer.
 #[derive(Debug, thiserror::Error)]
@@ -49,7 +49,7 @@ pub(crate) async fn status(endpoint: &Endpoint, path: &str) -> Result<u16, HttpE
     let request = Request::get(path).header("host", "localhost").body(Full::default())?;
     match endpoint {
         Endpoint::Port(port) => exchange(TcpStream::connect(("127.0.0.1", *port)).await?, request, None).await,
-        Endpoint::Socket(path) => exchange(UnixStream::connect(path).await?, request, None).await,
+        Endpoint::Socket(path) => exchange(connect_socket(path).await?, request, None).await,
     }
     .map(|answer| answer.status)
 }
@@ -63,7 +63,7 @@ pub(crate) async fn post(endpoint: &Endpoint, path: &str, json: Bytes, most: usi
         .body(Full::new(json))?;
     match endpoint {
         Endpoint::Port(port) => exchange(TcpStream::connect(("127.0.0.1", *port)).await?, request, Some(most)).await,
-        Endpoint::Socket(path) => exchange(UnixStream::connect(path).await?, request, Some(most)).await,
+        Endpoint::Socket(path) => exchange(connect_socket(path).await?, request, Some(most)).await,
     }
 }
 

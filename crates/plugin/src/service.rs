@@ -11,6 +11,7 @@ mod pauses;
 mod place;
 mod program;
 mod set_up;
+mod socket;
 mod standing;
 mod supervisor;
 mod words;
@@ -25,6 +26,7 @@ use std::{
 
 use tokio::sync::{mpsc, oneshot, watch};
 
+pub use self::socket::connect_socket;
 use self::supervisor::{Grant, Request, Supervisor, Use};
 pub(crate) use self::{log::Log, set_up::SetUp, standing::Standing, words::Values};
 use crate::plugin::{PluginError, PluginHost, PluginState};
@@ -86,7 +88,7 @@ pub enum Health {
 pub enum Endpoint {
     /// A port of the loopback address.
     Port(u16),
-    /// A socket.
+    /// A socket, which [`connect_socket`] connects to.
     Socket(PathBuf),
 }
 

@@ -4,11 +4,12 @@ mod support;
 
 use std::{
     net::TcpListener,
-    os::unix::fs::FileTypeExt as _,
+    os::unix::fs::{FileTypeExt as _, MetadataExt as _, chown},
     time::{Duration, Instant},
 };
 
 use gloveport_plugin::{Endpoint, Health, Lease, Listens, PluginState, Service};
+use gloveport_sys::Identity;
 use support::{Place, SERVER, get, is_alive, python, sh, spec, within};
 
 /// A service that counts its starts in the file `starts` and serves its workspace.
@@ -342,4 +343,27 @@ async fn words_and_variables_of_a_command_have_the_values_of_the_sandbox() {
     service.start().await.unwrap();
     within("it runs", || place.read("values").ends_with('\n')).await;
     assert_eq!(place.read("values"), format!("<1> {} /plugins/values\n", place.path().display()));
+}
+
+#[tokio::test]
+async fn a_program_of_another_user_listens_at_a_socket_of_that_user() {
+    // Only root can start programs as others.
+    let own = rustix::process::geteuid().as_raw();
+    let uid = if own == 0 { 65534 } else { own };
+    let place = Place::new();
+    let mut host = place.host();
+    if own == 0 {
+        host.surroundings.identity = Some(Identity { uid, gid: uid, groups: Vec::new() });
+        host.surroundings.set("PATH", "/usr/bin:/bin");
+        chown(place.path(), Some(uid), Some(uid)).unwrap();
+    }
+    let mut wanted = spec("files", &["python3", "-u", "-c", SERVER, "{socket}"]);
+    wanted.listens = Listens::Socket;
+    let service = Service::new(wanted, host);
+    let lease = service.lease().await.unwrap();
+    let Endpoint::Socket(path) = lease.endpoint().clone() else { panic!("{lease:?}") };
+    assert_eq!((path.metadata().unwrap().uid(), path.parent().unwrap().metadata().unwrap().uid()), (uid, uid));
+    assert!(get(lease.endpoint(), "/starts").await.ends_with('x'));
+    service.stop().await;
+    assert!(!path.parent().unwrap().exists());
 }

@@ -37,8 +37,6 @@ const PARAMETER: &str = "tkn";
 pub enum Trust {
     /// They have shown the key of the session in a header.
     Known,
-    /// They have shown it in the place of the token in the URL.
-    Invited,
     /// They have not.
     Stranger,
     /// They have not, and there is no key.
@@ -78,7 +76,7 @@ impl Gate {
         let (presented, rest) = without_token(request.uri());
         let refused = |text: &str| Err(Turned(Box::new(self.refusal(request.headers(), text))));
         match presented {
-            Some(presented) if self.opens(&presented, trust) => {
+            Some(presented) if self.matches(&presented) => {
                 let opens_page = request.method() == Method::GET && upgrade(request.headers()).is_none();
                 if opens_page {
                     return Err(Turned(Box::new(self.welcome(request, mount, &rest))));
@@ -103,17 +101,17 @@ impl Gate {
             return Ok(());
         }
         match trust {
-            Trust::Open if foreign == Foreign::Frame => refused("A web page of another origin shows this page."),
+            Trust::Open if foreign == Foreign::Frame => refused("A web page of another origin shows this one."),
             Trust::Open if is_by_address(headers) => Ok(()),
             Trust::Open => refused("The server has no key, so it is reached by its address or as localhost only."),
-            Trust::Stranger | Trust::Invited | Trust::Known => {
+            _ if foreign == Foreign::Frame => refused(
+                "A web page of another site shows this one, and browsers keep the cookie back there; open it in a \
+                 window of its own.",
+            ),
+            Trust::Stranger | Trust::Known => {
                 refused("The URL must have a token when it is opened for the first time.")
             }
         }
-    }
-
-    fn opens(&self, presented: &[u8], trust: Trust) -> bool {
-        self.matches(presented) || (trust == Trust::Invited && self.token.is_some())
     }
 
     /// The time that it takes tells nothing but the length.
@@ -166,11 +164,6 @@ fn same_page(rest: &PathAndQuery, mount: &Mount) -> String {
     let slash = if path == mount.public() && !path.is_empty() { "/" } else { "" };
     let query = rest.query().map(|query| format!("?{query}")).unwrap_or_default();
     format!("./{last}{slash}{query}")
-}
-
-/// What a URL shows as the token.
-pub fn presented(uri: &Uri) -> Option<Cow<'_, [u8]>> {
-    without_token(uri).0
 }
 
 /// The token in a URL, and its path and query without it.

@@ -11,7 +11,7 @@ use std::{
 use gloveport_executor::Executor;
 use tokio_util::sync::CancellationToken;
 
-use crate::{metrics::Metrics, options::ServerOptions, transfer::Transfers};
+use crate::{metrics::Metrics, options::ServerOptions, plugins::Passage, transfer::Transfers};
 
 /// The executor, the options, and what is counted.
 #[derive(Debug)]
@@ -20,6 +20,7 @@ pub(crate) struct App {
     pub(crate) options: ServerOptions,
     pub(crate) metrics: Metrics,
     pub(crate) transfers: Transfers,
+    pub(crate) passage: Passage,
     /// The server stops: whoever holds a connection open for long gives it up.
     pub(crate) stop: CancellationToken,
     started: Instant,
@@ -31,7 +32,8 @@ impl App {
     pub(crate) fn new(executor: Arc<Executor>, options: ServerOptions, stop: CancellationToken) -> Arc<Self> {
         let (metrics, started, last_action) = (Metrics::default(), Instant::now(), AtomicU64::new(0));
         let transfers = Transfers::new(&options.limits);
-        Arc::new(Self { executor, options, metrics, transfers, stop, started, last_action })
+        let passage = Passage::new();
+        Arc::new(Self { executor, options, metrics, transfers, passage, stop, started, last_action })
     }
 
     /// Notes that an action arrived.

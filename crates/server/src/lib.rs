@@ -10,6 +10,7 @@
 //! | `plugins` | the services of plugins under `/plugins/NAME/` |
 //! | [`viewer`] | pages that show images and PDF files to a browser on the same machine |
 //! | `occupancy` | when the server was used last |
+//! | `plugins` | the way to the services of plugins |
 //! | `health` | `/ready` and `/metrics` |
 //! | `docs` | `/openapi.json` and `/docs` |
 //!
@@ -25,7 +26,6 @@ mod health;
 mod metrics;
 mod occupancy;
 mod options;
-#[cfg_attr(not(test), expect(dead_code, reason = "the router passes requests on once the executor has plugins"))]
 mod plugins;
 mod router;
 mod serve;

@@ -16,7 +16,7 @@ const BUCKETS: [f64; 14] =
 /// Kinds of actions that have a histogram of their own; the others share one.
 const KINDS: [&str; 8] = ["run", "run_ipython", "read", "write", "edit", "browse", "browse_interactive", "other"];
 /// Groups of routes.
-const GROUPS: [&str; 5] = ["v0", "v1", "health", "docs", "unknown"];
+const GROUPS: [&str; 6] = ["v0", "v1", "health", "docs", "plugins", "unknown"];
 
 /// The group that a path belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,6 +25,7 @@ pub(crate) enum Group {
     V1,
     Health,
     Docs,
+    Plugins,
     Unknown,
 }
 
@@ -42,6 +43,7 @@ impl Group {
             "/ready" | "/metrics" => Self::Health,
             "/docs" | "/openapi.json" => Self::Docs,
             path if path.starts_with("/v1/") => Self::V1,
+            path if path.starts_with("/plugins/") => Self::Plugins,
             _ => Self::Unknown,
         }
     }
@@ -52,7 +54,8 @@ impl Group {
             Self::V1 => 1,
             Self::Health => 2,
             Self::Docs => 3,
-            Self::Unknown => 4,
+            Self::Plugins => 4,
+            Self::Unknown => 5,
         }
     }
 }
@@ -61,7 +64,7 @@ impl Group {
 #[derive(Debug, Default)]
 pub(crate) struct Metrics {
     /// By group and by the first digit of the status.
-    requests: [[AtomicU64; 5]; 5],
+    requests: [[AtomicU64; 5]; 6],
     durations: [Histogram; 8],
     actions_in_flight: AtomicUsize,
     actions_abandoned: AtomicU64,

@@ -1,19 +1,25 @@
 //! The services of plugins under `/plugins/NAME/`.
 //!
 //! These paths are for browsers, which cannot send the session's key in a header. So beside the key, the token of the
-//! plugin lets in, and either may be in the URL for once, as `?tkn=` (see [`gloveport_proxy::Gate`]). The check of every
-//! other route does not apply to them.
+//! plugin lets in, which may be in the URL for once, as `?tkn=` (see [`gloveport_proxy::Gate`]). Who has the key learns it
+//! from `GET /v1/plugins`. The check of every other route does not apply to them.
 
 #[cfg(test)]
 mod tests;
 
-use axum::{body::Body, extract::Request, response::Response};
+use std::sync::Arc;
+
+use axum::{
+    body::Body,
+    extract::{Path, Request, State},
+    response::Response,
+};
 use gloveport_plugin::Plugin;
-use gloveport_proxy::{Gate, Limits, Mount, ServiceProxy, Trust, answer::request_body, gate::presented, token};
+use gloveport_proxy::{Gate, Limits, Mount, ServiceProxy, Trust, answer::request_body, token};
 use http::{HeaderMap, StatusCode, Uri};
 use tokio_util::sync::CancellationToken;
 
-use crate::{answer, auth, options::SessionKey};
+use crate::{answer, app::App, auth, options::SessionKey};
 
 /// The paths, for every method.
 pub(crate) const PATHS: [&str; 3] = ["/plugins/{name}", "/plugins/{name}/", "/plugins/{name}/{*rest}"];
@@ -23,6 +29,17 @@ pub(crate) fn owns(path: &str) -> bool {
     path.starts_with("/plugins/")
 }
 
+/// Any request of one of these paths.
+pub(crate) async fn serve(
+    State(app): State<Arc<App>>,
+    Path(parameters): Path<std::collections::BTreeMap<String, String>>,
+    request: Request,
+) -> Response {
+    let name = parameters.get("name").map(String::as_str).unwrap_or_default();
+    let plugin = app.executor.plugins().find(name).map(|plugin| &**plugin);
+    app.passage.pass(plugin, name, app.options.session_key.as_ref(), &app.stop, request).await
+}
+
 /// What lets browsers in to plugins that have no token of their own.
 #[derive(Debug)]
 pub(crate) struct Passage {
@@ -30,10 +47,16 @@ pub(crate) struct Passage {
 }
 
 impl Passage {
-    /// With a token that nobody knows, so only the key leads to it. It is another one at each start of the server.
+    /// With a token that is another one at each start of the server.
     pub(crate) fn new() -> Self {
         let token = token::random().inspect_err(|error| tracing::error!(%error, "there are no random numbers"));
         Self { token: token.ok().map(SessionKey::new) }
+    }
+
+    /// What lets a browser in to the service of a plugin; none for one without a service.
+    pub(crate) fn token_of(&self, plugin: &dyn Plugin) -> Option<String> {
+        plugin.service()?;
+        plugin.path_token().or_else(|| self.token.as_ref().map(|token| token.secret().to_owned()))
     }
 
     /// Passes a request on to the service of a plugin. `plugin` is the one that was asked for by `name`, if there is one.
@@ -50,12 +73,10 @@ impl Passage {
             // A stranger learns nothing of what there is.
             return match trust {
                 Trust::Stranger => answer::detail(StatusCode::FORBIDDEN, "Invalid API Key"),
-                Trust::Known | Trust::Invited | Trust::Open => {
-                    answer::detail(StatusCode::NOT_FOUND, missing(plugin, name))
-                }
+                Trust::Known | Trust::Open => answer::detail(StatusCode::NOT_FOUND, missing(plugin, name)),
             };
         };
-        let token = plugin.path_token().or_else(|| self.token.as_ref().map(|token| token.secret().to_owned()));
+        let token = self.token_of(plugin);
         let proxy = ServiceProxy {
             name: name.to_owned(),
             service,
@@ -73,8 +94,6 @@ fn trust(key: Option<&SessionKey>, uri: &Uri, headers: &HeaderMap) -> Trust {
     match key {
         None => Trust::Open,
         Some(_) if auth::check(key, uri.path(), headers).is_ok() => Trust::Known,
-        // It becomes the token in a cookie at once, and leaves the URL.
-        Some(key) if presented(uri).is_some_and(|presented| key.matches(&presented)) => Trust::Invited,
         Some(_) => Trust::Stranger,
     }
 }

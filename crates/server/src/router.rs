@@ -21,7 +21,7 @@ use gloveport_executor::Executor;
 use http::StatusCode;
 use tokio_util::sync::CancellationToken;
 
-use crate::{answer, app::App, auth, docs, health, metrics::Group, options::ServerOptions, v0, v1};
+use crate::{answer, app::App, auth, docs, health, metrics::Group, options::ServerOptions, plugins, v0, v1};
 
 /// One method of one path.
 pub(crate) struct Route {
@@ -85,8 +85,10 @@ pub(crate) fn for_app(app: Arc<App>) -> Router {
 }
 
 fn assemble(app: Arc<App>, routes: impl Iterator<Item = Route>) -> Router {
-    routes
-        .fold(Router::new(), |router, route| router.route(route.path, route.handler))
+    let known = routes.fold(Router::new(), |router, route| router.route(route.path, route.handler));
+    plugins::PATHS
+        .into_iter()
+        .fold(known, |router, path| router.route(path, axum::routing::any(plugins::serve)))
         .fallback(async || answer::detail(StatusCode::NOT_FOUND, "Not Found"))
         .method_not_allowed_fallback(async || answer::detail(StatusCode::METHOD_NOT_ALLOWED, "Method Not Allowed"))
         .layer(middleware::from_fn_with_state(Arc::clone(&app), enter))
@@ -97,7 +99,10 @@ fn assemble(app: Arc<App>, routes: impl Iterator<Item = Route>) -> Router {
 async fn enter(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
     let path = request.uri().path();
     let group = Group::of(path);
-    let response = if let Err(refusal) = auth::check(app.options.session_key.as_ref(), path, request.headers()) {
+    let key = app.options.session_key.as_ref();
+    // The way to the services of plugins asks by itself.
+    let refusal = (!plugins::owns(path)).then(|| auth::check(key, path, request.headers()).err()).flatten();
+    let response = if let Some(refusal) = refusal {
         *refusal
     } else {
         let in_flight = InFlight::new(&app.metrics.requests_in_flight);

@@ -2,8 +2,11 @@
 
 mod common;
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use common::{Server, request, run, within};
+use gloveport_executor::plugins::{FirstKernel, Notebook};
 use gloveport_server::{ServerOptions, SessionKey};
 use serde_json::{Value, json};
 
@@ -261,15 +264,26 @@ async fn the_idle_time_counts_from_the_last_action_that_was_understood() {
 async fn health_and_documents_tell_how_the_server_stands() {
     within(async {
         let server = Server::with_executor(ServerOptions::default(), |mut options| {
-            options.parts.push(gloveport_executor::Part::starting("vscode").failed("not there", "leave it out"));
+            let python = Some("/no/such/python".into());
+            let notebook = Notebook::new(None, python, FirstKernel::AtOnce);
+            options.plugins.all.push(Arc::clone(&notebook) as _);
+            options.plugins.notebook = Some(notebook);
             options
         })
         .await;
-        let ready = server.get("/ready").await;
-        assert_eq!(ready.status, 503);
-        let body = ready.json();
+        let body = loop {
+            let ready = server.get("/ready").await;
+            assert_eq!(ready.status, 503);
+            let body = ready.json();
+            if body["status"] != "starting" {
+                break body;
+            }
+            tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+        };
         assert_eq!((&body["status"], &body["parts"][0]["state"]), (&json!("failed"), &json!("ready")));
-        assert_eq!(body["parts"][1]["remedy"], "leave it out");
+        assert_eq!((&body["parts"][1]["name"], &body["parts"][1]["state"]), (&json!("jupyter"), &json!("failed")));
+        let told = body["parts"][1]["reason"].as_str().unwrap();
+        assert!(told.contains("/no/such/python"), "{told}");
         server.run("echo hi").await;
         let metrics = server.get("/metrics").await.text();
         for line in [

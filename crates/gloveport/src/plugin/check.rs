@@ -89,12 +89,13 @@ async fn start(manifest: Manifest, registry: &Registry, owner: &Owner) -> anyhow
     let plugin = ManifestPlugin::new(manifest);
     let begin = Instant::now();
     let outcome = bring_up(&plugin, &required, &host).await;
+    let took = begin.elapsed().as_secs_f64();
     let log = plugin.logs();
     plugin.stop().await;
     stop_all(&required).await;
     match outcome {
         Ok(place) => {
-            print(&format!("{name}: {place} after {:.1} s, and was stopped\n", begin.elapsed().as_secs_f64()))?;
+            print(&format!("{name}: {place} after {took:.1} s, and was stopped\n"))?;
             Ok(ExitCode::SUCCESS)
         }
         Err(PluginError { reason, remedy }) => {

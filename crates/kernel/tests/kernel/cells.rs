@@ -107,6 +107,24 @@ async fn text_comes_in_the_order_in_which_it_was_written() {
 }
 
 #[tokio::test]
+async fn threads_and_programs_that_write_at_once_lose_nothing() {
+    let fixture = Fixture::start();
+    let code = "import threading, subprocess\ndef say(n):\n    for i in range(2000): print(f'{n}:{i}\\n', end='')\n\
+                threads = [threading.Thread(target=say, args=[n]) for n in range(8)]\n\
+                programs = [subprocess.Popen(['sh', '-c', 'i=0; while [ $i -lt 500 ]; do echo p:$i; i=$((i+1)); done']) for n in range(2)]\n\
+                for t in threads: t.start()\nfor t in threads: t.join()\nfor p in programs: p.wait()";
+    let text = fixture.text(code).await;
+    let mut seen: Vec<&str> = text.lines().collect();
+    seen.sort_unstable();
+    let of_threads = (0..8).flat_map(|thread| (0..2000).map(move |number| format!("{thread}:{number}")));
+    let of_programs = (0..2).flat_map(|_| (0..500).map(|number| format!("p:{number}")));
+    let mut expected: Vec<String> = of_threads.chain(of_programs).collect();
+    expected.sort_unstable();
+    assert_eq!(seen.len(), expected.len());
+    assert!(seen == expected, "each line is whole");
+}
+
+#[tokio::test]
 async fn any_character_arrives_and_what_is_none_is_replaced() {
     let fixture = Fixture::start();
     for (code, expected) in [

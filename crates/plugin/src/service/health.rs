@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use tokio::{
-    net::{TcpStream, UnixStream},
+    net::TcpStream,
     time::{sleep, timeout},
 };
 
-use super::{Endpoint, Health, listener};
+use super::{Endpoint, Health, connect_socket, listener};
 use crate::http;
 
 /// Pauses between questions.
@@ -40,7 +40,7 @@ async fn answers(endpoint: &Endpoint, health: &Health) -> bool {
     match (health, endpoint) {
         (Health::Http(path), _) => http::status(endpoint, path).await.is_ok_and(|status| status < 500),
         (Health::Accepts, Endpoint::Port(port)) => TcpStream::connect(("127.0.0.1", *port)).await.is_ok(),
-        (Health::Accepts, Endpoint::Socket(path)) => UnixStream::connect(path).await.is_ok(),
+        (Health::Accepts, Endpoint::Socket(path)) => connect_socket(path).await.is_ok(),
         (Health::Runs, _) => true,
     }
 }

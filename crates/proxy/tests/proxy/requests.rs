@@ -44,22 +44,24 @@ async fn at_rest(number: &AtomicU64) -> u64 {
     }
 }
 
+/// Answers with the request, as lines in their order, and the body.
+async fn show(request: http::Request<hyper::body::Incoming>) -> Response<Body> {
+    let (parts, body) = request.into_parts();
+    let mut lines = vec![format!("{} {} {:?}", parts.method, parts.uri, parts.version)];
+    lines.extend(parts.headers.iter().map(|(name, value)| format!("{name}: {}", value.to_str().unwrap())));
+    lines.sort();
+    lines.push(String::from_utf8(body.collect().await.unwrap().to_bytes().to_vec()).unwrap());
+    Response::builder()
+        .status(201)
+        .header("location", "/made?x#y")
+        .header("set-cookie", "a=b; Path=/; Domain=localhost")
+        .header("keep-alive", "timeout=1")
+        .body(full(lines.join("\n")))
+        .unwrap()
+}
+
 #[tokio::test]
 async fn a_request_reaches_a_port_and_a_socket_with_all_that_a_proxy_says() {
-    let show = async |request: http::Request<hyper::body::Incoming>| {
-        let (parts, body) = request.into_parts();
-        let mut lines = vec![format!("{} {} {:?}", parts.method, parts.uri, parts.version)];
-        lines.extend(parts.headers.iter().map(|(name, value)| format!("{name}: {}", value.to_str().unwrap())));
-        lines.sort();
-        lines.push(String::from_utf8(body.collect().await.unwrap().to_bytes().to_vec()).unwrap());
-        Response::builder()
-            .status(201)
-            .header("location", "/made?x#y")
-            .header("set-cookie", "a=b; Path=/; Domain=localhost")
-            .header("keep-alive", "timeout=1")
-            .body(full(lines.join("\n")))
-            .unwrap()
-    };
     let directory = tempfile::tempdir().unwrap();
     let socket = directory.path().join("s");
     let listener = UnixListener::bind(&socket).unwrap();

@@ -40,7 +40,7 @@ async fn list(State(app): State<Arc<App>>) -> Response {
     let plugins = plugins.all().iter().zip(plugins.parts()).map(|(plugin, part)| PluginStatus {
         readiness: part.into(),
         path: plugin.service().map(|_| format!("/plugins/{}/", plugin.name())),
-        token: plugin.path_token(),
+        token: app.passage.token_of(&**plugin),
     });
     answer::json(StatusCode::OK, &List { plugins: plugins.collect() })
 }
