@@ -75,11 +75,16 @@ def stop(servers):
         server.wait()
         for pid in filter(str.isdigit, os.listdir("/proc")):
             try:
-                with open(f"/proc/{pid}/environ", "rb") as environment:
-                    if server.mark in environment.read().split(b"\0"):
-                        os.kill(int(pid), signal.SIGKILL)
+                if marked(pid, server.mark):
+                    os.kill(int(pid), signal.SIGKILL)
             except OSError:
                 pass  # It has ended meanwhile.
+
+
+def marked(pid, mark):
+    """Whether a server has started this process. The one of tmux serves all who use tmux, whoever came first."""
+    with open(f"/proc/{pid}/environ", "rb") as environment, open(f"/proc/{pid}/comm") as name:
+        return mark in environment.read().split(b"\0") and not name.read().startswith("tmux")
 
 
 def free_port():
