@@ -122,7 +122,10 @@ async fn every_kernel_knows_the_skills_and_edits_with_the_editor_of_the_sandbox(
     assert!(answer.contains(&format!("\"output\": \"File created successfully at: {path}\"")), "{answer}");
     let shown = sandbox.cell(&format!("open_file('{path}')")).await;
     let header = format!("[File: {path} (2 lines total)]");
-    assert_eq!(shown, format!("{header}\n(this is the beginning of the file)\n1|one\n2|two\n(this is the end of the file)"));
+    assert_eq!(
+        shown,
+        format!("{header}\n(this is the beginning of the file)\n1|one\n2|two\n(this is the end of the file)")
+    );
     // After a death, too, and under the name that OpenHands has for the module.
     sandbox.cell("import os; os._exit(1)").await;
     let again = "from openhands.runtime.plugins.agent_skills.agentskills import find_file as found\n\
@@ -176,11 +179,8 @@ async fn named_kernels_share_nothing() {
 async fn a_kernel_that_cannot_start_is_an_observation_that_says_why() {
     let directory = tempfile::tempdir().unwrap();
     let notebook = Notebook::new(None, Some("/no/such/python".into()), FirstKernel::AtOnce);
-    let plugins = PluginOptions {
-        all: vec![Arc::clone(&notebook) as _],
-        notebook: Some(notebook),
-        ..PluginOptions::default()
-    };
+    let plugins =
+        PluginOptions { all: vec![Arc::clone(&notebook) as _], notebook: Some(notebook), ..PluginOptions::default() };
     let options = ExecutorOptions { plugins, ..ExecutorOptions::inherited(directory.path().to_owned()) };
     let executor = Executor::start(options).await.unwrap();
     let event = ActionEvent::from(Action::RunIpython(RunIpythonAction::new("1")));

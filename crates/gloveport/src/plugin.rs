@@ -7,9 +7,9 @@ mod new;
 use std::{path::PathBuf, process::ExitCode};
 
 use clap::{Args, Subcommand};
-use gloveport_plugin::{Registry, registry};
+use gloveport_plugin::Registry;
 
-use crate::Owner;
+use crate::{Owner, plugins};
 
 /// Exit codes, as `--help` shows them.
 const EXIT_CODES: &str = "Exit codes: 0 done, and all is well; 1 something is wrong; 2 wrong command line.";
@@ -74,10 +74,5 @@ pub(crate) async fn plugin(arguments: PluginArgs, owner: &Owner) -> anyhow::Resu
 
 /// The plugins that there are. Those that are built in are known by name.
 fn registry() -> Registry {
-    let mut registry = Registry::new(Vec::new());
-    let home = std::env::var_os("HOME").map(PathBuf::from).filter(|home| home.is_absolute());
-    for folder in registry::folders(std::env::var_os("GLOVEPORT_PLUGINS").as_deref(), home.as_deref()) {
-        registry.add_folder(&folder);
-    }
-    registry
+    plugins::registry(Vec::new())
 }

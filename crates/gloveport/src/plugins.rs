@@ -42,23 +42,29 @@ fn select(names: &[String], with_skills: bool, first: FirstKernel) -> anyhow::Re
     let notebook = Notebook::new(skills.clone(), python, first);
     let mut built_in: Vec<Arc<dyn Plugin>> = vec![Arc::clone(&notebook) as _, Arc::new(VsCode::default())];
     built_in.push(skills.unwrap_or_else(AgentSkills::new));
-    let all = registry_with(built_in, names).select(names)?;
+    let all = registry_for(built_in, names).select(names)?;
     let notebook = all.iter().any(|plugin| plugin.name() == notebook.name()).then_some(notebook);
     Ok(PluginOptions { all, notebook, limit: limit()? })
 }
 
-/// The registry of this machine. Folders are read only if somebody asks for what is not built in.
-fn registry_with(built_in: Vec<Arc<dyn Plugin>>, names: &[String]) -> Registry {
-    let known = names.iter().all(|name| built_in.iter().any(|plugin| plugin.name() == name));
+/// The registry for these names. Folders are read only if one of them is not built in.
+fn registry_for(built_in: Vec<Arc<dyn Plugin>>, names: &[String]) -> Registry {
+    if names.iter().all(|name| built_in.iter().any(|plugin| plugin.name() == name)) {
+        return Registry::new(built_in);
+    }
+    let registry = registry(built_in);
+    for warning in registry.warnings() {
+        tracing::warn!("{warning}");
+    }
+    registry
+}
+
+/// The plugins that there are: these, and those of the folders of this machine and its user.
+pub(crate) fn registry(built_in: Vec<Arc<dyn Plugin>>) -> Registry {
     let mut registry = Registry::new(built_in);
-    if !known {
-        let home = std::env::home_dir();
-        for folder in registry::folders(std::env::var_os("GLOVEPORT_PLUGINS").as_deref(), home.as_deref()) {
-            registry.add_folder(&folder);
-        }
-        for warning in registry.warnings() {
-            tracing::warn!("{warning}");
-        }
+    let home = std::env::var_os("HOME").map(PathBuf::from).filter(|home| home.is_absolute());
+    for folder in registry::folders(std::env::var_os("GLOVEPORT_PLUGINS").as_deref(), home.as_deref()) {
+        registry.add_folder(&folder);
     }
     registry
 }
