@@ -9,11 +9,13 @@ use std::{
 };
 
 use gloveport_executor::{Executor, ExecutorOptions};
+use gloveport_kernel::{KernelOptions, Python};
 use gloveport_protocol::{Action, ActionEvent, ActionExecutor as _, Observation, RunAction};
-use gloveport_sys::{host, users::UserDatabase};
+use gloveport_sys::{Surroundings, host, users::UserDatabase};
+use gloveport_vscode::VsCode;
 use serde::Serialize;
 
-use crate::{Owner, cli::DoctorArgs, local};
+use crate::{Owner, cli::DoctorArgs, local, plugins};
 
 /// Free space below which output of long commands may be lost.
 const SPOOL_SPACE: u64 = 512 * 1024 * 1024;
@@ -68,6 +70,7 @@ pub(crate) async fn doctor(arguments: &DoctorArgs, owner: anyhow::Result<Owner>)
         }
     }
     checks.extend([processes(), spool(), users(), program("git", "repositories"), program("python3", "Python")]);
+    checks.extend([notebook().await, editor()]);
     checks.extend(providers().await);
     if arguments.json {
         print_json(&checks)?;
@@ -160,6 +163,36 @@ fn users() -> Check {
         Check::ok(NAME, format!("{text}; tools can work as any user"))
     } else {
         Check::ok(NAME, format!("{text}; tools work as this user"))
+    }
+}
+
+/// The interpreter that cells would run in.
+async fn notebook() -> Check {
+    const NAME: &str = "IPython";
+    let surroundings = Surroundings::inherited(std::env::current_dir().unwrap_or_else(|_| "/".into()));
+    let interpreter = plugins::interpreter();
+    match Python::of(&KernelOptions { interpreter, ..KernelOptions::new(surroundings) }).await {
+        Ok(python) if python.has_kernel => {
+            Check::ok(NAME, format!("{} (Python {}) with ipykernel", python.program.display(), python.version))
+        }
+        Ok(python) => Check::ok(
+            NAME,
+            format!(
+                "{} (Python {}); the first cell installs ipykernel into an environment of our own",
+                python.program.display(),
+                python.version
+            ),
+        ),
+        Err(error) => Check::warning(NAME, error.to_string(), "cells do not run without it, all else does"),
+    }
+}
+
+/// The server that the plugin `vscode` would start.
+fn editor() -> Check {
+    const NAME: &str = "VS Code";
+    match VsCode::program(&Surroundings::inherited("/".into())) {
+        Ok(program) => Check::ok(NAME, program.display().to_string()),
+        Err(error) => Check { remedy: Some(error.remedy.into()), ..Check::warning(NAME, error.reason, "") },
     }
 }
 

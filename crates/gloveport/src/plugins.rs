@@ -38,13 +38,17 @@ fn select(names: &[String], with_skills: bool, first: FirstKernel) -> anyhow::Re
         return Ok(PluginOptions::default());
     }
     let skills = with_skills.then(AgentSkills::new);
-    let python = std::env::var_os("GLOVEPORT_PYTHON").filter(|path| !path.is_empty()).map(PathBuf::from);
-    let notebook = Notebook::new(skills.clone(), python, first);
+    let notebook = Notebook::new(skills.clone(), interpreter(), first);
     let mut built_in: Vec<Arc<dyn Plugin>> = vec![Arc::clone(&notebook) as _, Arc::new(VsCode::default())];
     built_in.push(skills.unwrap_or_else(AgentSkills::new));
     let all = registry_for(built_in, names).select(names)?;
     let notebook = all.iter().any(|plugin| plugin.name() == notebook.name()).then_some(notebook);
     Ok(PluginOptions { all, notebook, limit: limit()? })
+}
+
+/// The interpreter of cells that the environment names.
+pub(crate) fn interpreter() -> Option<PathBuf> {
+    std::env::var_os("GLOVEPORT_PYTHON").filter(|path| !path.is_empty()).map(PathBuf::from)
 }
 
 /// The registry for these names. Folders are read only if one of them is not built in.

@@ -8,7 +8,7 @@ use std::{
 use gloveport_sys::{Surroundings, surroundings::RunError};
 use serde::Deserialize;
 
-use crate::{launch::Failure, options::KernelOptions};
+use crate::{launch::Failure, options::KernelOptions, state::KernelError};
 
 /// The program that an interpreter runs to tell what it is.
 const PROBE: &str = include_str!("probe.py");
@@ -25,15 +25,15 @@ const OLDEST_KERNEL: u32 = 6;
 
 /// An interpreter that can be used.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Python {
+pub struct Python {
     /// What is started.
-    pub(crate) program: PathBuf,
+    pub program: PathBuf,
     /// The file behind all links.
     pub(crate) real: PathBuf,
     /// Version of Python, as `3.12.1`.
-    pub(crate) version: String,
-    /// It has an `ipykernel` that can be used.
-    pub(crate) has_kernel: bool,
+    pub version: String,
+    /// It has an `ipykernel` that can be used; otherwise that is installed into an environment of our own.
+    pub has_kernel: bool,
 }
 
 #[derive(Deserialize)]
@@ -41,6 +41,13 @@ struct Answer {
     version: [u32; 3],
     program: PathBuf,
     kernel: Option<String>,
+}
+
+impl Python {
+    /// The interpreter that a kernel with these options would get. Nothing is installed.
+    pub async fn of(options: &KernelOptions) -> Result<Self, KernelError> {
+        find(options).await.map_err(|Failure { reason, remedy, .. }| KernelError::Failed { reason, remedy })
+    }
 }
 
 /// Looks for an interpreter: the configured one, the user's virtual environment, `python3`, `python`. The first one that

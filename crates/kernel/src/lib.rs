@@ -36,6 +36,7 @@ mod running;
 pub mod state;
 
 pub use cell::{Cell, CellEnd, CellReport, Output};
+pub use find::Python;
 pub use kernel::Kernel;
 pub use options::KernelOptions;
 pub use state::{Facts, KernelError, KernelState, Step};

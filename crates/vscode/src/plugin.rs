@@ -62,6 +62,12 @@ impl Default for VsCode {
 }
 
 impl VsCode {
+    /// The server that the plugin would start; otherwise what was looked for, and what can be done.
+    pub fn program(surroundings: &Surroundings) -> Result<PathBuf, PluginError> {
+        let found = Program::find(surroundings).map_err(|(reason, remedy)| PluginError::new(reason, remedy))?;
+        Ok(found.path().to_owned())
+    }
+
     async fn begin(&self, host: &PluginHost) -> Result<(), PluginError> {
         let surroundings = &host.surroundings;
         if self.running.get().is_some() || self.stop.is_cancelled() {

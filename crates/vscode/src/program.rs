@@ -74,6 +74,11 @@ impl Program {
         Ok(Self { kind: Kind::of(&path), path })
     }
 
+    /// Where it is.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// Whether it takes the path under which it is reached.
     pub(crate) fn knows_base_path(&self) -> bool {
         self.kind != Kind::CodeServer
