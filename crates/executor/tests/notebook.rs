@@ -1,6 +1,11 @@
 //! The `run_ipython` action in real kernels (ipython-and-plugins 2.3 and 2.4).
 
-#![expect(clippy::unwrap_used, clippy::panic, reason = "a test ends where something is not as it must be")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "test programs stop at the first broken assumption"
+)]
 
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
