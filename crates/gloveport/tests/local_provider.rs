@@ -4,6 +4,7 @@
 mod sandboxes;
 
 use std::{
+    collections::BTreeMap,
     collections::BTreeSet,
     fs,
     net::TcpListener,
@@ -376,11 +377,13 @@ async fn ports_are_reserved_until_a_program_listens_on_them() {
 async fn the_log_can_be_followed_until_the_sandbox_ends() {
     let place = Place::new();
     let local = place.backend();
-    let made = create(&local, &SandboxSpec { plugins: vec!["jupyter".to_owned()], ..spec("l") }).await.unwrap();
+    let plugins = vec!["vscode".to_owned()];
+    let environment = BTreeMap::from([("GLOVEPORT_VSCODE".to_owned(), "/no/such/program".to_owned())]);
+    let made = create(&local, &SandboxSpec { plugins, environment, ..spec("l") }).await.unwrap();
     let follow = LogOptions { follow: true, tail: None };
     let mut log = local.logs(&made.id, follow).await.unwrap();
     let first = String::from_utf8(log.next().await.unwrap().unwrap().to_vec()).unwrap();
-    assert!(first.contains("this version does not have the plugin"), "{first}");
+    assert!(first.contains("VS Code is disabled"), "{first}");
     let rest = tokio::spawn(async move { log.collect::<Vec<_>>().await });
     local.delete(&made.id).await.unwrap();
     let rest = tokio::time::timeout(LIMIT, rest).await.unwrap().unwrap();
