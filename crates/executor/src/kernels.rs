@@ -66,9 +66,8 @@ impl Kernels {
         self.table().all.iter().map(|(name, kernel)| (name.clone(), kernel.state().borrow().clone())).collect()
     }
 
-    /// Starts a kernel, or answers with the one that there is. The second value says whether it was started.
+    /// Starts a kernel of a name that is one, or answers with the one that there is. The second value says whether it was started.
     pub(crate) fn start(&self, name: &str, options: KernelOptions) -> Result<(Kernel, bool), KernelsError> {
-        check(name)?;
         let mut table = self.table();
         if let Some(kernel) = table.all.get(name) {
             return Ok((kernel.clone(), false));
@@ -106,7 +105,8 @@ impl Kernels {
     }
 }
 
-fn check(name: &str) -> Result<(), KernelsError> {
+/// Whether this can be the name of a kernel.
+pub(crate) fn check(name: &str) -> Result<(), KernelsError> {
     let valid = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
     if name.is_empty() || name.len() > MAX_NAME || !name.bytes().all(valid) {
         return Err(KernelsError::Name(name.to_owned()));

@@ -12,7 +12,7 @@ use gloveport_skills::Skills;
 use tokio::sync::watch;
 
 use super::AgentSkills;
-use crate::kernels::{DEFAULT, Kernels, KernelsError};
+use crate::kernels::{self, DEFAULT, Kernels, KernelsError};
 
 /// When the first kernel is started.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -57,6 +57,7 @@ impl Notebook {
         if let Some(kernel) = self.kernels.find(name) {
             return Ok(kernel);
         }
+        kernels::check(name)?;
         let host = self.host.get().ok_or(KernelsError::Closed)?;
         let options = self.options(host).await?;
         let (kernel, made) = self.kernels.start(name, options)?;
