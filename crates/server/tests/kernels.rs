@@ -1,5 +1,7 @@
 //! IPython kernels and plugins in the native interface.
 
+#![expect(clippy::unwrap_used, reason = "a test stops at the first broken assumption")]
+
 mod common;
 
 use std::{path::PathBuf, sync::Arc};
