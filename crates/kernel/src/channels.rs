@@ -3,18 +3,16 @@
 use std::time::Duration;
 
 use futures_util::StreamExt as _;
-use jupyter_protocol::{
-    ConnectionInfo, ExecuteRequest, InterruptRequest, JupyterMessage, KernelInfoRequest, ShutdownRequest,
-};
-use jupyter_zmq_client::{
-    ClientControlConnection, ClientIoPubConnection, ClientShellConnection, RawMessage, RuntimeError,
-    create_client_control_connection, create_client_iopub_connection, create_client_shell_connection_with_identity,
-    peer_identity_for_session,
-};
+use serde_json::{Value, json};
 use tokio::time::{Instant, timeout, timeout_at};
-use zeromq::{Socket as _, SocketEvent, SocketRecv};
+use zeromq::{
+    DealerSocket, Socket as _, SocketEvent, SocketOptions, SocketRecv, SubSocket, ZmqError, util::PeerIdentity,
+};
 
-use crate::message::{self, Content, Message};
+use crate::{
+    message::{self, Content, Message},
+    wire::{Connection, ConnectionFile},
+};
 
 /// Time for one connection or one request to reach the kernel.
 const TIME: Duration = Duration::from_secs(10);
@@ -25,9 +23,7 @@ const AGAIN: Duration = Duration::from_millis(250);
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ChannelError {
     #[error(transparent)]
-    Library(#[from] RuntimeError),
-    #[error(transparent)]
-    Socket(#[from] zeromq::ZmqError),
+    Socket(#[from] ZmqError),
     #[error("the kernel has closed them")]
     Closed,
     #[error("it did not answer within {} s", .0.as_secs_f64())]
@@ -47,9 +43,9 @@ pub(crate) enum Received {
 
 /// The connections of one kernel.
 pub(crate) struct Channels {
-    shell: ClientShellConnection,
-    control: ClientControlConnection,
-    output: ClientIoPubConnection,
+    shell: Connection<DealerSocket>,
+    control: Connection<DealerSocket>,
+    output: Connection<SubSocket>,
     monitor: futures_channel::mpsc::Receiver<SocketEvent>,
     /// The kernel has closed its side, and all output was read.
     closed: bool,
@@ -57,14 +53,27 @@ pub(crate) struct Channels {
 
 impl Channels {
     /// Connects to a kernel that has bound its sockets, and waits until its output arrives.
-    pub(crate) async fn connect(info: &ConnectionInfo, session: &str) -> Result<Self, ChannelError> {
+    pub(crate) async fn connect(file: &ConnectionFile, session: &str) -> Result<Self, ChannelError> {
         let connect = async {
-            let identity = peer_identity_for_session(session)?;
-            let shell = create_client_shell_connection_with_identity(info, session, identity).await?;
-            let control = create_client_control_connection(info, session).await?;
-            let mut output = create_client_iopub_connection(info, "", session).await?;
-            let monitor = output.socket.monitor();
-            Ok::<_, ChannelError>(Self { shell, control, output, monitor, closed: false })
+            let named = || {
+                let mut options = SocketOptions::default();
+                options.peer_identity(PeerIdentity::try_from(session.as_bytes())?);
+                Ok::<_, ZmqError>(DealerSocket::with_options(options))
+            };
+            let (mut shell, mut control, mut output) = (named()?, DealerSocket::new(), SubSocket::new());
+            shell.connect(&file.shell()).await?;
+            control.connect(&file.control()).await?;
+            output.subscribe("").await?;
+            output.connect(&file.output()).await?;
+            let monitor = output.monitor();
+            let key = file.signer();
+            Ok::<_, ChannelError>(Self {
+                shell: Connection::new(shell, key.clone(), session),
+                control: Connection::new(control, key.clone(), session),
+                output: Connection::new(output, key, session),
+                monitor,
+                closed: false,
+            })
         };
         let mut channels = timeout(TIME, connect).await.map_err(|_| ChannelError::Silent(TIME))??;
         channels.wait_until_heard().await?;
@@ -75,9 +84,7 @@ impl Channels {
     async fn wait_until_heard(&mut self) -> Result<(), ChannelError> {
         let deadline = Instant::now() + TIME;
         while Instant::now() < deadline {
-            let request = JupyterMessage::new(KernelInfoRequest {}, None);
-            let id = request.header.msg_id.clone();
-            self.shell.send(request).await?;
+            let id = self.shell.send("shell", "kernel_info_request", json!({})).await?;
             let again = Instant::now() + AGAIN;
             let (mut replied, mut idle) = (false, false);
             while let Ok(received) = timeout_at(again, self.receive()).await {
@@ -138,45 +145,40 @@ impl Channels {
 
     /// Asks for a cell to be run; answers the id of the request.
     pub(crate) async fn execute(&mut self, code: String, silent: bool) -> Result<String, ChannelError> {
-        let request = ExecuteRequest {
-            code,
-            silent,
-            store_history: false,
-            user_expressions: None,
-            allow_stdin: false,
-            stop_on_error: false,
-        };
-        let request = JupyterMessage::new(request, None);
-        let id = request.header.msg_id.clone();
-        timeout(TIME, self.shell.send(request)).await.map_err(|_| ChannelError::Silent(TIME))??;
-        Ok(id)
+        let request = json!({
+            "code": code,
+            "silent": silent,
+            "store_history": false,
+            "user_expressions": {},
+            "allow_stdin": false,
+            "stop_on_error": false,
+        });
+        let sent = self.shell.send("shell", "execute_request", request);
+        Ok(timeout(TIME, sent).await.map_err(|_| ChannelError::Silent(TIME))??)
     }
 
     /// Asks the kernel to interrupt what it does.
     pub(crate) async fn interrupt(&mut self) -> Result<(), ChannelError> {
-        let request = JupyterMessage::new(InterruptRequest {}, None);
-        timeout(TIME, self.control.send(request)).await.map_err(|_| ChannelError::Silent(TIME))??;
-        Ok(())
+        self.order("interrupt_request", json!({})).await
     }
 
     /// Asks the kernel to end.
     pub(crate) async fn shut_down(&mut self) -> Result<(), ChannelError> {
-        let request = JupyterMessage::new(ShutdownRequest { restart: false }, None);
-        timeout(TIME, self.control.send(request)).await.map_err(|_| ChannelError::Silent(TIME))??;
+        self.order("shutdown_request", json!({"restart": false})).await
+    }
+
+    async fn order(&mut self, kind: &str, content: Value) -> Result<(), ChannelError> {
+        let sent = self.control.send("control", kind, content);
+        timeout(TIME, sent).await.map_err(|_| ChannelError::Silent(TIME))??;
         Ok(())
     }
 }
 
 /// One message, or `None` for one that says nothing: not signed, or not readable.
-async fn receive<S: SocketRecv>(
-    connection: &mut jupyter_zmq_client::Connection<S>,
-) -> Result<Option<Message>, ChannelError> {
-    let multipart = connection.socket.recv().await?;
-    match RawMessage::from_multipart(multipart, &connection.mac) {
-        Ok(raw) => Ok(message::read(&raw.jparts)),
-        Err(error) => {
-            tracing::debug!("a message of the kernel is ignored: {error}");
-            Ok(None)
-        }
+async fn receive<S: SocketRecv>(connection: &mut Connection<S>) -> Result<Option<Message>, ChannelError> {
+    let parts = connection.receive().await?;
+    if parts.is_none() {
+        tracing::debug!("a message of the kernel is ignored: it is not signed as it must be");
     }
+    Ok(parts.and_then(|parts| message::read(&parts)))
 }

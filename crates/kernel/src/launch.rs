@@ -10,7 +10,6 @@ use std::{
 };
 
 use gloveport_sys::{SessionProcess, surroundings::StartedProgram};
-use jupyter_protocol::{ConnectionInfo, Transport};
 use serde::Serialize;
 use tempfile::TempDir;
 use tokio::{
@@ -20,7 +19,9 @@ use tokio::{
 };
 use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 
-use crate::{channels::Channels, find::Python, journal::Journal, options::KernelOptions, state::Facts};
+use crate::{
+    channels::Channels, find::Python, journal::Journal, options::KernelOptions, state::Facts, wire::ConnectionFile,
+};
 
 /// The program that the interpreter runs.
 const LAUNCHER: &str = include_str!("launcher.py");
@@ -101,7 +102,8 @@ pub(crate) async fn launch(
             BufReader::new(Receiver::from_owned_fd(output).map_err(|error| Reason::Io(error.to_string()))?);
         let interpreter = read_token(&mut output, &token).await?;
         let log = AbortOnDropHandle::new(tokio::spawn(read_log(output)));
-        let channels = Channels::connect(&files.info, &token).await.map_err(|error| Reason::Io(error.to_string()))?;
+        let channels =
+            Channels::connect(&files.connections, &token).await.map_err(|error| Reason::Io(error.to_string()))?;
         Ok((interpreter, log, channels))
     };
     let result = tokio::select! {
@@ -155,7 +157,7 @@ impl Reason {
 struct Files {
     directory: TempDir,
     journal: Journal,
-    info: ConnectionInfo,
+    connections: ConnectionFile,
 }
 
 impl Files {
@@ -163,18 +165,7 @@ impl Files {
         let directory = short_directory()?;
         let path = directory.path();
         let key = random().map_err(|failure| io::Error::other(failure.reason))?;
-        let info = ConnectionInfo {
-            ip: path.join("s").to_string_lossy().into_owned(),
-            transport: Transport::IPC,
-            shell_port: 1,
-            iopub_port: 2,
-            stdin_port: 3,
-            control_port: 4,
-            hb_port: 5,
-            key,
-            signature_scheme: "hmac-sha256".into(),
-            kernel_name: None,
-        };
+        let connections = ConnectionFile::new(path, key);
         let settings = Settings {
             packages: options.packages.as_deref(),
             token,
@@ -184,7 +175,7 @@ impl Files {
         let journal = Journal::create(&path.join("journal"))?;
         for (name, content) in [
             ("launcher.py", LAUNCHER.as_bytes().to_vec()),
-            ("connection.json", serde_json::to_vec(&info)?),
+            ("connection.json", serde_json::to_vec(&connections)?),
             ("settings.json", serde_json::to_vec(&settings)?),
         ] {
             let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path.join(name))?;
@@ -196,7 +187,7 @@ impl Files {
                 chown(path.join(name), Some(identity.uid), Some(identity.gid))?;
             }
         }
-        Ok(Self { directory, journal, info })
+        Ok(Self { directory, journal, connections })
     }
 
     fn launcher(&self) -> PathBuf {
@@ -281,8 +272,8 @@ mod tests {
         for name in ["connection.json", "settings.json", "launcher.py", "journal"] {
             assert_eq!(mode(&files.directory.path().join(name)), 0o600, "{name}");
         }
-        assert_ne!(files.info.key, Files::create(&options, "token").unwrap().info.key);
-        assert_eq!(files.info.key.len(), 64);
+        assert_ne!(files.connections.key(), Files::create(&options, "token").unwrap().connections.key());
+        assert_eq!(files.connections.key().len(), 64);
     }
 
     #[test]

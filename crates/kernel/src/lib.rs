@@ -14,6 +14,7 @@
 //! | `running` | the cell that runs |
 //! | `launch` | one start: directory, program, connections |
 //! | `channels` | the sockets of a started kernel |
+//! | `wire` | the messaging protocol: where sockets are, frames, signatures |
 //! | `message` | messages of a kernel, whatever is in them |
 //! | `collect` | output of a cell, within its bounds |
 //! | `journal` | text that a kernel had written and not sent when it died |
@@ -34,6 +35,7 @@ mod message;
 pub mod options;
 mod running;
 pub mod state;
+mod wire;
 
 pub use cell::{Cell, CellEnd, CellReport, Output};
 pub use find::Python;

@@ -1,6 +1,6 @@
 //! Messages of a kernel, whatever is in them.
 //!
-//! The typed parser of the library refuses a message for one wrong field or one lone surrogate, and a cell whose reply
+//! A typed parser of whole messages would refuse one for one wrong field or one lone surrogate, and a cell whose reply
 //! is refused would never end. Only what a cell's report needs is read here, and what is no JSON is mended first.
 
 use std::borrow::Cow;
