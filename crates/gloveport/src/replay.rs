@@ -13,7 +13,7 @@ use gloveport_event_stream::{
 use gloveport_protocol::EventSource;
 use gloveport_runtime::{Connector, InProcess, Runtime, RuntimeOptions, ServerAt};
 
-use crate::{Owner, describe, local};
+use crate::{Owner, describe, local, plugins};
 
 /// Exit codes, as `--help` shows them.
 pub(crate) const EXIT_CODES: &str = "Exit codes: 0 every action was executed, whatever came of it; 1 an action gave \
@@ -63,7 +63,10 @@ pub(crate) async fn replay(arguments: ReplayArgs, owner: &Owner) -> anyhow::Resu
         };
         std::fs::create_dir_all(&directory)
             .with_context(|| format!("cannot make the directory {}", directory.display()))?;
-        session(config, InProcess::new(local::executor_options(owner, directory)?))
+        let mut tools = local::executor_options(owner, directory)?;
+        // Cells of the trajectory have a kernel; without one none is started.
+        tools.plugins = plugins::for_cells(plugins::interpreter())?;
+        session(config, InProcess::new(tools))
     };
     let backend_environment = environment.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
     let options = RuntimeOptions { sid: sid.clone(), backend_environment, ..options.with_stream(&stream) };

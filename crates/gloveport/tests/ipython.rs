@@ -70,6 +70,20 @@ fn a_kernel_of_a_server_stays_between_cells_and_images_become_files() {
 }
 
 #[test]
+fn cells_of_a_trajectory_are_replayed_in_one_kernel() {
+    let home = tempfile::tempdir().unwrap();
+    let cell = |id: u32, code: &str| json!({"id": id, "source": "agent", "action": "run_ipython", "args": {"code": code, "include_extra": false}});
+    let task = json!({"id": 0, "source": "user", "action": "message", "args": {"content": "Count."}});
+    let trajectory = json!([task, cell(1, "x = 41"), cell(2, "x + 1")]);
+    fs::write(home.path().join("trajectory.json"), trajectory.to_string()).unwrap();
+    let mut command = gloveport(home.path());
+    command.current_dir(home.path()).env("GLOVEPORT_PYTHON", python()).args(["replay", "trajectory.json"]);
+    let output = command.output().unwrap();
+    let expected = "[message] Count.\n>>> x = 41\n[Code executed successfully with no output]\n>>> x + 1\n42\n";
+    assert_eq!(text(&output.stdout), expected, "{}", text(&output.stderr));
+}
+
+#[test]
 fn the_compatible_server_has_the_plugins_that_it_is_asked_for() {
     let python = python();
     let environment = [("GLOVEPORT_PYTHON", python.as_str()), ("SU_TO_USER", "false")];

@@ -141,7 +141,11 @@ impl Inner {
         let published = self.state.sandbox(id);
         {
             let (inner, id, from, to) = (Arc::clone(self), id.clone(), server.directory.clone(), published.clone());
-            blocking(move || inner.publish(&record, &id, &from, &to)).await?;
+            if let Err(error) = blocking(move || inner.publish(&record, &id, &from, &to)).await {
+                // A server that ends takes its directory with it.
+                let is_there = server.directory.exists();
+                return Err(if is_there { error } else { ended(&server.directory, "its server has ended") });
+            }
         }
         tell(Step::Published);
         if lifeline.send(&Request::Start(Box::new(start))).await.is_err() {
