@@ -36,7 +36,6 @@ pub(crate) async fn serve(arguments: CompatArgs, owner: &Owner) -> anyhow::Resul
     let mut options = local::executor_options(owner, directory.clone())?;
     options.account = Some(account(&arguments));
     options.memory_limit = limit;
-    options.startup_commands.push("alias git=\"git --no-pager\"".into());
     if !rustix::process::geteuid().is_root() {
         options.startup_commands.push(format!("cd {}", directory.display()));
     }

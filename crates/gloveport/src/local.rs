@@ -21,6 +21,8 @@ pub(crate) fn executor_options(owner: &Owner, directory: PathBuf) -> anyhow::Res
         spawner: owner.spawner.clone(),
         process_root: Some(owner.pid),
         no_change: no_change()?,
+        // A pager would wait for keys that nobody types.
+        startup_commands: vec!["alias git=\"git --no-pager\"".to_owned()],
         ..ExecutorOptions::inherited(directory)
     })
 }
