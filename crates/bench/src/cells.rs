@@ -11,6 +11,9 @@ use crate::{
     server::{Program, Server},
 };
 
+/// Commands before memory is measured.
+const COMMANDS: usize = 20;
+
 /// How often each thing is done.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct CellAmount {
@@ -25,7 +28,8 @@ pub(crate) struct CellNumbers {
     pub(crate) first: Sample,
     /// `1+1`.
     pub(crate) cell: Sample,
-    /// Growth of the server's own memory from its start to the end of all cells, in bytes.
+    /// What the server's own memory is larger behind all cells than that of a server without a notebook, both behind the
+    /// same commands, in bytes.
     pub(crate) growth: u64,
 }
 
@@ -51,11 +55,21 @@ pub(crate) fn measure(program: &Program, amount: CellAmount) -> anyhow::Result<O
     let (server, took) = Server::start_with(program, &plugins, &environment, first_cell)?;
     first.push(took);
     let mut client = Client::connect(server.port)?;
-    let before = server.resident_at_start();
     let cell = repeat(amount.cells, || one_cell(&mut client))?;
-    let growth = server.resident().saturating_sub(before);
+    let with = resident_behind_commands(&server)?;
     server.stop()?;
+    let (plain, _) = Server::start(program)?;
+    let growth = with.saturating_sub(resident_behind_commands(&plain)?);
+    plain.stop()?;
     Ok(Some(CellNumbers { first: Sample::new(first), cell, growth }))
+}
+
+fn resident_behind_commands(server: &Server) -> anyhow::Result<u64> {
+    let mut client = Client::connect(server.port)?;
+    for _command in 0..COMMANDS {
+        client.run("echo hi")?;
+    }
+    Ok(server.resident())
 }
 
 /// `None` while nothing listens.

@@ -35,8 +35,6 @@ pub(crate) struct Server {
     pub(crate) port: u16,
     /// Home and working directory: nothing of the user is read or written, and a slow `~/.bashrc` does not count.
     home: TempDir,
-    /// Resident memory as soon as it listened, in bytes.
-    at_start: u64,
 }
 
 impl Server {
@@ -62,11 +60,8 @@ impl Server {
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).process_group(0);
         let began = Instant::now();
         let child = command.spawn().with_context(|| format!("cannot start {program:?}"))?;
-        let mut server = Self { child, port, home, at_start: 0 };
+        let mut server = Self { child, port, home };
         loop {
-            if server.at_start == 0 && Client::connect(port).is_ok() {
-                server.at_start = server.resident();
-            }
             if let Some(result) = first(port) {
                 result?;
                 return Ok((server, began.elapsed()));
@@ -86,11 +81,6 @@ impl Server {
     /// Resident memory of the server process itself, in bytes.
     pub(crate) fn resident(&self) -> u64 {
         process::resident(self.child.id()).map_or(0, |(resident, _)| resident)
-    }
-
-    /// The same as soon as it listened.
-    pub(crate) fn resident_at_start(&self) -> u64 {
-        self.at_start
     }
 
     /// Resident memory of the server and all that it started, what is shared divided, in bytes.

@@ -36,6 +36,7 @@ pub(crate) async fn serve(arguments: CompatArgs, owner: &Owner) -> anyhow::Resul
     let mut options = local::executor_options(owner, directory.clone())?;
     options.account = Some(account(&arguments));
     options.memory_limit = limit;
+    options.startup_commands.push(local::NO_PAGER.to_owned());
     if !rustix::process::geteuid().is_root() {
         options.startup_commands.push(format!("cd {}", directory.display()));
     }

@@ -15,14 +15,15 @@ use crate::Owner;
 /// Time that requests in flight have to end when a server stops; callers kill a server that takes 5 s.
 pub(crate) const DRAIN: Duration = Duration::from_secs(3);
 
+/// What the shell of a server runs first: a pager would wait for keys that nobody types.
+pub(crate) const NO_PAGER: &str = "alias git=\"git --no-pager\"";
+
 /// Tools of this process's user in `directory`, owned by `owner`.
 pub(crate) fn executor_options(owner: &Owner, directory: PathBuf) -> anyhow::Result<ExecutorOptions> {
     Ok(ExecutorOptions {
         spawner: owner.spawner.clone(),
         process_root: Some(owner.pid),
         no_change: no_change()?,
-        // A pager would wait for keys that nobody types.
-        startup_commands: vec!["alias git=\"git --no-pager\"".to_owned()],
         ..ExecutorOptions::inherited(directory)
     })
 }

@@ -34,6 +34,7 @@ pub(crate) async fn serve(arguments: ServeArgs, owner: &Owner) -> anyhow::Result
     options.environment.retain(|(name, _)| name != "GLOVEPORT_KEY");
     options.memory_limit = arguments.max_memory_gb.map(bytes);
     options.plugins = plugins;
+    options.startup_commands.push(local::NO_PAGER.to_owned());
     let executor = Executor::start(options).await?;
     announce(&listener.local_addr()?, key.is_some());
     local::settle();
