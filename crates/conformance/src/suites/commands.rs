@@ -301,10 +301,11 @@ fn limits() -> Vec<Check> {
         .run_limited(
             "for i in 1 2 3; do echo $i; sleep 3; done",
             &json!({"blocking": true}),
-            1.0,
-            timed_out("1", "", "1.0"),
+            // Then a soft limit of 2 s or more ends neither before the next output nor before the next limit.
+            1.5,
+            timed_out("1", "", "1.5"),
         )
-        .run_limited("", &json!({}), 3.5, timed_out("2", CONTINUED, "3.5"))
+        .run_limited("", &json!({}), 3.0, timed_out("2", CONTINUED, "3.0"))
         .run("echo other", refused("", CONTINUED, "echo other"))
         .run_with("", &json!({"blocking": true}), Expect::ran("3", 0)),
         Check::new(
