@@ -1,0 +1,1 @@
+//! Which Docker engine is used, how it is reached, and its images.

@@ -1,0 +1,1 @@
+//! Names, contents and builds of container images for sandboxes.
