@@ -61,6 +61,9 @@ pub(crate) enum Command {
     /// Serve a sandbox of the runtime `local`, which starts it.
     #[command(hide = true)]
     SandboxServer(crate::sandbox_server::SandboxServerArgs),
+    /// Be the only way out of and into a sandbox whose network is closed, as providers start it.
+    #[command(hide = true)]
+    Gate(crate::gate::GateArgs),
     /// Execute a recorded trajectory once more, and print what comes of it.
     #[command(after_help = crate::replay::EXIT_CODES)]
     Replay(crate::replay::ReplayArgs),

@@ -10,6 +10,7 @@ mod conformance;
 mod describe;
 mod doctor;
 mod files;
+mod gate;
 mod ipython;
 mod local;
 mod logging;
@@ -121,6 +122,10 @@ fn start(cli: Cli) -> anyhow::Result<ExitCode> {
             let owner = Owner::start()?;
             logging::for_sandbox(inside.log()?);
             runtime()?.block_on(sandbox_server::serve(inside, &owner))
+        }
+        Command::Gate(arguments) => {
+            logging::for_server();
+            runtime()?.block_on(gate::gate(arguments))
         }
         Command::Replay(arguments) => {
             let owner = Owner::start()?;
