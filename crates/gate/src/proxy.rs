@@ -139,7 +139,7 @@ impl Proxy {
     ) -> Result<Response<Body>, Refusal> {
         to_target(&mut request, target)?;
         let stream = self.reach.connect(target).await?;
-        let failed = |error: hyper::Error| Refusal::Answer { target: target.clone(), reason: error.to_string() };
+        let failed = |error: hyper::Error| Refusal::Answer { target: target.clone(), reason: causes(&error) };
         let (mut sender, connection) = client::conn::http1::Builder::new()
             .max_buf_size(self.limits.header_bytes)
             .handshake(TokioIo::new(Watched::new(stream, activity)))
@@ -176,6 +176,17 @@ impl hyper::body::Body for Answer {
     fn size_hint(&self) -> SizeHint {
         self.body.size_hint()
     }
+}
+
+/// An error with what led to it.
+fn causes(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        text = format!("{text}: {cause}");
+        source = cause.source();
+    }
+    text
 }
 
 fn refused(refusal: &Refusal) -> Response<Body> {

@@ -6,7 +6,7 @@ use http::StatusCode;
 
 use crate::{
     host::{HostError, Target},
-    rules::{Rules, rule_for},
+    rules::{Rules, in_words, rule_for},
 };
 
 /// Why a request is not passed on.
@@ -16,7 +16,7 @@ pub(crate) enum Refusal {
     #[error(
         "this sandbox may not reach {target}: its network policy lets through {}; to allow it, add `{}` to the policy of \
          the sandbox (`--network`)",
-        allowed(.rules), rule_for(.target)
+        in_words(.rules), rule_for(.target)
     )]
     NotAllowed { target: Target, rules: Rules },
     /// A rule names the name, and the name leads to the gate's own machine.
@@ -46,10 +46,6 @@ pub(crate) enum Refusal {
     /// The request is for the proxy itself, or for something that goes through tunnels only.
     #[error("{0}")]
     Request(&'static str),
-}
-
-fn allowed(rules: &Rules) -> String {
-    if rules.is_empty() { "nothing".to_owned() } else { format!("only {rules}") }
 }
 
 impl Refusal {

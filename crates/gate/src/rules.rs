@@ -141,6 +141,20 @@ impl Rule {
     }
 }
 
+/// Rules that a refusal shows.
+const SHOWN: usize = 20;
+
+/// What rules let through, in words.
+pub(crate) fn in_words(rules: &Rules) -> String {
+    match rules.0.len() {
+        0 => "nothing".to_owned(),
+        count if count > SHOWN => {
+            format!("only {} and {} more", Rules(rules.0[..SHOWN].to_vec()), count - SHOWN)
+        }
+        _ => format!("only {rules}"),
+    }
+}
+
 /// The rule that would let a target through.
 pub(crate) fn rule_for(target: &Target) -> String {
     target.to_string()
