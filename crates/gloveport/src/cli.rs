@@ -61,6 +61,9 @@ pub(crate) enum Command {
     /// Serve a sandbox of the runtime `local`, which starts it.
     #[command(hide = true)]
     SandboxServer(crate::sandbox_server::SandboxServerArgs),
+    /// Serve a sandbox of the runtime `docker`, whose container starts it.
+    #[command(hide = true)]
+    ContainerServer(crate::container_server::ContainerServerArgs),
     /// Be the only way out of and into a sandbox whose network is closed, as providers start it.
     #[command(hide = true)]
     Gate(crate::gate::GateArgs),
