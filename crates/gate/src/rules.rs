@@ -51,6 +51,11 @@ impl Rules {
         self.0.is_empty()
     }
 
+    /// The rules as they are read.
+    pub fn texts(&self) -> impl Iterator<Item = String> {
+        self.0.iter().map(Rule::to_string)
+    }
+
     /// Whether a rule names this name.
     pub fn allow_name(&self, name: &Name, port: u16) -> bool {
         self.of_port(port).any(|pattern| match pattern {
