@@ -25,8 +25,6 @@ use crate::{
     ports::LockedPort,
 };
 
-/// The workspace in a container.
-pub(crate) const WORKSPACE: &str = "/workspace";
 /// Ports of programs that a spec can ask for.
 const MOST_PORTS: usize = 64;
 
@@ -161,7 +159,7 @@ impl Plan<'_> {
         }
         let mut words = vec![self.binary.path().to_owned(), "container-server".to_owned()];
         words.extend(["--port".to_owned(), self.server_port().to_string()]);
-        words.extend(["--workspace".to_owned(), WORKSPACE.to_owned()]);
+        words.extend(["--workspace".to_owned(), self.options.workspace.clone()]);
         words.extend(self.spec.plugins.iter().flat_map(|plugin| ["--plugin".to_owned(), plugin.clone()]));
         words.extend(expires.into_iter().flat_map(|at| ["--expires".to_owned(), at.to_string()]));
         let idle = self.spec.idle_stop.map(|idle| idle.as_secs_f64());
@@ -188,7 +186,7 @@ impl Plan<'_> {
         set(names::BACKEND, self.backend.to_owned());
         set(names::KEEP, self.spec.keep_alive.to_string());
         set(names::PORTS, json(serde_json::to_string(ports))?);
-        set(names::WORKSPACE, WORKSPACE.to_owned());
+        set(names::WORKSPACE, self.options.workspace.clone());
         set(names::CREATED, seconds(SystemTime::now()).to_string());
         if let Some(closed) = self.closed {
             set(names::NETWORK, closed.network.clone());
@@ -202,10 +200,11 @@ impl Plan<'_> {
     fn mounts(&self) -> Result<(Vec<String>, Vec<EngineMount>), ProviderError> {
         let mut binds = Vec::new();
         let mut mounts = Vec::new();
+        let workspace = &self.options.workspace;
         match &self.spec.workspace {
             Workspace::Temporary => {}
-            Workspace::Directory(path) => binds.push(bind(path, WORKSPACE, false)?),
-            Workspace::Volume(name) => binds.push(format!("{name}:{WORKSPACE}")),
+            Workspace::Directory(path) => binds.push(bind(path, workspace, false)?),
+            Workspace::Volume(name) => binds.push(format!("{name}:{workspace}")),
         }
         for (at, Mount { source, target, read_only }) in self.spec.mounts.iter().enumerate() {
             match source {

@@ -99,16 +99,15 @@ impl Making {
             // Somebody may ask who uses it as soon as it is there.
             self.inner.holders.own()?;
         }
-        let mut mode = self.binary(&image).await?;
-        let made = self.with(&image, &found, &mode).await;
-        let made = match made {
+        let mut binary = self.binary(&image).await?;
+        let made = match self.with(&image, &found, &binary).await {
             // The engine is on another machine after all, or in one of its own.
             Err(ProviderError::Engine { reason, .. })
-                if self.inner.options.binary == BinaryMode::Auto && mode.is_not_seen(&reason) =>
+                if self.inner.options.binary == BinaryMode::Auto && binary.is_not_seen(&reason) =>
             {
                 tracing::debug!(reason, "the engine does not see our program; it is copied");
-                mode = Binary::Volume(self.copied(&image).await?);
-                self.with(&image, &found, &mode).await
+                binary = Binary::Volume(self.copied(&image).await?);
+                self.with(&image, &found, &binary).await
             }
             other => other,
         };
@@ -118,7 +117,7 @@ impl Making {
             {
                 tracing::warn!(%error, "a sandbox that nobody waits for stays until garbage is collected");
             }
-            return Err(ProviderError::Closed("create, which was given up".to_owned()));
+            return Err(given_up());
         }
         made
     }
@@ -131,7 +130,7 @@ impl Making {
             let told = |line: &str| self.tell.enter(Phase::PreparingImage, line);
             tokio::select! {
                 pulled = images::pull(engine, image, options.platform.as_deref(), told) => pulled.map_err(fault::of),
-                () = self.given_up.cancelled() => Err(ProviderError::Closed("create, which was given up".to_owned())),
+                () = self.given_up.cancelled() => Err(given_up()),
             }
         };
         if options.pull == PullPolicy::Always {
@@ -246,7 +245,7 @@ impl Making {
         let action = format!("create the container `{}`", self.id);
         for _ in 0..RACES {
             if self.given_up.is_cancelled() {
-                return Err(ProviderError::Closed("create, which was given up".to_owned()));
+                return Err(given_up());
             }
             let mut options = CreateContainerOptionsBuilder::default().name(self.id.as_str());
             if let Some(platform) = &inner.options.platform {
@@ -272,7 +271,7 @@ impl Making {
             };
             // One that was never started has no use without its backend.
             let left = existing.sandbox.state == gloveport_provider::SandboxState::Pending
-                && existing.backend.as_deref().is_some_and(|backend| !holders_live(inner, backend));
+                && existing.backend.as_deref().is_some_and(|backend| !inner.holders.lives(backend));
             if existing.sandbox.state.is_live() && !left {
                 let (session, sandbox) = (self.spec.session_id.clone(), existing.sandbox.id);
                 return Err(ProviderError::SessionExists { session, sandbox });
@@ -292,7 +291,7 @@ impl Making {
         let docker = inner.engine.docker().await.map_err(fault::of)?;
         if self.spec.workspace == Workspace::Temporary && self.needs_workspace(image) {
             let options = UploadToContainerOptionsBuilder::default().path("/").build();
-            let archive = bollard::body_full(binary::workspace_archive()?.into());
+            let archive = bollard::body_full(binary::workspace_archive(&inner.options.workspace)?.into());
             let upload = docker.upload_to_container(engine_id, Some(options), archive);
             inner.engine.ask("make the workspace", upload).await.map_err(fault::of)?;
         }
@@ -361,7 +360,7 @@ impl Making {
 
     fn check_wanted(&self) -> Result<(), ProviderError> {
         if self.given_up.is_cancelled() {
-            return Err(ProviderError::Closed("create, which was given up".to_owned()));
+            return Err(given_up());
         }
         Ok(())
     }
@@ -381,8 +380,9 @@ impl Making {
     }
 }
 
-fn holders_live(inner: &Inner, backend: &str) -> bool {
-    inner.holders.lives(backend)
+/// Told to nobody.
+fn given_up() -> ProviderError {
+    failed("make the sandbox", "nobody waits for it any more")
 }
 
 fn locked() -> Result<[LockedPort; 4], ProviderError> {
