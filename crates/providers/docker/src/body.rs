@@ -173,6 +173,17 @@ impl Plan<'_> {
         words
     }
 
+    /// What tells the engine whether the server lives.
+    fn health(&self) -> Vec<String> {
+        ["container-health", "--port", &self.server_port().to_string()].into_iter().fold(
+            vec![self.binary.path().to_owned()],
+            |mut words, word| {
+                words.push(word.to_owned());
+                words
+            },
+        )
+    }
+
     fn labels(&self, ports: &Ports, expires: Option<f64>) -> Result<HashMap<String, String>, ProviderError> {
         let json = |value: serde_json::Result<String>| value.map_err(|error| failed("be told the labels", error));
         let mut labels: HashMap<String, String> = self.spec.labels.clone().into_iter().collect();
@@ -307,6 +318,8 @@ impl Plan<'_> {
         if let Some(group) = spec.user.and_then(|user| user.files_group) {
             host.group_add = Some(vec![group.to_string()]);
         }
+        let health = self.is_ours().then(|| self.health());
+        options.hardening.apply(spec, &options.workspace, health, &mut body, &mut host);
         kwargs::apply(&options.kwargs, &mut body, &mut host)?;
         if let Some(closed) = self.closed {
             closed.shut(&mut body, &mut host);

@@ -290,8 +290,13 @@ impl Making {
         let inner = &*self.inner;
         let docker = inner.engine.docker().await.map_err(fault::of)?;
         if self.spec.workspace == Workspace::Temporary && self.needs_workspace(image) {
-            let options = UploadToContainerOptionsBuilder::default().path("/").build();
-            let archive = bollard::body_full(binary::workspace_archive(&inner.options.workspace)?.into());
+            // On a read-only root only the volume that the workspace is then can be written to.
+            let (at, path) = match (inner.options.hardening.read_only, inner.options.workspace.as_str()) {
+                (true, workspace) => (workspace, "."),
+                (false, workspace) => ("/", workspace),
+            };
+            let options = UploadToContainerOptionsBuilder::default().path(at).build();
+            let archive = bollard::body_full(binary::workspace_archive(path)?.into());
             let upload = docker.upload_to_container(engine_id, Some(options), archive);
             inner.engine.ask("make the workspace", upload).await.map_err(fault::of)?;
         }
