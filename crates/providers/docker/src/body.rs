@@ -274,7 +274,7 @@ impl Plan<'_> {
             open_stdin: Some(self.needs_input()),
             stdin_once: Some(self.needs_input()),
             attach_stdin: Some(self.needs_input()),
-            user: spec.user.map(user),
+            user: self.user(),
             ..ContainerCreateBody::default()
         };
         if let Some(group) = spec.user.and_then(|user| user.files_group) {
@@ -283,6 +283,12 @@ impl Plan<'_> {
         kwargs::apply(&options.kwargs, &mut body, &mut host)?;
         body.host_config = Some(host);
         Ok(body)
+    }
+
+    /// Whom the server works as, where it is not left to the image.
+    pub(crate) fn user(&self) -> Option<String> {
+        let configured = || self.options.kwargs.get("user")?.as_str().map(str::to_owned);
+        configured().or_else(|| self.spec.user.map(user))
     }
 
     /// docker-runtime 5.3

@@ -257,7 +257,7 @@ impl Making {
     ) -> Result<(Sandbox, Option<Lifeline>), ProviderError> {
         let inner = &*self.inner;
         let docker = inner.engine.docker().await.map_err(fault::of)?;
-        if self.spec.workspace == Workspace::Temporary && self.needs_workspace(image) {
+        if self.spec.workspace == Workspace::Temporary && !is_root(plan, image) {
             let options = UploadToContainerOptionsBuilder::default().path("/").build();
             let archive = bollard::body_full(binary::workspace_archive(&inner.options.workspace)?.into());
             let upload = docker.upload_to_container(engine_id, Some(options), archive);
@@ -307,16 +307,6 @@ impl Making {
         Ok((made.sandbox, lifeline.filter(|_| !self.spec.keep_alive)))
     }
 
-    /// Whether the server works as somebody who may not make the workspace.
-    fn needs_workspace(&self, image: &ImageInspect) -> bool {
-        let of_image = image.config.as_ref().and_then(|config| config.user.as_deref()).unwrap_or_default();
-        let is_root = |user: &str| ["", "0", "root"].contains(&user.split(':').next().unwrap_or_default());
-        match self.spec.user {
-            Some(user) => user.user != 0,
-            None => !is_root(of_image),
-        }
-    }
-
     fn check_wanted(&self) -> Result<(), ProviderError> {
         if self.given_up.is_cancelled() {
             return Err(given_up());
@@ -330,6 +320,13 @@ impl Making {
             tracing::warn!(%error, "the rest of a sandbox that did not start stays until garbage is collected");
         }
     }
+}
+
+/// Whether the server works as somebody who may make the workspace.
+fn is_root(plan: &Plan<'_>, image: &ImageInspect) -> bool {
+    let of_image = || image.config.as_ref().and_then(|config| config.user.clone());
+    let user = plan.user().or_else(of_image).unwrap_or_default();
+    ["", "0", "root"].contains(&user.split(':').next().unwrap_or_default())
 }
 
 /// Told to nobody.
