@@ -97,7 +97,7 @@ pub(crate) struct RunArgs {
     /// Key of that server.
     #[arg(long, env = "GLOVEPORT_KEY", hide_env_values = true, requires = "url")]
     pub(crate) key: Option<String>,
-    /// Run it in a fresh sandbox of this runtime, which is deleted afterwards: `local`, `exec:PROGRAM`, or NAME for a
+    /// Run it in a fresh sandbox of this runtime, which is deleted afterwards: `local`, `docker`, `exec:PROGRAM`, or NAME for a
     /// program gloveport-provider-NAME in PATH. With `cli` it runs in this terminal, without a sandbox and a shell that
     /// stays.
     #[arg(long, value_name = "NAME")]
