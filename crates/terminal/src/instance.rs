@@ -195,7 +195,7 @@ impl Found {
     fn search(options: &ShellOptions) -> Result<Self, TerminalError> {
         if let Some(shell) = &options.shell {
             let named = if shell.ends_with("bash") { Self::Bash } else { Self::Posix };
-            return Some(shell).filter(|shell| shell.is_file()).cloned().map(named).ok_or(TerminalError::NoShell);
+            return Ok(named(shell.clone()));
         }
         let path = options.environment.iter().find(|(key, _)| key == "PATH").map(|(_, value)| value.as_os_str());
         let find = |name: &str| {
