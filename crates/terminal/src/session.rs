@@ -17,6 +17,9 @@ pub struct ShellOptions {
     pub identity: Option<Identity>,
     /// Name of that user, as reports show it.
     pub user_name: String,
+    /// The shell, by its absolute path: bash, if the file has that name, and otherwise a POSIX shell. `None` takes bash
+    /// if there is one, and otherwise what serves as `sh`.
+    pub shell: Option<PathBuf>,
     /// The whole environment of the shell. `TERM` and the prompt variables are set by the session.
     pub environment: Vec<(OsString, OsString)>,
     /// Directory to start in; where it can not be entered the shell starts in this process's own.
@@ -51,6 +54,7 @@ impl ShellOptions {
             spawner: Spawner::Direct,
             identity: None,
             user_name,
+            shell: None,
             environment: std::env::vars_os().collect(),
             directory,
             columns: 1000,
