@@ -5,6 +5,7 @@ use std::{collections::BTreeSet, fs, os::unix::fs::PermissionsExt as _};
 use anyhow::Context as _;
 use gloveport_config::{Config, LoadOptions};
 use gloveport_provider::{ProviderContext, Registry};
+use gloveport_provider_docker::Docker;
 use gloveport_provider_local::Local;
 
 /// What programs in `PATH` are called that are providers: this and the name.
@@ -14,6 +15,7 @@ const PROGRAM: &str = "gloveport-provider-";
 pub(crate) fn registry() -> Registry {
     let mut registry = Registry::new();
     registry.register(Local::NAME, Local::factory);
+    registry.register(Docker::NAME, Docker::factory);
     gloveport_provider_exec::register(&mut registry);
     registry
 }
