@@ -405,7 +405,12 @@ async fn an_engine_that_accepts_and_says_nothing_is_an_error_within_a_limit() {
     let socket = directory.path().join("silent.sock");
     let listener = UnixListener::bind(&socket).unwrap();
     // All connections are kept open, and nobody reads.
-    std::thread::spawn(move || listener.incoming().collect::<Vec<_>>());
+    std::thread::spawn(move || {
+        let mut open = Vec::new();
+        while let Ok((connection, _)) = listener.accept() {
+            open.push(connection);
+        }
+    });
     let place = Place::on(&Engine(format!("unix://{}", socket.display())));
     let backend = place.backend();
     let spec = place.spec("silent", BUSYBOX);
@@ -414,7 +419,9 @@ async fn an_engine_that_accepts_and_says_nothing_is_an_error_within_a_limit() {
     let silent = Progress::silent();
     let making = async { backend.create(&spec, &silent).await.map(|_| ()) };
     let answers = async { tokio::join!(asking, listing, making) };
+    let began = Instant::now();
     let (asked, listed, made) = timeout(ANSWER, answers).await.unwrap();
+    assert!(began.elapsed() >= Duration::from_secs(1), "nobody waited");
     for answer in [asked, listed, made] {
         let error = answer.unwrap_err();
         eprintln!("{error}");

