@@ -127,7 +127,11 @@ fn start(cli: Cli) -> anyhow::Result<ExitCode> {
         Command::ContainerServer(arguments) => {
             let owner = Owner::start()?;
             logging::for_server();
-            runtime()?.block_on(container_server::serve(arguments, &owner))
+            let runtime = runtime()?;
+            let served = runtime.block_on(container_server::serve(arguments, &owner));
+            // A thread may read standard input, for which nobody waits.
+            runtime.shutdown_background();
+            served
         }
         Command::Replay(arguments) => {
             let owner = Owner::start()?;

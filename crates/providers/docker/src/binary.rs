@@ -123,9 +123,9 @@ pub(crate) async fn volume(engine: &Engine, program: &Path, image: &str) -> Resu
             Err(error) => return Err(fault::of(error)),
         }
     }
-    let filled = fill(engine, &filler, bytes).await;
+    let outcome = fill(engine, &filler, bytes).await;
     remove(engine, &filler).await?;
-    filled.map(|()| name)
+    outcome.map(|()| name)
 }
 
 async fn fill(engine: &Engine, filler: &str, bytes: Vec<u8>) -> Result<(), ProviderError> {
@@ -171,14 +171,14 @@ fn read(program: &Path) -> Result<(Vec<u8>, String), ProviderError> {
     Ok((bytes, hash))
 }
 
-/// The directory of a user who may not make it: an archive with nothing else in it.
-pub(crate) fn workspace_archive() -> Result<Vec<u8>, ProviderError> {
+/// The directory of a user who may not make it, at this absolute path: an archive with nothing else in it.
+pub(crate) fn workspace_archive(path: &str) -> Result<Vec<u8>, ProviderError> {
     let archive = |error| failed("be given the workspace", error);
     let mut tar = tar::Builder::new(Vec::new());
     let mut header = tar::Header::new_gnu();
     header.set_entry_type(tar::EntryType::Directory);
     header.set_size(0);
     header.set_mode(0o777);
-    tar.append_data(&mut header, "workspace/", std::io::empty()).map_err(archive)?;
+    tar.append_data(&mut header, path.trim_start_matches('/'), std::io::empty()).map_err(archive)?;
     tar.into_inner().map_err(archive)
 }

@@ -24,8 +24,6 @@ use crate::{
     ports::LockedPort,
 };
 
-/// The workspace in a container.
-pub(crate) const WORKSPACE: &str = "/workspace";
 /// Ports of programs that a spec can ask for.
 const MOST_PORTS: usize = 64;
 
@@ -130,7 +128,7 @@ impl Plan<'_> {
         }
         let mut words = vec![self.binary.path().to_owned(), "container-server".to_owned()];
         words.extend(["--port".to_owned(), self.server_port().to_string()]);
-        words.extend(["--workspace".to_owned(), WORKSPACE.to_owned()]);
+        words.extend(["--workspace".to_owned(), self.options.workspace.clone()]);
         words.extend(self.spec.plugins.iter().flat_map(|plugin| ["--plugin".to_owned(), plugin.clone()]));
         words.extend(expires.into_iter().flat_map(|at| ["--expires".to_owned(), at.to_string()]));
         let idle = self.spec.idle_stop.map(|idle| idle.as_secs_f64());
@@ -157,7 +155,7 @@ impl Plan<'_> {
         set(names::BACKEND, self.backend.to_owned());
         set(names::KEEP, self.spec.keep_alive.to_string());
         set(names::PORTS, json(serde_json::to_string(ports))?);
-        set(names::WORKSPACE, WORKSPACE.to_owned());
+        set(names::WORKSPACE, self.options.workspace.clone());
         set(names::CREATED, seconds(SystemTime::now()).to_string());
         if let Some(expires) = expires {
             set(names::EXPIRES, expires.to_string());
@@ -168,10 +166,11 @@ impl Plan<'_> {
     fn mounts(&self) -> Result<(Vec<String>, Vec<EngineMount>), ProviderError> {
         let mut binds = Vec::new();
         let mut mounts = Vec::new();
+        let workspace = &self.options.workspace;
         match &self.spec.workspace {
             Workspace::Temporary => {}
-            Workspace::Directory(path) => binds.push(bind(path, WORKSPACE, false)?),
-            Workspace::Volume(name) => binds.push(format!("{name}:{WORKSPACE}")),
+            Workspace::Directory(path) => binds.push(bind(path, workspace, false)?),
+            Workspace::Volume(name) => binds.push(format!("{name}:{workspace}")),
         }
         for (at, Mount { source, target, read_only }) in self.spec.mounts.iter().enumerate() {
             match source {
@@ -275,7 +274,7 @@ impl Plan<'_> {
             open_stdin: Some(self.needs_input()),
             stdin_once: Some(self.needs_input()),
             attach_stdin: Some(self.needs_input()),
-            user: spec.user.map(user),
+            user: self.user(),
             ..ContainerCreateBody::default()
         };
         if let Some(group) = spec.user.and_then(|user| user.files_group) {
@@ -284,6 +283,12 @@ impl Plan<'_> {
         kwargs::apply(&options.kwargs, &mut body, &mut host)?;
         body.host_config = Some(host);
         Ok(body)
+    }
+
+    /// Whom the server works as, where it is not left to the image.
+    pub(crate) fn user(&self) -> Option<String> {
+        let configured = || self.options.kwargs.get("user")?.as_str().map(str::to_owned);
+        configured().or_else(|| self.spec.user.map(user))
     }
 
     /// docker-runtime 5.3

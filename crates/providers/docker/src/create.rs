@@ -94,16 +94,15 @@ impl Making {
             // Somebody may ask who uses it as soon as it is there.
             self.inner.holders.own()?;
         }
-        let mut mode = self.binary(&image).await?;
-        let made = self.with(&image, &found, &mode).await;
-        let made = match made {
+        let mut binary = self.binary(&image).await?;
+        let made = match self.with(&image, &found, &binary).await {
             // The engine is on another machine after all, or in one of its own.
             Err(ProviderError::Engine { reason, .. })
-                if self.inner.options.binary == BinaryMode::Auto && mode.is_not_seen(&reason) =>
+                if self.inner.options.binary == BinaryMode::Auto && binary.is_not_seen(&reason) =>
             {
                 tracing::debug!(reason, "the engine does not see our program; it is copied");
-                mode = Binary::Volume(self.copied(&image).await?);
-                self.with(&image, &found, &mode).await
+                binary = Binary::Volume(self.copied(&image).await?);
+                self.with(&image, &found, &binary).await
             }
             other => other,
         };
@@ -111,7 +110,7 @@ impl Making {
             if let Ok(sandbox) = &made {
                 self.take_back(sandbox.id.as_str()).await;
             }
-            return Err(ProviderError::Closed("create, which was given up".to_owned()));
+            return Err(given_up());
         }
         made
     }
@@ -124,7 +123,7 @@ impl Making {
             let told = |line: &str| self.tell.enter(Phase::PreparingImage, line);
             tokio::select! {
                 pulled = images::pull(engine, image, options.platform.as_deref(), told) => pulled.map_err(fault::of),
-                () = self.given_up.cancelled() => Err(ProviderError::Closed("create, which was given up".to_owned())),
+                () = self.given_up.cancelled() => Err(given_up()),
             }
         };
         if options.pull == PullPolicy::Always {
@@ -214,7 +213,7 @@ impl Making {
         let action = format!("create the container `{}`", self.id);
         for _ in 0..RACES {
             if self.given_up.is_cancelled() {
-                return Err(ProviderError::Closed("create, which was given up".to_owned()));
+                return Err(given_up());
             }
             let mut options = CreateContainerOptionsBuilder::default().name(self.id.as_str());
             if let Some(platform) = &inner.options.platform {
@@ -240,7 +239,7 @@ impl Making {
             };
             // One that was never started has no use without its backend.
             let left = existing.sandbox.state == gloveport_provider::SandboxState::Pending
-                && existing.backend.as_deref().is_some_and(|backend| !holders_live(inner, backend));
+                && existing.backend.as_deref().is_some_and(|backend| !inner.holders.lives(backend));
             if existing.sandbox.state.is_live() && !left {
                 let (session, sandbox) = (self.spec.session_id.clone(), existing.sandbox.id);
                 return Err(ProviderError::SessionExists { session, sandbox });
@@ -262,9 +261,9 @@ impl Making {
     ) -> Result<(Sandbox, Option<Lifeline>), ProviderError> {
         let inner = &*self.inner;
         let docker = inner.engine.docker().await.map_err(fault::of)?;
-        if self.spec.workspace == Workspace::Temporary && self.needs_workspace(image) {
+        if self.spec.workspace == Workspace::Temporary && !is_root(plan, image) {
             let options = UploadToContainerOptionsBuilder::default().path("/").build();
-            let archive = bollard::body_full(binary::workspace_archive()?.into());
+            let archive = bollard::body_full(binary::workspace_archive(&inner.options.workspace)?.into());
             let upload = docker.upload_to_container(engine_id, Some(options), archive);
             inner.engine.ask("make the workspace", upload).await.map_err(fault::of)?;
         }
@@ -312,19 +311,9 @@ impl Making {
         Ok((made.sandbox, lifeline.filter(|_| !self.spec.keep_alive)))
     }
 
-    /// Whether the server works as somebody who may not make the workspace.
-    fn needs_workspace(&self, image: &ImageInspect) -> bool {
-        let of_image = image.config.as_ref().and_then(|config| config.user.as_deref()).unwrap_or_default();
-        let is_root = |user: &str| ["", "0", "root"].contains(&user.split(':').next().unwrap_or_default());
-        match self.spec.user {
-            Some(user) => user.user != 0,
-            None => !is_root(of_image),
-        }
-    }
-
     fn check_wanted(&self) -> Result<(), ProviderError> {
         if self.given_up.is_cancelled() {
-            return Err(ProviderError::Closed("create, which was given up".to_owned()));
+            return Err(given_up());
         }
         Ok(())
     }
@@ -337,8 +326,16 @@ impl Making {
     }
 }
 
-fn holders_live(inner: &Inner, backend: &str) -> bool {
-    inner.holders.lives(backend)
+/// Whether the server works as somebody who may make the workspace.
+fn is_root(plan: &Plan<'_>, image: &ImageInspect) -> bool {
+    let of_image = || image.config.as_ref().and_then(|config| config.user.clone());
+    let user = plan.user().or_else(of_image).unwrap_or_default();
+    ["", "0", "root"].contains(&user.split(':').next().unwrap_or_default())
+}
+
+/// Told to nobody.
+fn given_up() -> ProviderError {
+    failed("make the sandbox", "nobody waits for it any more")
 }
 
 fn locked() -> Result<[LockedPort; 4], ProviderError> {

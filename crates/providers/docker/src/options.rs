@@ -16,6 +16,7 @@ const LOCAL_URL: &str = "http://localhost";
 
 /// How the provider works.
 #[derive(Clone, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a setting of its own")]
 pub struct DockerOptions {
     /// Which engine.
     pub endpoint: Endpoint,
@@ -27,6 +28,8 @@ pub struct DockerOptions {
     pub pull: PullPolicy,
     /// The image of a sandbox that names none.
     pub image: Option<String>,
+    /// The workspace in containers (`core.workspace_mount_path_in_sandbox`). Absolute.
+    pub workspace: String,
     /// Scheme and host under which published ports are reached.
     pub url: String,
     /// Address of the engine's machine on which ports are published.
@@ -120,6 +123,11 @@ impl DockerOptions {
             .or_else(|| Some(sandbox.runtime_binding_address.clone()).filter(|address| address != ALL_ADDRESSES));
         let is_loopback = ["localhost", "127.0.0.1", "[::1]"].iter().any(|host| url == format!("http://{host}"));
         let bind = explicit.unwrap_or_else(|| if is_loopback { "127.0.0.1" } else { ALL_ADDRESSES }.to_owned());
+        let workspace = &context.config.workspace_mount_path_in_sandbox;
+        if !workspace.starts_with('/') || workspace.trim_matches('/').is_empty() {
+            let reason = format!("it must be an absolute path below /, and is `{workspace}`");
+            return Err(wrong("core.workspace_mount_path_in_sandbox", reason));
+        }
         let kwargs = sandbox.docker_runtime_kwargs.clone().map(Map::from).unwrap_or_default();
         kwargs::check(&kwargs)?;
         let truthy = |value: &String| ["1", "true", "yes", "on"].contains(&value.to_lowercase().as_str());
@@ -129,6 +137,7 @@ impl DockerOptions {
             binary: extended.binary,
             pull: extended.pull,
             image: sandbox.runtime_container_image.clone().or_else(|| sandbox.base_container_image.clone()),
+            workspace: workspace.clone(),
             url,
             bind,
             port_ranges: extended.port_ranges,
