@@ -257,6 +257,29 @@ impl Shell {
         Ok(Self { jobs, typing, log, facts, close, closed })
     }
 
+    /// What stands for the session where there is no shell: each request is answered with
+    /// [`TerminalError::NoShell`], until it is closed.
+    pub fn absent(options: &ShellOptions) -> Self {
+        let facts = Facts {
+            directory: options.directory.to_string_lossy().into_owned(),
+            user_name: options.user_name.clone(),
+            host_name: host::short_host_name(),
+            ..Facts::default()
+        };
+        let (_, facts) = watch::channel(facts);
+        let (jobs, mut queue) = mpsc::channel::<Job>(QUEUE);
+        let (typing, _) = mpsc::channel(QUEUE);
+        let (close, closed) = (CancellationToken::new(), CancellationToken::new());
+        let (close_queue, report_closed) = (close.clone(), closed.clone());
+        tokio::spawn(async move {
+            while let Some(Some(job)) = close_queue.run_until_cancelled(queue.recv()).await {
+                let _caller_is_gone = job.reply.send(Err(TerminalError::NoShell));
+            }
+            report_closed.cancel();
+        });
+        Self { jobs, typing, log: OutputLog::new(options.spool_size), facts, close, closed }
+    }
+
     /// Runs one request after those that came before it. Dropping the future while a command runs means that its
     /// caller is gone: the command goes on, and its output stays for the next request.
     pub async fn run(&self, request: RunRequest) -> Result<RunReport, TerminalError> {

@@ -244,6 +244,10 @@ impl Making {
                 let (session, sandbox) = (self.spec.session_id.clone(), existing.sandbox.id);
                 return Err(ProviderError::SessionExists { session, sandbox });
             }
+            if existing.backend.is_none() {
+                let hint = "it has ended and was not made by this program; remove or rename it first";
+                return Err(failed(action, format!("a container has that name already: {hint}")));
+            }
             inner.remove(&existing.engine_id).await?;
         }
         Err(failed(action, "its name is taken and given up all the time"))
