@@ -61,6 +61,9 @@ pub(crate) enum Command {
     /// Serve a sandbox of the runtime `local`, which starts it.
     #[command(hide = true)]
     SandboxServer(crate::sandbox_server::SandboxServerArgs),
+    /// Serve a sandbox of the runtime `docker`, whose container starts it.
+    #[command(hide = true)]
+    ContainerServer(crate::container_server::ContainerServerArgs),
     /// Execute a recorded trajectory once more, and print what comes of it.
     #[command(after_help = crate::replay::EXIT_CODES)]
     Replay(crate::replay::ReplayArgs),

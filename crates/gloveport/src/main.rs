@@ -7,6 +7,7 @@ mod compat;
 mod config;
 mod confined;
 mod conformance;
+mod container_server;
 mod describe;
 mod doctor;
 mod files;
@@ -121,6 +122,12 @@ fn start(cli: Cli) -> anyhow::Result<ExitCode> {
             let owner = Owner::start()?;
             logging::for_sandbox(inside.log()?);
             runtime()?.block_on(sandbox_server::serve(inside, &owner))
+        }
+        Command::ContainerServer(_) if std::process::id() == 1 => container_server::init(),
+        Command::ContainerServer(arguments) => {
+            let owner = Owner::start()?;
+            logging::for_server();
+            runtime()?.block_on(container_server::serve(arguments, &owner))
         }
         Command::Replay(arguments) => {
             let owner = Owner::start()?;

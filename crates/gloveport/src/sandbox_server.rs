@@ -227,7 +227,7 @@ async fn backend_gone(lifeline: &mut Lifeline, keep_alive: bool) {
 }
 
 /// Ends at this time of the clock.
-async fn expired(expires: Option<SystemTime>) {
+pub(crate) async fn expired(expires: Option<SystemTime>) {
     /// The clock may be set meanwhile.
     const LOOK: Duration = Duration::from_mins(1);
     let Some(expires) = expires else { return std::future::pending().await };
@@ -237,7 +237,7 @@ async fn expired(expires: Option<SystemTime>) {
 }
 
 /// Ends when nobody has used the server for this long. One that is paused rests by the will of somebody.
-async fn unused(limit: Option<Duration>, occupancy: &Occupancy, executor: &Executor) -> Duration {
+pub(crate) async fn unused(limit: Option<Duration>, occupancy: &Occupancy, executor: &Executor) -> Duration {
     /// Longest time between two looks, and the shortest.
     const LOOK: (Duration, Duration) = (Duration::from_millis(10), Duration::from_mins(1));
     let Some(limit) = limit else { return std::future::pending().await };

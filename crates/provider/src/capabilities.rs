@@ -74,6 +74,8 @@ capabilities! {
     keep_alive = "keep alive and attach",
     /// It knows when a backend that held a sandbox has died.
     orphans = "finds orphans",
+    /// The files of a sandbox can be kept as an image, and sandboxes made from it.
+    snapshots = "snapshots and forks",
     /// Sandboxes can be started ahead.
     warm = "warm sandboxes",
 }

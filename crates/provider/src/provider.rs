@@ -69,12 +69,31 @@ pub trait Provider: Send + Sync + fmt::Debug {
         Box::pin(async { Ok(()) })
     }
 
+    /// Keeps the files of a sandbox as an image of this name, and gives the name under which the engine knows it, for
+    /// [`SandboxSpec::image`]. What is in volumes and directories of the machine is not part of it, and no secret is.
+    fn snapshot<'a>(&'a self, _id: &'a SandboxId, _name: &'a str) -> BoxFuture<'a, Result<String, ProviderError>> {
+        Box::pin(async { Err(self.cannot("snapshots")) })
+    }
+
+    /// Makes a sandbox of another session that begins with the files of this one, and is made as it was, apart from what
+    /// belongs to one sandbox alone: key, secrets, ports. Processes do not come with it.
+    fn fork<'a>(
+        &'a self,
+        _id: &'a SandboxId,
+        _session: &'a SessionId,
+        _progress: &'a Progress,
+    ) -> BoxFuture<'a, Result<Sandbox, ProviderError>> {
+        Box::pin(async { Err(self.cannot("forks")) })
+    }
+
     /// Starts sandboxes ahead until this many wait, which `create` then uses where [`SandboxSpec::warm`] lets it.
     fn warm(&self, _count: usize) -> BoxFuture<'_, Result<(), ProviderError>> {
-        Box::pin(async {
-            let what = "warm sandboxes".to_owned();
-            Err(ProviderError::Unsupported { provider: self.name().to_owned(), what })
-        })
+        Box::pin(async { Err(self.cannot("warm sandboxes")) })
+    }
+
+    /// The refusal of what this provider cannot do.
+    fn cannot(&self, what: &str) -> ProviderError {
+        ProviderError::Unsupported { provider: self.name().to_owned(), what: what.to_owned() }
     }
 
     /// What works and what does not, for `gloveport doctor`.

@@ -1,1 +1,3 @@
 //! Sandboxes as containers of a Docker engine.
+
+pub mod inside;

@@ -1,0 +1,51 @@
+//! What the provider and the server in a container have agreed on.
+//!
+//! ```text
+//! provider                       container
+//! create (command, key) ───────►
+//! attach standard input ───────►
+//! start ───────────────────────► waits for one line on its standard input
+//! Input ───────────────────────► listens
+//! ```
+//!
+//! A sandbox that lives with its backend ends with its standard input, however the backend ends: the engine closes it when
+//! the connection breaks. Secrets are in that line, and so neither in the container's configuration nor in any image. Those
+//! of a sandbox that is kept are also in a file of a volume that belongs to the container alone, because it may be started
+//! again by somebody who does not know them.
+
+use std::{collections::BTreeMap, fmt};
+
+use serde::{Deserialize, Serialize};
+
+/// Port in the container on which the server listens, also one that the caller brings (`spec/remote-runtime-api.md` 1).
+pub const PORT: u16 = 60_000;
+/// Where our own things are in a container.
+pub const DIRECTORY: &str = "/.gloveport";
+/// Directory of the volume in which a kept sandbox finds its secrets again.
+pub const STATE: &str = "/.gloveport/state";
+/// The file in it.
+pub const INPUT: &str = "/.gloveport/state/input.json";
+/// Variable with the key that the server asks for.
+pub const KEY: &str = "SESSION_API_KEY";
+
+/// Exit code of a server whose time is over.
+pub const EXPIRED: i64 = 80;
+/// Exit code of a server that nobody used.
+pub const UNUSED: i64 = 81;
+/// Exit code of a server whose backend is gone.
+pub const ABANDONED: i64 = 82;
+
+/// The line on standard input.
+#[derive(Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Input {
+    /// Variables of the tools that others may not see.
+    pub secrets: BTreeMap<String, String>,
+}
+
+impl fmt::Debug for Input {
+    /// Leaves out what is secret.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Input").field("secrets", &self.secrets.keys()).finish()
+    }
+}
