@@ -68,7 +68,7 @@ pub struct Limits {
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { build: Duration::from_mins(60), pull: Duration::from_mins(30), request: Duration::from_secs(30) }
+        Self { build: Duration::from_hours(1), pull: Duration::from_mins(30), request: Duration::from_secs(30) }
     }
 }
 
@@ -76,7 +76,7 @@ type Tell = dyn Fn(&str) + Send + Sync;
 
 /// Who is told what a build says, line by line.
 #[derive(Clone)]
-pub struct Progress(Option<Arc<Tell>>);
+pub struct Progress(pub(crate) Option<Arc<Tell>>);
 
 impl Progress {
     /// Tells nobody.

@@ -90,7 +90,7 @@ fn directory(path: &Path, depth: usize) -> io::Result<Option<Fingerprint>> {
         })?;
         let mut descriptor = String::new();
         if fs::metadata(entry.path())?.is_dir() {
-            if name.starts_with('.') || name == "__pycache__" || name.ends_with(".pyc") {
+            if name.starts_with('.') || name == "__pycache__" || is_compiled(name) {
                 continue;
             }
             let Some(inner) = directory(&entry.path(), depth + 1)? else { continue };

@@ -50,12 +50,15 @@ pub enum ImageError {
         /// What to do about it.
         remedy: String,
     },
-    /// The engine or the build service refused, or could not be reached.
-    #[error("cannot {what}: {reason}")]
-    Engine {
+    /// The engine refused, or could not be reached.
+    #[error(transparent)]
+    Engine(#[from] gloveport_docker_engine::EngineError),
+    /// The build service refused, or could not be reached.
+    #[error("{what}: {reason}")]
+    Service {
         /// What was tried, and on what.
         what: String,
-        /// The engine's own words.
+        /// The service's own words.
         reason: String,
     },
     /// The build failed.
