@@ -46,6 +46,9 @@ pub trait ImageBuilder: Send + Sync {
         progress: &Progress,
     ) -> impl Future<Output = Result<String, ImageError>> + Send;
 
+    /// Gives an image one more name.
+    fn tag(&self, image: &str, name: &str) -> impl Future<Output = Result<(), ImageError>> + Send;
+
     /// Whether there is an image of this name.
     fn image_exists(
         &self,

@@ -83,15 +83,6 @@ impl DockerBuilder {
             }),
         }
     }
-
-    async fn tag(&self, image: &str, name: &str) -> Result<(), ImageError> {
-        let parsed: ImageName = name.parse()?;
-        let options = TagImageOptionsBuilder::default().repo(parsed.repository()).tag(parsed.tag().unwrap_or("latest"));
-        let docker = self.engine.docker().await?;
-        let asked = docker.tag_image(image, Some(options.build()));
-        let action = format!("give the image `{image}` the name `{name}`");
-        Ok(self.engine.within(self.options.limits.request, &action, asked).await?)
-    }
 }
 
 impl ImageBuilder for DockerBuilder {
@@ -117,6 +108,15 @@ impl ImageBuilder for DockerBuilder {
             }
         }
         Ok(image.to_owned())
+    }
+
+    async fn tag(&self, image: &str, name: &str) -> Result<(), ImageError> {
+        let parsed: ImageName = name.parse()?;
+        let options = TagImageOptionsBuilder::default().repo(parsed.repository()).tag(parsed.tag().unwrap_or("latest"));
+        let docker = self.engine.docker().await?;
+        let asked = docker.tag_image(image, Some(options.build()));
+        let action = format!("give the image `{image}` the name `{name}`");
+        Ok(self.engine.within(self.options.limits.request, &action, asked).await?)
     }
 
     async fn image_exists(&self, name: &str, lookup: Lookup, progress: &Progress) -> Result<bool, ImageError> {

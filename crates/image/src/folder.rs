@@ -11,7 +11,7 @@
 use std::{
     fs::{self, Permissions},
     os::unix::fs::{PermissionsExt as _, symlink},
-    path::{Path, PathBuf},
+    path::{Path, PathBuf, absolute},
 };
 
 use crate::{
@@ -170,7 +170,7 @@ fn write_program(root: &Path, program: &Path, put: Put) -> Result<(), ImageError
             fs::set_permissions(&ours, Permissions::from_mode(0o755)).map_err(ImageError::folder("change", &ours))?;
         }
         Put::Link => {
-            let program = program.canonicalize().map_err(ImageError::folder("find", program))?;
+            let program = absolute(program).map_err(ImageError::folder("find", program))?;
             symlink(program, &ours).map_err(ImageError::folder("link", &ours))?;
         }
     }

@@ -97,15 +97,24 @@ pub async fn decide(
     if missing.is_empty() { Ok(Decision::Exists) } else { Ok(Decision::Build { from, base, names: missing }) }
 }
 
-/// Builds the image of a recipe where it is not there yet.
-pub async fn build(job: &Job<'_>, builder: &impl ImageBuilder, progress: &Progress) -> Result<Built, ImageError> {
+/// Builds the image of a recipe where it is not there yet. `more` are further names that it gets in any case.
+pub async fn build(
+    job: &Job<'_>,
+    more: &[String],
+    builder: &impl ImageBuilder,
+    progress: &Progress,
+) -> Result<Built, ImageError> {
     let names = folder::names(job.naming, job.recipe, job.programs)?;
-    let (from, base, given) = match decide(job, &names, builder, progress).await? {
+    let (from, base, mut given) = match decide(job, &names, builder, progress).await? {
         Decision::Exists => {
-            return Ok(Built { image: names.source.clone(), names, from: None, given: Vec::new() });
+            for name in more {
+                builder.tag(&names.source, name).await?;
+            }
+            return Ok(Built { image: names.source.clone(), names, from: None, given: more.to_vec() });
         }
         Decision::Build { from, base, names } => (from, base, names),
     };
+    given.extend(more.iter().cloned());
     progress.tell(&format!("building {} from {base}", names.source));
     let contents = Contents::Sandbox(Box::new(job.recipe.clone()));
     let image = build_contents(&contents, from, &base.parse()?, &given, job, builder, progress).await?;
@@ -148,15 +157,11 @@ async fn build_contents(
 pub async fn prepare(
     job: &Job<'_>,
     path: &Path,
-    builder: Option<&impl ImageBuilder>,
+    builder: &impl ImageBuilder,
     progress: &Progress,
 ) -> Result<Names, ImageError> {
     let names = folder::names(job.naming, job.recipe, job.programs)?;
-    let decision = match builder {
-        Some(builder) => decide(job, &names, builder, progress).await?,
-        None => Decision::Exists,
-    };
-    let (from, base) = match decision {
+    let (from, base) = match decide(job, &names, builder, progress).await? {
         // The folder is wanted, whether the image is there or not.
         Decision::Exists => (BuildFrom::Scratch, job.recipe.base.clone()),
         Decision::Build { from, base, .. } => (from, base.parse()?),

@@ -235,6 +235,13 @@ impl ImageBuilder for RemoteBuilder {
         }
     }
 
+    async fn tag(&self, image: &str, name: &str) -> Result<(), ImageError> {
+        Err(ImageError::Unsupported {
+            reason: format!("a build service cannot give {image}, which is there, the name {name}"),
+            remedy: "build with --force, or leave the name out".into(),
+        })
+    }
+
     /// The service knows its registry only, whatever is asked.
     async fn image_exists(&self, name: &str, _lookup: Lookup, progress: &Progress) -> Result<bool, ImageError> {
         let what = "failed to check image existence";
