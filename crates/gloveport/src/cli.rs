@@ -70,6 +70,8 @@ pub(crate) enum Command {
     /// Check a live server against the OpenHands 0.62 protocol, or compare two servers.
     #[command(after_help = crate::conformance::EXIT_CODES)]
     Conformance(crate::conformance::ConformanceArgs),
+    /// Build images for sandboxes, and tell what they are called.
+    Image(crate::image::ImageArgs),
     /// Tell what can host sandboxes, what each can do, and check it.
     Provider(crate::provider::ProviderArgs),
     /// List, check and make plugins.
