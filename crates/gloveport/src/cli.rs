@@ -64,6 +64,9 @@ pub(crate) enum Command {
     /// Serve a sandbox of the runtime `docker`, whose container starts it.
     #[command(hide = true)]
     ContainerServer(crate::container_server::ContainerServerArgs),
+    /// Be the only way out of and into a sandbox whose network is closed, as providers start it.
+    #[command(hide = true)]
+    Gate(crate::gate::GateArgs),
     /// Execute a recorded trajectory once more, and print what comes of it.
     #[command(after_help = crate::replay::EXIT_CODES)]
     Replay(crate::replay::ReplayArgs),

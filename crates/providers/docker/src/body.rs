@@ -9,7 +9,7 @@ use std::{
 
 use bollard::models::{
     ContainerCreateBody, DeviceRequest, HostConfig, Mount as EngineMount, MountType, MountVolumeOptions,
-    MountVolumeOptionsDriverConfig, PortBinding,
+    MountVolumeOptionsDriverConfig, PortBinding, PortMap,
 };
 use gloveport_provider::{Mount, MountSource, ProviderError, ResourceLimits, RunAs, SandboxId, SandboxSpec, Workspace};
 
@@ -20,6 +20,7 @@ use crate::{
     inside::{KEY, PORT, STATE},
     kwargs,
     names::{self, EDITOR, FIRST_FREE, Ports, WORK},
+    network::Closed,
     options::Variables,
     ports::LockedPort,
 };
@@ -39,6 +40,19 @@ pub(crate) struct Plan<'a> {
     pub(crate) binary: &'a Binary,
     /// Ports that are the same inside and outside.
     pub(crate) locked: Option<&'a [LockedPort; 4]>,
+    /// The network that it is alone on with its gate.
+    pub(crate) closed: Option<&'a Closed>,
+}
+
+/// Ports of a container that the engine's machine has, too.
+#[derive(Debug)]
+pub(crate) struct Published {
+    /// The ports.
+    pub(crate) ports: Vec<u16>,
+    /// The same as the engine writes them.
+    pub(crate) names: Vec<String>,
+    /// Where the engine's machine has them.
+    pub(crate) bindings: PortMap,
 }
 
 impl Plan<'_> {
@@ -95,7 +109,21 @@ impl Plan<'_> {
         Ok((ports, fixed))
     }
 
-    fn environment(&self, ports: &Ports) -> Variables {
+    /// The ports that the engine's machine has, too.
+    pub(crate) fn published(&self) -> Result<Published, ProviderError> {
+        let (ports, fixed) = self.ports()?;
+        let ports: Vec<u16> = ports.values().copied().chain([self.server_port()]).collect();
+        let names: Vec<String> = ports.iter().map(|port| format!("{port}/tcp")).collect();
+        let binding = |port: &u16| PortBinding {
+            host_ip: Some(self.options.bind.clone()),
+            // Without a number the engine chooses one.
+            host_port: Some(fixed.get(port).map(u16::to_string).unwrap_or_default()),
+        };
+        let bindings = names.iter().zip(&ports).map(|(name, port)| (name.clone(), Some(vec![binding(port)]))).collect();
+        Ok(Published { ports, names, bindings })
+    }
+
+    fn environment(&self, ports: &Ports, published: &[u16]) -> Variables {
         let mut all = Variables::new();
         let mut set = |name: &str, value: String| all.insert(name.to_owned(), value);
         set("port", self.server_port().to_string());
@@ -112,6 +140,9 @@ impl Plan<'_> {
                     set(variable, port.to_string());
                 }
             }
+        }
+        if let Some(closed) = self.closed {
+            closed.tell(&mut all, published);
         }
         all.extend(self.spec.environment.clone());
         if !self.is_ours() {
@@ -157,6 +188,9 @@ impl Plan<'_> {
         set(names::PORTS, json(serde_json::to_string(ports))?);
         set(names::WORKSPACE, self.options.workspace.clone());
         set(names::CREATED, seconds(SystemTime::now()).to_string());
+        if let Some(closed) = self.closed {
+            set(names::NETWORK, closed.network.clone());
+        }
         if let Some(expires) = expires {
             set(names::EXPIRES, expires.to_string());
         }
@@ -234,9 +268,10 @@ impl Plan<'_> {
     pub(crate) fn body(&self) -> Result<ContainerCreateBody, ProviderError> {
         let Self { options, spec, .. } = self;
         let expires = spec.time_to_live.and_then(|time| SystemTime::now().checked_add(time)).map(seconds);
-        let (ports, fixed) = self.ports()?;
+        let (ports, _) = self.ports()?;
+        let published = self.published()?;
         let (binds, mounts) = self.mounts()?;
-        let environment = self.environment(&ports);
+        let environment = self.environment(&ports, &published.ports);
         let mut host = HostConfig {
             binds: Some(binds),
             mounts: Some(mounts),
@@ -246,21 +281,13 @@ impl Plan<'_> {
             ..HostConfig::default()
         };
         limit(&mut host, &spec.limits);
-        let published = ports.values().copied().chain([self.server_port()]);
         let mut exposed = None;
         if options.host_network {
             tracing::warn!("the sandbox shares the network of the engine's machine; its ports are reached by others");
             host.network_mode = Some("host".to_owned());
-        } else {
-            let names: Vec<(u16, String)> = published.map(|port| (port, format!("{port}/tcp"))).collect();
-            let binding = |port: &u16| PortBinding {
-                host_ip: Some(options.bind.clone()),
-                // Without a number the engine chooses one.
-                host_port: Some(fixed.get(port).map(u16::to_string).unwrap_or_default()),
-            };
-            host.port_bindings =
-                Some(names.iter().map(|(port, name)| (name.clone(), Some(vec![binding(port)]))).collect());
-            exposed = Some(names.into_iter().map(|(_, name)| name).collect());
+        } else if self.closed.is_none() {
+            host.port_bindings = Some(published.bindings);
+            exposed = Some(published.names);
         }
         let mut body = ContainerCreateBody {
             image: Some(self.image.to_owned()),
@@ -281,6 +308,9 @@ impl Plan<'_> {
             host.group_add = Some(vec![group.to_string()]);
         }
         kwargs::apply(&options.kwargs, &mut body, &mut host)?;
+        if let Some(closed) = self.closed {
+            closed.shut(&mut body, &mut host);
+        }
         body.host_config = Some(host);
         Ok(body)
     }

@@ -23,6 +23,7 @@ use crate::{
     fault::{self, NAME, failed, wrong},
     inside::Input,
     names,
+    network::{Closed, Policy},
     ports::{self, LockedPort},
     provider::{Inner, Own},
 };
@@ -58,7 +59,9 @@ impl Inner {
         self.check_open()?;
         let (tell, mut told) = mpsc::channel(WAITING_LINES);
         let given_up = CancellationToken::new();
+        let policy = Policy::of(spec, &self.options)?;
         let making = Making {
+            policy,
             inner: Arc::clone(self),
             id: names::id_of(&spec.session_id)?,
             spec: spec.clone(),
@@ -81,6 +84,8 @@ struct Making {
     inner: Arc<Inner>,
     id: SandboxId,
     spec: SandboxSpec,
+    /// Whom it may reach, if not everybody.
+    policy: Option<Policy>,
     tell: Teller,
     given_up: CancellationToken,
 }
@@ -107,8 +112,10 @@ impl Making {
             other => other,
         };
         if self.given_up.is_cancelled() {
-            if let Ok(sandbox) = &made {
-                self.take_back(sandbox.id.as_str()).await;
+            if let Ok(sandbox) = &made
+                && let Err(error) = self.inner.delete(&sandbox.id).await
+            {
+                tracing::warn!(%error, "a sandbox that nobody waits for stays until garbage is collected");
             }
             return Err(given_up());
         }
@@ -149,15 +156,26 @@ impl Making {
     }
 
     async fn binary(&self, image: &str) -> Result<Binary, ProviderError> {
+        if self.spec.command.is_some() { Ok(Binary::Image) } else { self.ours(image).await }
+    }
+
+    async fn ours(&self, image: &str) -> Result<Binary, ProviderError> {
         let Inner { options, engine, copied, .. } = &*self.inner;
         match options.binary {
-            _ if self.spec.command.is_some() => Ok(Binary::Image),
             BinaryMode::Image => Ok(Binary::Image),
             BinaryMode::Auto if engine.endpoint().address.is_local() && !copied.initialized() => {
                 Ok(Binary::Mounted(options.program.clone()))
             }
             BinaryMode::Mount => Ok(Binary::Mounted(options.program.clone())),
             BinaryMode::Auto | BinaryMode::Copy => Ok(Binary::Volume(self.copied(image).await?)),
+        }
+    }
+
+    /// How our binary gets into the gate, also beside a server of the caller.
+    async fn gate_binary(&self, plan: &Plan<'_>) -> Result<Binary, ProviderError> {
+        match plan.binary {
+            Binary::Image if self.inner.options.binary != BinaryMode::Image => self.ours(plan.image).await,
+            same => Ok(same.clone()),
         }
     }
 
@@ -176,17 +194,29 @@ impl Making {
             None => Secret::new(backend::random().map_err(|error| failed("make a key", error))?),
         };
         let locked = (options.port_ranges || options.host_network).then(locked).transpose()?;
+        let backend = holders.label()?;
+        let closed = match &self.policy {
+            Some(policy) => Some(self.inner.closed_network(&self.id, policy.clone(), &backend).await?),
+            None => None,
+        };
         let plan = Plan {
             options,
             spec: &self.spec,
             id: &self.id,
             image,
-            backend: &holders.label()?,
+            backend: &backend,
             key: key.expose(),
             binary,
             locked: locked.as_ref(),
+            closed: closed.as_ref(),
         };
-        let engine_id = self.container(&plan).await?;
+        let engine_id = match self.container(&plan).await {
+            Ok(made) => made,
+            Err(error) => {
+                self.take_back_network(closed.as_ref()).await;
+                return Err(error);
+            }
+        };
         let started = self.start(&plan, found, &engine_id).await;
         match started {
             Ok((sandbox, lifeline)) => {
@@ -194,6 +224,7 @@ impl Making {
                     let own = Own { lifeline, _ports: locked, ends_with_us: !self.spec.keep_alive };
                     if let Err(error) = self.inner.keep(self.id.clone(), own) {
                         self.take_back(&engine_id).await;
+                        self.take_back_network(closed.as_ref()).await;
                         return Err(error);
                     }
                 }
@@ -201,6 +232,7 @@ impl Making {
             }
             Err(error) => {
                 self.take_back(&engine_id).await;
+                self.take_back_network(closed.as_ref()).await;
                 Err(error)
             }
         }
@@ -248,7 +280,7 @@ impl Making {
                 let hint = "it has ended and was not made by this program; remove or rename it first";
                 return Err(failed(action, format!("a container has that name already: {hint}")));
             }
-            inner.remove(&existing.engine_id).await?;
+            inner.remove_whole(&existing).await?;
         }
         Err(failed(action, "its name is taken and given up all the time"))
     }
@@ -277,7 +309,16 @@ impl Making {
         }
         self.check_wanted()?;
         let action = format!("start the container `{}`", self.id);
-        inner.engine.ask(&action, docker.start_container(engine_id, None)).await.map_err(explained)?;
+        let sandbox =
+            async { inner.engine.ask(&action, docker.start_container(engine_id, None)).await.map_err(explained) };
+        match plan.closed {
+            None => sandbox.await?,
+            // The gate waits for the sandbox.
+            Some(closed) => {
+                let binary = self.gate_binary(plan).await?;
+                tokio::try_join!(sandbox, Box::pin(inner.start_gate(plan, closed, &binary)))?;
+            }
+        }
         self.tell.enter(Phase::Started, "");
         if let Some(stdin) = &mut lifeline {
             let secrets = self.spec.secrets.iter().map(|(name, value)| (name.clone(), value.expose().to_owned()));
@@ -318,6 +359,13 @@ impl Making {
         Ok(())
     }
 
+    async fn take_back_network(&self, closed: Option<&Closed>) {
+        let Some(Closed { network, .. }) = closed else { return };
+        if let Err(error) = self.inner.remove_closed(network).await {
+            tracing::warn!(%error, "a network of a sandbox that did not start stays until garbage is collected");
+        }
+    }
+
     async fn take_back(&self, container: &str) {
         self.inner.forget(&self.id);
         if let Err(error) = self.inner.remove(container).await {
@@ -354,7 +402,7 @@ fn with_hint(error: ProviderError, image: &str) -> ProviderError {
 }
 
 /// What to do about a container that cannot be started.
-fn explained(error: EngineError) -> ProviderError {
+pub(crate) fn explained(error: EngineError) -> ProviderError {
     let EngineError::Answer { action, message, .. } = error else { return fault::of(error) };
     let lower = message.to_lowercase();
     let hint = if lower.contains("port is already allocated") || lower.contains("address already in use") {

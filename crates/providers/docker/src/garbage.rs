@@ -9,7 +9,9 @@ use crate::{provider::Inner, view::Container};
 impl Inner {
     pub(crate) async fn collect_garbage(&self, options: &GcOptions) -> Result<GcReport, ProviderError> {
         let mut report = GcReport::default();
-        for found in self.containers(true).await? {
+        let all = self.containers(true).await?;
+        let used = all.iter().filter_map(|found| found.network.clone()).collect();
+        for found in all {
             let Some(reason) = self.why_garbage(&found, options) else { continue };
             let Container { engine_id, sandbox, .. } = found;
             if !options.dry_run {
@@ -29,6 +31,17 @@ impl Inner {
                 path: None,
                 reason: reason.to_owned(),
             });
+        }
+        // What is left of sandboxes of which only that is left.
+        for (network, name) in self.left_networks(&used).await? {
+            if !options.dry_run
+                && let Err(error) = self.remove_closed(&network).await
+            {
+                report.failed.push(error.to_string());
+                continue;
+            }
+            let reason = format!("the closed network `{name}` has no sandbox");
+            report.removed.push(Removed { id: None, session_id: None, path: None, reason });
         }
         Ok(report)
     }

@@ -15,6 +15,7 @@
 //! | `binary` | how our binary gets into a container |
 //! | `create` | pull, create, attach, start, each a phase; what is given up is taken back |
 //! | `view` | a container as a sandbox |
+//! | `network` | sandboxes whose network is closed, and the gates beside them |
 //! | `life` | pause, resume, delete, logs |
 //! | `held` | which backends use a kept sandbox |
 //! | `garbage` | what nobody wants any more |
@@ -32,6 +33,7 @@ pub mod inside;
 mod kwargs;
 mod life;
 mod names;
+mod network;
 mod options;
 mod ports;
 mod provider;

@@ -31,10 +31,12 @@ impl Inner {
         let action = format!("pause the container `{id}`");
         match self.engine.ask(&action, docker.pause_container(&found.engine_id)).await {
             // Somebody else was faster.
-            Err(error) if error.is_conflict() && self.existing(id).await?.sandbox.state == SandboxState::Paused => {
-                Ok(())
-            }
-            other => other.map_err(fault::of),
+            Err(error) if error.is_conflict() && self.existing(id).await?.sandbox.state == SandboxState::Paused => {}
+            other => other.map_err(fault::of)?,
+        }
+        match &found.network {
+            Some(network) => self.pause_gate(id, network).await,
+            None => Ok(()),
         }
     }
 
@@ -44,7 +46,15 @@ impl Inner {
         match &found.sandbox.state {
             SandboxState::Running => return Ok(()),
             SandboxState::Paused => {}
+            // Only its gate does not run.
+            SandboxState::Unknown(_) if found.network.is_some() => {}
             state => return Err(ProviderError::State { action: "resume", id: id.clone(), state: state.clone() }),
+        }
+        if let Some(network) = &found.network {
+            self.resume_gate(id, network).await?;
+            if found.sandbox.state != SandboxState::Paused {
+                return Ok(());
+            }
         }
         let action = format!("resume the container `{id}`");
         // One with URLs is frozen; one without was stopped.
@@ -70,7 +80,7 @@ impl Inner {
             self.forget(id);
             return Ok(false);
         };
-        let removed = self.remove(&found.engine_id).await?;
+        let removed = self.remove_whole(&found).await?;
         self.forget(id);
         self.holders.forget(&found.engine_id);
         if let Some(overlays) = &self.options.overlays {
@@ -81,6 +91,15 @@ impl Inner {
             {
                 tracing::warn!(%error, directory = %directory.display(), "the layers of a sandbox are left");
             }
+        }
+        Ok(removed)
+    }
+
+    /// Removes a sandbox with its gate and network; whether it was there. Returns when all is gone.
+    pub(crate) async fn remove_whole(&self, found: &Container) -> Result<bool, ProviderError> {
+        let removed = self.remove(&found.engine_id).await?;
+        if let Some(network) = &found.network {
+            self.remove_closed(network).await?;
         }
         Ok(removed)
     }

@@ -23,6 +23,8 @@ pub(crate) const PORTS: &str = "gloveport.ports";
 pub(crate) const LABELS: &str = "gloveport.labels";
 /// Where the work is.
 pub(crate) const WORKSPACE: &str = "gloveport.workspace";
+/// The engine's id of the closed network that a sandbox and its gate are on.
+pub(crate) const NETWORK: &str = "gloveport.network";
 /// What else of ours it is: absent for a sandbox.
 pub(crate) const ROLE: &str = "gloveport.role";
 

@@ -24,6 +24,7 @@ use crate::{
     fault::{self, NAME},
     held::Holders,
     names::{self, PREFIX},
+    network,
     ports::LockedPort,
     view::Container,
 };
@@ -39,6 +40,7 @@ pub(crate) const CAPABILITIES: Capabilities = Capabilities {
     limit_memory: true,
     limit_processes: true,
     gpus: true,
+    network_policy: true,
     ports: true,
     labels: true,
     users: true,
@@ -162,7 +164,13 @@ impl Inner {
         let docker = self.engine.docker().await.map_err(fault::of)?;
         let action = format!("look at the container `{name}`");
         match self.engine.ask(&action, docker.inspect_container(name, None)).await {
-            Ok(found) => Ok(Container::of(found, &self.options, &self.holders)),
+            Ok(found) => {
+                let gate = match (network::network_of(&found), &found.name) {
+                    (Some(network), Some(name)) => self.gate(name.trim_start_matches('/'), network).await?,
+                    _ => None,
+                };
+                Ok(Container::of(found, gate, &self.options, &self.holders))
+            }
             Err(error) if error.is_not_found() => Ok(None),
             Err(error) => Err(fault::of(error)),
         }

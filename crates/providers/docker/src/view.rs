@@ -15,6 +15,7 @@ use crate::{
     held::Holders,
     inside::{ABANDONED, EXPIRED, KEY, UNUSED},
     names::{self, EDITOR, PREFIX, Ports},
+    network,
 };
 
 /// A container of the engine, as far as it is a sandbox: by its name, whoever made it.
@@ -23,12 +24,19 @@ pub(crate) struct Container {
     pub(crate) engine_id: String,
     /// The backend that made it; none for one that is not ours.
     pub(crate) backend: Option<String>,
+    /// The engine's id of the closed network that it is on.
+    pub(crate) network: Option<String>,
     pub(crate) sandbox: Sandbox,
 }
 
 impl Container {
-    /// None for a container that is no sandbox.
-    pub(crate) fn of(found: ContainerInspectResponse, options: &DockerOptions, holders: &Holders) -> Option<Self> {
+    /// None for a container that is no sandbox. `gate` is what stands beside one whose network is closed.
+    pub(crate) fn of(
+        found: ContainerInspectResponse,
+        gate: Option<ContainerInspectResponse>,
+        options: &DockerOptions,
+        holders: &Holders,
+    ) -> Option<Self> {
         let name = found.name?;
         let id = SandboxId::new(name.trim_start_matches('/')).ok()?;
         let session = id.as_str().strip_prefix(PREFIX)?;
@@ -45,13 +53,19 @@ impl Container {
         let keep = label(names::KEEP) != Some("false");
         let time = |name: &str| label(name)?.parse().ok().map(at);
         let expires: Option<SystemTime> = time(names::EXPIRES);
-        let state = state(&found.state.unwrap_or_default(), keep, expires);
+        let network = label(names::NETWORK).map(str::to_owned);
+        let mut state = state(&found.state.unwrap_or_default(), keep, expires);
+        if network.is_some() {
+            state = network::state(state, &id, gate.as_ref());
+        }
         let ports = match label(names::PORTS) {
             Some(json) => serde_json::from_str(json).unwrap_or_default(),
             None => foreign_ports(&variables, config.exposed_ports.as_deref().unwrap_or_default()),
         };
         let host_network = found.host_config.and_then(|host| host.network_mode).as_deref() == Some("host");
-        let published = found.network_settings.and_then(|network| network.ports).unwrap_or_default();
+        let has_ports =
+            if network.is_some() { gate.and_then(|gate| gate.network_settings) } else { found.network_settings };
+        let published = has_ports.and_then(|settings| settings.ports).unwrap_or_default();
         let outside = |port: u16| if host_network { Some(port) } else { published_port(&published, port) };
         let server = variables.get("port").and_then(|port| port.parse().ok());
         let running = matches!(state, SandboxState::Running | SandboxState::Paused);
@@ -77,7 +91,7 @@ impl Container {
             state,
             id,
         };
-        Some(Self { engine_id, backend, sandbox })
+        Some(Self { engine_id, backend, network, sandbox })
     }
 }
 
