@@ -76,6 +76,8 @@ pub(crate) enum Command {
     /// Check a live server against the OpenHands 0.62 protocol, or compare two servers.
     #[command(after_help = crate::conformance::EXIT_CODES)]
     Conformance(crate::conformance::ConformanceArgs),
+    /// Build images for sandboxes, and tell what they are called.
+    Image(crate::image::ImageArgs),
     /// Tell what can host sandboxes, what each can do, and check it.
     Provider(crate::provider::ProviderArgs),
     /// List, check and make plugins.
@@ -103,7 +105,7 @@ pub(crate) struct RunArgs {
     /// Key of that server.
     #[arg(long, env = "GLOVEPORT_KEY", hide_env_values = true, requires = "url")]
     pub(crate) key: Option<String>,
-    /// Run it in a fresh sandbox of this runtime, which is deleted afterwards: `local`, `exec:PROGRAM`, or NAME for a
+    /// Run it in a fresh sandbox of this runtime, which is deleted afterwards: `local`, `docker`, `exec:PROGRAM`, or NAME for a
     /// program gloveport-provider-NAME in PATH. With `cli` it runs in this terminal, without a sandbox and a shell that
     /// stays.
     #[arg(long, value_name = "NAME")]

@@ -13,6 +13,7 @@ mod describe;
 mod doctor;
 mod files;
 mod gate;
+mod image;
 mod ipython;
 mod local;
 mod logging;
@@ -155,6 +156,7 @@ fn start(cli: Cli) -> anyhow::Result<ExitCode> {
         Command::Ls(arguments) => people(files::list(arguments)),
         Command::Cp(arguments) => people(files::copy(arguments)),
         Command::Session(arguments) => people(session::session(arguments)),
+        Command::Image(arguments) => people(image::image(arguments)),
         Command::Provider(arguments) => people(provider::provider(arguments)),
         Command::Plugin(arguments) => {
             let owner = Owner::start()?;

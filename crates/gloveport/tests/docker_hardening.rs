@@ -122,8 +122,9 @@ async fn processes_are_limited_and_the_session_has_the_last_word() {
     let place = with(&json!({"pids_limit": 60}));
     let backend = place.backend();
     let sandbox = start(&*backend, &place.spec("pids", DEBIAN)).await;
-    let said =
-        run(&sandbox, "for i in $(seq 100); do sleep 30 & done 2>&1 | tail -1; echo; kill %% 2>/dev/null; true").await;
+    let forks = "perl -e 'for (1..100) { $p = fork; if (!defined $p) { print \"$!\\n\"; kill 9, @p; exit } \
+                 if (!$p) { sleep 20; exit } push @p, $p } print \"all\"; kill 9, @p'";
+    let said = run(&sandbox, forks).await;
     assert!(said.contains("Resource temporarily unavailable"), "{said}");
     let limits = ResourceLimits { processes: Some(500), ..ResourceLimits::default() };
     let sandbox = start(&*backend, &SandboxSpec { limits, ..place.spec("more", DEBIAN) }).await;

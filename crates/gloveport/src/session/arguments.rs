@@ -3,7 +3,7 @@
 use std::{path::PathBuf, time::Duration};
 
 use clap::{Args, Subcommand};
-use gloveport_provider::{ExposedPort, NetworkPolicy};
+use gloveport_provider::{ExposedPort, Mount, NetworkPolicy, RunAs};
 
 use super::values::{self, SecretFrom};
 use crate::attach::DetachKeys;
@@ -25,7 +25,7 @@ const START_HELP: &str = "The session goes on until it is stopped, or until --tt
     Examples:\n  \
     id=$(gloveport session start --workspace . --ttl 2h)\n  \
     gloveport session start --id build --secret GITHUB_TOKEN --label team=infra --memory 2g\n  \
-    gloveport session start --runtime exec:./my-engine --image debian:13\n\n\
+    gloveport session start --runtime docker --image debian:13 --mount /data:/data:ro --cpus 2\n\n\
     Exit codes: 0 it runs; 1 it does not, and nothing is left of it; 2 wrong command line.";
 
 /// Below `gloveport session exec --help`.
@@ -49,7 +49,7 @@ const ATTACH_HELP: &str = "Attached again, it shows what came meanwhile. Several
 #[derive(Debug, Args)]
 #[command(after_help = SESSION_HELP)]
 pub(crate) struct SessionArgs {
-    /// Who hosts the sandbox: `local`, `exec:PROGRAM`, or NAME for a program gloveport-provider-NAME in PATH.
+    /// Who hosts the sandbox: `local`, `docker`, `exec:PROGRAM`, or NAME for a program gloveport-provider-NAME in PATH.
     #[arg(long, value_name = "NAME", env = "GLOVEPORT_RUNTIME", global = true)]
     pub(super) runtime: Option<String>,
     #[command(subcommand)]
@@ -88,6 +88,10 @@ pub(super) enum SessionCommand {
     Stop(IdsArgs),
     /// Remove sessions: sandboxes and histories.
     Rm(RemoveArgs),
+    /// Keep the files of a session as an image, and print its name. Sessions can be started from it: `start --image`.
+    Snapshot(SnapshotArgs),
+    /// Start a session with the files and settings of another one, and print its id. Secrets and processes stay behind.
+    Fork(ForkArgs),
     /// Show what the server of a session writes.
     Logs(LogsArgs),
     /// Copy files and trees into and out of a session. The path in it is ID:PATH; `-` is standard input or output.
@@ -114,6 +118,13 @@ pub(super) struct StartArgs {
     /// Directory of this machine to work in; it stays when the session ends. Without it, one that ends with the sandbox.
     #[arg(long, value_name = "DIRECTORY")]
     pub(super) workspace: Option<PathBuf>,
+    /// Something that the sandbox sees at a path: a directory of this machine (/DIRECTORY:/PATH) or a volume (NAME:/PATH);
+    /// with `:ro` it cannot write to it, with `:overlay` the directory does not change. May be repeated.
+    #[arg(long, value_name = "SOURCE:PATH[:MODE]", value_parser = values::mount)]
+    pub(super) mount: Vec<Mount>,
+    /// Whom its server and tools work as, by numbers; the image's or the runtime's choice if absent.
+    #[arg(long, value_name = "USER[:GROUP]", value_parser = values::user)]
+    pub(super) user: Option<RunAs>,
     /// A variable of the sandbox; may be repeated.
     #[arg(long, value_name = "NAME=VALUE", value_parser = values::pair)]
     pub(super) env: Vec<(String, String)>,
@@ -132,6 +143,12 @@ pub(super) struct StartArgs {
     /// Most processors, such as 1.5.
     #[arg(long, value_name = "NUMBER", value_parser = values::processors)]
     pub(super) cpus: Option<f64>,
+    /// Most processes and threads.
+    #[arg(long, value_name = "NUMBER")]
+    pub(super) processes: Option<u64>,
+    /// It gets the machine's GPUs.
+    #[arg(long)]
+    pub(super) gpus: bool,
     /// It is deleted after this time, such as 90s, 15m, 2h or 1d.
     #[arg(long, value_name = "TIME", value_parser = values::duration)]
     pub(super) ttl: Option<Duration>,
@@ -283,6 +300,32 @@ pub(super) struct RemoveArgs {
     /// Also those that run.
     #[arg(long, short)]
     pub(super) force: bool,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct SnapshotArgs {
+    /// The session.
+    #[arg(value_name = "ID")]
+    pub(super) id: String,
+    /// Name of the snapshot: letters, digits, `_`, `.` and `-`.
+    #[arg(value_name = "NAME")]
+    pub(super) name: String,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct ForkArgs {
+    /// The session.
+    #[arg(value_name = "ID")]
+    pub(super) id: String,
+    /// Id of the new session; a random one if absent.
+    #[arg(long = "id", value_name = "ID")]
+    pub(super) new: Option<String>,
+    /// Give up after this time.
+    #[arg(long, value_name = "TIME", default_value = "10m", value_parser = values::duration)]
+    pub(super) timeout: Duration,
+    /// Do not tell how far it is.
+    #[arg(short, long)]
+    pub(super) quiet: bool,
 }
 
 #[derive(Debug, Args)]

@@ -23,6 +23,7 @@ use crate::{
     network::Closed,
     options::Variables,
     ports::LockedPort,
+    snapshot::Settings,
 };
 
 /// Ports of programs that a spec can ask for.
@@ -42,6 +43,10 @@ pub(crate) struct Plan<'a> {
     pub(crate) locked: Option<&'a [LockedPort; 4]>,
     /// The network that it is alone on with its gate.
     pub(crate) closed: Option<&'a Closed>,
+    /// The image, if that ends with the container.
+    pub(crate) fork: Option<&'a str>,
+    /// Whom the image names as its user; may be empty.
+    pub(crate) user_of_image: &'a str,
 }
 
 /// Ports of a container that the engine's machine has, too.
@@ -64,6 +69,12 @@ impl Plan<'_> {
     /// Whether the server reads what is secret from its standard input, or ends with it.
     pub(crate) fn needs_input(&self) -> bool {
         self.is_ours() && (!self.spec.secrets.is_empty() || !self.spec.keep_alive)
+    }
+
+    /// Whether the server works as somebody who may make the workspace.
+    pub(crate) fn is_root(&self) -> bool {
+        let user = self.user().unwrap_or_else(|| self.user_of_image.to_owned());
+        ["", "0", "root"].contains(&user.split(':').next().unwrap_or_default())
     }
 
     /// Port on which the server listens.
@@ -199,6 +210,10 @@ impl Plan<'_> {
         set(names::PORTS, json(serde_json::to_string(ports))?);
         set(names::WORKSPACE, self.options.workspace.clone());
         set(names::CREATED, seconds(SystemTime::now()).to_string());
+        set(names::SETTINGS, json(serde_json::to_string(&Settings::of(self.spec)))?);
+        if let Some(image) = self.fork {
+            set(names::FORK, image.to_owned());
+        }
         if let Some(closed) = self.closed {
             set(names::NETWORK, closed.network.clone());
         }
@@ -312,20 +327,27 @@ impl Plan<'_> {
             open_stdin: Some(self.needs_input()),
             stdin_once: Some(self.needs_input()),
             attach_stdin: Some(self.needs_input()),
-            user: spec.user.map(user),
+            user: self.user(),
             ..ContainerCreateBody::default()
         };
         if let Some(group) = spec.user.and_then(|user| user.files_group) {
             host.group_add = Some(vec![group.to_string()]);
         }
         let health = self.is_ours().then(|| self.health());
-        options.hardening.apply(spec, &options.workspace, health, &mut body, &mut host);
+        let workspace = (options.workspace.as_str(), self.is_root());
+        options.hardening.apply(spec, workspace, health, &mut body, &mut host);
         kwargs::apply(&options.kwargs, &mut body, &mut host)?;
         if let Some(closed) = self.closed {
             closed.shut(&mut body, &mut host);
         }
         body.host_config = Some(host);
         Ok(body)
+    }
+
+    /// Whom the server works as, where it is not left to the image.
+    pub(crate) fn user(&self) -> Option<String> {
+        let configured = || self.options.kwargs.get("user")?.as_str().map(str::to_owned);
+        configured().or_else(|| self.spec.user.map(user))
     }
 
     /// docker-runtime 5.3

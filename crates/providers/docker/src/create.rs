@@ -55,6 +55,16 @@ impl Inner {
         spec: &SandboxSpec,
         progress: &Progress,
     ) -> Result<Sandbox, ProviderError> {
+        self.create_of(spec, None, progress).await
+    }
+
+    /// The same for a fork, whose image ends with it.
+    pub(crate) async fn create_of(
+        self: &Arc<Self>,
+        spec: &SandboxSpec,
+        fork: Option<String>,
+        progress: &Progress,
+    ) -> Result<Sandbox, ProviderError> {
         spec.check(NAME, &self.capabilities())?;
         self.check_open()?;
         let (tell, mut told) = mpsc::channel(WAITING_LINES);
@@ -62,6 +72,7 @@ impl Inner {
         let policy = Policy::of(spec, &self.options)?;
         let making = Making {
             policy,
+            fork,
             inner: Arc::clone(self),
             id: names::id_of(&spec.session_id)?,
             spec: spec.clone(),
@@ -86,6 +97,8 @@ struct Making {
     spec: SandboxSpec,
     /// Whom it may reach, if not everybody.
     policy: Option<Policy>,
+    /// The image, if that is to end with it.
+    fork: Option<String>,
     tell: Teller,
     given_up: CancellationToken,
 }
@@ -209,6 +222,8 @@ impl Making {
             binary,
             locked: locked.as_ref(),
             closed: closed.as_ref(),
+            fork: self.fork.as_deref(),
+            user_of_image: found.config.as_ref().and_then(|config| config.user.as_deref()).unwrap_or_default(),
         };
         let engine_id = match self.container(&plan).await {
             Ok(made) => made,
@@ -217,7 +232,7 @@ impl Making {
                 return Err(error);
             }
         };
-        let started = self.start(&plan, found, &engine_id).await;
+        let started = Box::pin(self.start(&plan, &engine_id)).await;
         match started {
             Ok((sandbox, lifeline)) => {
                 if !self.spec.keep_alive || locked.is_some() {
@@ -276,27 +291,21 @@ impl Making {
                 let (session, sandbox) = (self.spec.session_id.clone(), existing.sandbox.id);
                 return Err(ProviderError::SessionExists { session, sandbox });
             }
+            if existing.backend.is_none() {
+                let hint = "it has ended and was not made by this program; remove or rename it first";
+                return Err(failed(action, format!("a container has that name already: {hint}")));
+            }
             inner.remove_whole(&existing).await?;
         }
         Err(failed(action, "its name is taken and given up all the time"))
     }
 
-    async fn start(
-        &self,
-        plan: &Plan<'_>,
-        image: &ImageInspect,
-        engine_id: &str,
-    ) -> Result<(Sandbox, Option<Lifeline>), ProviderError> {
+    async fn start(&self, plan: &Plan<'_>, engine_id: &str) -> Result<(Sandbox, Option<Lifeline>), ProviderError> {
         let inner = &*self.inner;
         let docker = inner.engine.docker().await.map_err(fault::of)?;
-        if self.spec.workspace == Workspace::Temporary && self.needs_workspace(image) {
-            // On a read-only root only the volume that the workspace is then can be written to.
-            let (at, path) = match (inner.options.hardening.read_only, inner.options.workspace.as_str()) {
-                (true, workspace) => (workspace, "."),
-                (false, workspace) => ("/", workspace),
-            };
-            let options = UploadToContainerOptionsBuilder::default().path(at).build();
-            let archive = bollard::body_full(binary::workspace_archive(path)?.into());
+        if self.spec.workspace == Workspace::Temporary && !plan.is_root() && !inner.options.hardening.read_only {
+            let options = UploadToContainerOptionsBuilder::default().path("/").build();
+            let archive = bollard::body_full(binary::workspace_archive(&inner.options.workspace)?.into());
             let upload = docker.upload_to_container(engine_id, Some(options), archive);
             inner.engine.ask("make the workspace", upload).await.map_err(fault::of)?;
         }
@@ -351,16 +360,6 @@ impl Making {
             self.inner.follow(made.sandbox.id.clone());
         }
         Ok((made.sandbox, lifeline.filter(|_| !self.spec.keep_alive)))
-    }
-
-    /// Whether the server works as somebody who may not make the workspace.
-    fn needs_workspace(&self, image: &ImageInspect) -> bool {
-        let of_image = image.config.as_ref().and_then(|config| config.user.as_deref()).unwrap_or_default();
-        let is_root = |user: &str| ["", "0", "root"].contains(&user.split(':').next().unwrap_or_default());
-        match self.spec.user {
-            Some(user) => user.user != 0,
-            None => !is_root(of_image),
-        }
     }
 
     fn check_wanted(&self) -> Result<(), ProviderError> {

@@ -28,8 +28,8 @@ pub(crate) fn of(error: EngineError) -> ProviderError {
             ProviderError::Access { engine: format!("{ENGINE} at {endpoint}"), reason, hint }
         }
         EngineError::Answer { action, message, .. } => failed(action, message),
-        EngineError::Timeout { action, limit, .. } => {
-            ProviderError::Timeout { action: format!("{ENGINE}'s attempt to {action}"), limit }
+        EngineError::Timeout { endpoint, action, limit } => {
+            ProviderError::Timeout { action: format!("asking {ENGINE} at {endpoint} to {action}"), limit }
         }
         other => failed("answer", other),
     }

@@ -41,8 +41,8 @@ const HEALTH_START: Duration = Duration::from_secs(10);
 /// What a container may not do.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Hardening {
-    /// Its root is read-only. The workspace is a volume of the container then, and directories for temporary files are in
-    /// memory.
+    /// Its root is read-only. The workspace is a volume of the container then (in memory if its user is not root), and
+    /// directories for temporary files are in memory.
     pub read_only: bool,
     /// More directories that it can write to: volumes that begin with what the image has there, and end with the container.
     pub writable: Vec<String>,
@@ -153,20 +153,22 @@ impl Hardening {
         Ok(())
     }
 
-    /// Puts it into what the engine is asked to make.
+    /// Puts it into what the engine is asked to make. The workspace comes with whether the server works as root.
     pub(crate) fn apply(
         &self,
         spec: &SandboxSpec,
-        workspace: &str,
+        (workspace, is_root): (&str, bool),
         health: Option<Vec<String>>,
         body: &mut ContainerCreateBody,
         host: &mut HostConfig,
     ) {
+        let mut own = (self.read_only && spec.workspace == Workspace::Temporary).then_some(workspace);
         if self.read_only {
             host.readonly_rootfs = Some(true);
-            host.tmpfs = Some(TEMPORARY.map(|path| (path.to_owned(), MOUNTED.to_owned())).into());
+            // A new volume belongs to root.
+            let in_memory = TEMPORARY.into_iter().chain(own.take_if(|_| !is_root));
+            host.tmpfs = Some(in_memory.map(|path| (path.to_owned(), MOUNTED.to_owned())).collect());
         }
-        let own = (self.read_only && spec.workspace == Workspace::Temporary).then_some(workspace);
         let volumes = own.into_iter().chain(self.writable.iter().map(String::as_str)).map(|target| Mount {
             typ: Some(MountType::VOLUME),
             target: Some(target.to_owned()),

@@ -14,6 +14,7 @@ use gloveport_provider::{
     ProviderError,
     backend::{self, BackendLock},
 };
+use sha2::{Digest as _, Sha256};
 
 /// This backend, and what is known of others.
 #[derive(Debug)]
@@ -44,16 +45,24 @@ impl Holders {
 
     /// This backend as a label tells it.
     pub(crate) fn label(&self) -> Result<String, ProviderError> {
-        Ok(format!("{}/{}", machine(), self.own()?))
+        Ok(format!("{}/{}", self.place(), self.own()?))
     }
 
-    /// Whether the backend of a label lives; one of another machine does as far as we know.
+    /// Whether the backend of a label lives; one of another machine, or of another user, does as far as we know.
     pub(crate) fn lives(&self, label: &str) -> bool {
         match label.split_once('/') {
-            Some((at, id)) if at == machine() => backend::lives(&self.backends, id),
+            Some((at, id)) if at == self.place() => backend::lives(&self.backends, id),
             Some(_) => true,
             None => false,
         }
+    }
+
+    /// Where this backend's files are: only those who look there know whether it lives.
+    fn place(&self) -> String {
+        let digest = Sha256::digest(self.backends.as_os_str().as_encoded_bytes());
+        let user = rustix::process::getuid().as_raw();
+        let directory = digest.iter().take(4).fold(String::new(), |text, byte| text + &format!("{byte:02x}"));
+        format!("{}-{user}-{directory}", machine())
     }
 
     /// This backend uses a container.
@@ -123,7 +132,10 @@ mod tests {
         assert_eq!(other.holders("c"), (true, false));
         let label = one.label().unwrap();
         assert!(other.lives(&label) && other.lives("elsewhere/x") && !other.lives("x"));
+        let elsewhere = Holders::new(directory.path().join("of-another-user/backends"));
+        assert!(elsewhere.lives(&label));
         drop(one);
+        assert!(elsewhere.lives(&label));
         assert_eq!(other.holders("c"), (false, true));
         assert!(!other.lives(&label));
         other.hold("c").unwrap();

@@ -17,6 +17,7 @@
 //! | `view` | a container as a sandbox |
 //! | `network` | sandboxes whose network is closed, and the gates beside them |
 //! | `hardening` | what containers may not do |
+//! | `snapshot` | the files of a sandbox as an image, and sandboxes made from it |
 //! | `life` | pause, resume, delete, logs |
 //! | `held` | which backends use a kept sandbox |
 //! | `garbage` | what nobody wants any more |
@@ -39,6 +40,7 @@ mod network;
 mod options;
 mod ports;
 mod provider;
+mod snapshot;
 mod view;
 
 pub use hardening::{Hardening, Seccomp};

@@ -181,7 +181,7 @@ fn proxy_port(ports: &[u16]) -> u16 {
 
 /// The closed network of a container, by its labels.
 pub(crate) fn network_of(container: &ContainerInspectResponse) -> Option<&str> {
-    container.config.as_ref()?.labels.as_ref()?.get(NETWORK).map(String::as_str)
+    container.config.as_ref()?.labels.as_ref()?.get(NETWORK).map(String::as_str).filter(|network| !network.is_empty())
 }
 
 /// What the gate of a sandbox does to the sandbox's state.

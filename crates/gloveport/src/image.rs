@@ -1,0 +1,145 @@
+//! `gloveport image`: builds images of sandboxes, and tells what they are called.
+
+mod arguments;
+mod build;
+mod report;
+
+use std::{process::ExitCode, sync::Arc};
+
+use anyhow::Context as _;
+use clap::{Args, Subcommand};
+use gloveport_client::{Certificates, Pool};
+use gloveport_config::{Config, LoadOptions};
+use gloveport_docker_engine::{Endpoint, Engine};
+use gloveport_image::{
+    DockerBuilder, DockerOptions, ImageBuilder as _, ImageName, Lookup, Naming, Progress, REPOSITORY_VARIABLE,
+    RemoteBuilder, RemoteTimes, names,
+};
+use serde_json::json;
+
+use crate::{
+    image::arguments::{BuildArgs, BuilderArgs, BuilderKind, ExistsArgs, TagArgs},
+    local,
+    output::{print, print_json},
+};
+
+/// Exit codes, as `--help` shows them.
+const EXIT_CODES: &str = "Exit codes: 0 done, 1 failed, 2 wrong command line, 130 interrupted.";
+const EXISTS_CODES: &str = "Exit codes: 0 it exists, 3 it does not, 1 that cannot be told, 2 wrong command line.";
+
+const BUILD_EXAMPLES: &str = "Examples:\n  gloveport image build --base-image debian:12 --jupyter\n  \
+    gloveport image build --base-image ubuntu:24.04 --extra-deps 'sudo apt-get install -y golang' -- --network=host\n  \
+    gloveport image build --base-image busybox --plain --tag mine:latest\n  \
+    gloveport image build --scratch --user 1000 --tag gloveport:latest\n  \
+    gloveport image build --base-image debian:12 --build-folder containers/runtime\n\nExit codes: 0 done, 1 failed, \
+    2 wrong command line, 130 interrupted.";
+
+#[derive(Debug, Args)]
+pub(crate) struct ImageArgs {
+    #[command(subcommand)]
+    command: ImageCommand,
+}
+
+#[derive(Debug, Subcommand)]
+enum ImageCommand {
+    /// Build an image in which sandboxes start, where it is not there yet. What follows `--` is for the builder.
+    #[command(after_help = BUILD_EXAMPLES)]
+    Build(Box<BuildArgs>),
+    /// Print what the image of a base is called. Nothing is built, and no engine is asked.
+    #[command(after_help = EXIT_CODES)]
+    Tag(Box<TagArgs>),
+    /// Tell whether there is an image of this name.
+    #[command(after_help = EXISTS_CODES)]
+    Exists(ExistsArgs),
+}
+
+/// Exit code of `exists` for an image that is not there.
+const ABSENT: u8 = 3;
+/// Exit code after a signal.
+const INTERRUPTED: u8 = 130;
+
+pub(crate) async fn image(arguments: ImageArgs) -> anyhow::Result<ExitCode> {
+    let stop = local::stop_signal()?;
+    let work = async {
+        match arguments.command {
+            ImageCommand::Build(arguments) => Box::pin(build::build(&arguments)).await,
+            ImageCommand::Tag(arguments) => tag(&arguments),
+            ImageCommand::Exists(arguments) => Box::pin(exists(&arguments)).await,
+        }
+    };
+    tokio::select! {
+        done = work => done,
+        // What is dropped is given up.
+        () = stop.cancelled() => {
+            tracing::warn!("interrupted; the build was given up");
+            Ok(ExitCode::from(INTERRUPTED))
+        }
+    }
+}
+
+fn tag(arguments: &TagArgs) -> anyhow::Result<ExitCode> {
+    let config = config()?;
+    let recipe = arguments.recipe.recipe(&config.sandbox)?;
+    let programs = arguments.recipe.programs()?;
+    let naming = naming(None)?;
+    let names = names(&naming, &recipe, &programs)?;
+    let generic = naming.generic(&recipe.base).name();
+    if arguments.json {
+        print_json(&json!({
+            "source": names.source, "lock": names.lock, "versioned": names.versioned, "generic": generic,
+        }))?;
+    } else {
+        print(&format!("{}\n{}\n{}\n{generic}\n", names.source, names.lock, names.versioned))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn exists(arguments: &ExistsArgs) -> anyhow::Result<ExitCode> {
+    let config = config()?;
+    let name: ImageName = arguments.name.parse()?;
+    let progress = Progress::silent();
+    let lookup = if arguments.pull { Lookup::Registry } else { Lookup::Here };
+    let exists = match arguments.builder.builder {
+        BuilderKind::Docker => {
+            let builder = docker(&arguments.builder, DockerOptions::default())?;
+            Box::pin(builder.image_exists(name.as_str(), lookup, &progress)).await?
+        }
+        BuilderKind::Remote => {
+            remote(&arguments.builder, &config)?.image_exists(name.as_str(), lookup, &progress).await?
+        }
+    };
+    if arguments.json {
+        print_json(&json!({ "image": name.as_str(), "exists": exists }))?;
+    }
+    Ok(if exists { ExitCode::SUCCESS } else { ExitCode::from(ABSENT) })
+}
+
+/// The names of images: in the repository of the service, or the one that the environment names.
+fn naming(repository: Option<&str>) -> anyhow::Result<Naming> {
+    let named = std::env::var(REPOSITORY_VARIABLE).ok();
+    Ok(Naming::new(repository.or(named.as_deref()))?)
+}
+
+fn config() -> anyhow::Result<Config> {
+    Ok(Config::load(&LoadOptions::from_process()?)?.config)
+}
+
+/// A builder with the engine that the environment names.
+fn docker(arguments: &BuilderArgs, options: DockerOptions) -> anyhow::Result<DockerBuilder> {
+    let endpoint = match &arguments.host {
+        Some(host) => Endpoint::at(host, "--docker-host")?,
+        None => Endpoint::find(&std::env::vars().collect())?,
+    };
+    Ok(DockerBuilder::new(Arc::new(Engine::new(endpoint)), options))
+}
+
+/// A builder with the service that the configuration names.
+fn remote(arguments: &BuilderArgs, config: &Config) -> anyhow::Result<RemoteBuilder> {
+    let sandbox = &config.sandbox;
+    let url = arguments.api_url.as_deref().or(sandbox.remote_runtime_api_url.as_deref());
+    let url = url.context("no build service is named; give --api-url, or set sandbox.remote_runtime_api_url")?;
+    let key = sandbox.api_key.as_ref().filter(|key| !key.is_empty());
+    let key = key.context("the build service needs a key; set sandbox.api_key or SANDBOX_API_KEY")?;
+    let http = Pool::new(Certificates::Checked)?.http().clone();
+    Ok(RemoteBuilder::new(http, url, key.expose(), RemoteTimes::default())?)
+}

@@ -1,0 +1,180 @@
+//! Flags of `gloveport image`, and what they mean.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+use gloveport_config::SandboxConfig;
+use gloveport_image::{DEFAULT_USER, ImageName, Platform, Programs, Recipe, UserName, VsCode};
+
+use crate::cli::seconds;
+
+#[derive(Debug, Args)]
+pub(crate) struct BuildArgs {
+    #[command(flatten)]
+    pub(crate) recipe: RecipeArgs,
+    /// Make the image of the program alone, without a base and a user database. Needs --tag.
+    #[arg(long, requires = "tags", conflicts_with_all = ["base_image", "plain", "jupyter", "browser", "vscode", "extra_deps", "no_user", "build_folder"])]
+    pub(crate) scratch: bool,
+    /// Build it from the base, even if it is there.
+    #[arg(long)]
+    pub(crate) force: bool,
+    /// One more name for the image; may be repeated.
+    #[arg(long = "tag", value_name = "NAME")]
+    pub(crate) tags: Vec<String>,
+    /// Build nothing; put the Dockerfile and all it needs into this folder, which must exist, and add the tags to its
+    /// config.sh.
+    #[arg(long, value_name = "FOLDER", conflicts_with = "tags")]
+    pub(crate) build_folder: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) builder: BuilderArgs,
+    /// Whether BuildKit builds. It needs Docker's command line with the plugin buildx.
+    #[arg(long, value_name = "WHEN", default_value = "auto")]
+    pub(crate) buildkit: BuildKit,
+    /// Keep BuildKit's cache in this directory. Parts of it that are older than 7 days are removed.
+    #[arg(long, value_name = "DIRECTORY")]
+    pub(crate) cache_dir: Option<PathBuf>,
+    /// Give up after this many seconds: 3600 if nothing is said, or 1800 for a build service.
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    pub(crate) timeout: Option<f64>,
+    /// Print JSON when it is done.
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Do not print what the build says.
+    #[arg(long, short)]
+    pub(crate) quiet: bool,
+    /// Further arguments, as `docker buildx build` takes them. Those of sandbox.runtime_extra_build_args come first.
+    #[arg(last = true, value_name = "ARGUMENT")]
+    pub(crate) extra_arguments: Vec<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct TagArgs {
+    #[command(flatten)]
+    pub(crate) recipe: RecipeArgs,
+    /// Print JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ExistsArgs {
+    /// Name of the image.
+    pub(crate) name: String,
+    /// Look for it in its registry, too; what is found there is pulled.
+    #[arg(long)]
+    pub(crate) pull: bool,
+    #[command(flatten)]
+    pub(crate) builder: BuilderArgs,
+    /// Print JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct BuilderArgs {
+    /// Who builds, and knows images.
+    #[arg(long, value_name = "NAME", default_value = "docker")]
+    pub(crate) builder: BuilderKind,
+    /// The Docker engine; by default the one that DOCKER_HOST or the current context names.
+    #[arg(long = "docker-host", value_name = "ADDRESS")]
+    pub(crate) host: Option<String>,
+    /// The build service; by default sandbox.remote_runtime_api_url. Its key is sandbox.api_key.
+    #[arg(long, value_name = "URL")]
+    pub(crate) api_url: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum BuilderKind {
+    /// A Docker engine, or Podman's.
+    Docker,
+    /// A build service of the Remote Runtime API.
+    Remote,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum BuildKit {
+    /// Where it is there.
+    Auto,
+    /// It must be there.
+    Always,
+    /// The engine builds without it.
+    Never,
+}
+
+#[derive(Debug, Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
+pub(crate) struct RecipeArgs {
+    /// The image to begin with; by default sandbox.base_container_image.
+    #[arg(long, value_name = "IMAGE")]
+    pub(crate) base_image: Option<String>,
+    /// Commands that run once, as the image's user; by default sandbox.runtime_extra_deps.
+    #[arg(long, value_name = "COMMANDS")]
+    pub(crate) extra_deps: Option<String>,
+    /// Add IPython, and what AgentSkills read documents with.
+    #[arg(long)]
+    pub(crate) jupyter: bool,
+    /// Add Chromium.
+    #[arg(long)]
+    pub(crate) browser: bool,
+    /// Add VS Code's server: `npm` builds it from the npm registry; or the URL of an archive with bin/openvscode-server.
+    #[arg(long, value_name = "npm|URL", num_args = 0..=1, default_missing_value = "npm")]
+    pub(crate) vscode: Option<String>,
+    /// The user that tools can work as; with --scratch a number.
+    #[arg(long, value_name = "NAME", conflicts_with = "no_user")]
+    pub(crate) user: Option<String>,
+    /// Make no user.
+    #[arg(long)]
+    pub(crate) no_user: bool,
+    /// Add nothing but the program. No command runs in the base, so it needs no shell.
+    #[arg(long, conflicts_with_all = ["jupyter", "browser", "vscode", "user", "extra_deps"])]
+    pub(crate) plain: bool,
+    /// What it is built for, for example linux/arm64; several with commas between them. By default sandbox.platform, or
+    /// that of the engine.
+    #[arg(long, value_name = "PLATFORM", value_delimiter = ',')]
+    pub(crate) platform: Vec<String>,
+    /// The program that is put into the image, for each platform one; by default this one.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) binary: Vec<PathBuf>,
+}
+
+impl RecipeArgs {
+    /// What the flags mean; what they leave open the configuration says.
+    pub(crate) fn recipe(&self, config: &SandboxConfig) -> anyhow::Result<Recipe> {
+        let base: ImageName = self.base_image.as_deref().unwrap_or(config.base_image()).parse()?;
+        if self.plain {
+            return Ok(Recipe { platforms: self.platforms(config)?, ..Recipe::plain(base) });
+        }
+        let extra = self.extra_deps.as_ref().or(config.runtime_extra_deps.as_ref()).filter(|text| !text.is_empty());
+        let user: UserName = self.user.as_deref().unwrap_or(DEFAULT_USER).parse()?;
+        let recipe = Recipe {
+            user: (!self.no_user).then_some(user),
+            jupyter: self.jupyter,
+            browser: self.browser,
+            vscode: self.vscode.as_deref().map(str::parse::<VsCode>).transpose()?,
+            extra: extra.map(|text| text.parse()).transpose()?,
+            platforms: self.platforms(config)?,
+            ..Recipe::new(base)
+        };
+        recipe.check()?;
+        Ok(recipe)
+    }
+
+    pub(crate) fn platforms(&self, config: &SandboxConfig) -> anyhow::Result<Vec<Platform>> {
+        let configured = config.platform.as_ref().filter(|text| !text.is_empty());
+        let words = if self.platform.is_empty() {
+            configured.into_iter().collect()
+        } else {
+            self.platform.iter().collect::<Vec<_>>()
+        };
+        Ok(words.into_iter().map(|text| text.parse()).collect::<Result<_, _>>()?)
+    }
+
+    /// The programs that go into the image.
+    pub(crate) fn programs(&self) -> anyhow::Result<Programs> {
+        if self.binary.is_empty() {
+            // Also when the file was replaced since: the link leads to the one that runs.
+            return Ok(Programs::new(&["/proc/self/exe".into()])?);
+        }
+        Ok(Programs::new(&self.binary)?)
+    }
+}

@@ -1,0 +1,62 @@
+//! What a build says, for people.
+
+use std::{
+    io::{IsTerminal as _, Write as _},
+    time::{Duration, Instant},
+};
+
+use gloveport_image::Progress;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+/// How often the line on the terminal moves.
+const TICK: Duration = Duration::from_millis(100);
+/// Most of a line that is shown on a terminal.
+const WIDTH: usize = 100;
+
+/// One line that moves on a terminal, all lines elsewhere; on standard error, as standard output is for the name.
+pub(super) struct Report {
+    bar: Option<ProgressBar>,
+    quiet: bool,
+    began: Instant,
+}
+
+impl Report {
+    pub(super) fn new(quiet: bool) -> Self {
+        let bar = (!quiet && std::io::stderr().is_terminal()).then(|| {
+            let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
+            if let Ok(style) = ProgressStyle::with_template("{spinner} {msg} ({elapsed})") {
+                bar.set_style(style);
+            }
+            bar.enable_steady_tick(TICK);
+            bar
+        });
+        Self { bar, quiet, began: Instant::now() }
+    }
+
+    pub(super) fn progress(&self) -> Progress {
+        match (&self.bar, self.quiet) {
+            (_, true) => Progress::silent(),
+            (Some(bar), false) => {
+                let bar = bar.clone();
+                Progress::to(move |line| bar.set_message(line.chars().take(WIDTH).collect::<String>()))
+            }
+            (None, false) => Progress::to(|line| {
+                let _nobody_reads = writeln!(std::io::stderr(), "{line}");
+            }),
+        }
+    }
+
+    /// The line is gone. Answers how long it took.
+    pub(super) fn finish(&self) -> Duration {
+        if let Some(bar) = &self.bar {
+            bar.finish_and_clear();
+        }
+        self.began.elapsed()
+    }
+}
+
+impl Drop for Report {
+    fn drop(&mut self) {
+        self.finish();
+    }
+}
