@@ -3,7 +3,7 @@
 
 mod docker;
 
-use std::{collections::BTreeSet, fs, io::Read as _, path::Path, process::Command};
+use std::{fs, io::Read as _, path::Path, process::Command};
 
 use docker::{DEBIAN, Engine, Place, run, start};
 use gloveport_protocol::Secret;
@@ -19,9 +19,12 @@ impl Drop for Image<'_> {
     }
 }
 
-fn images(engine: &Engine) -> BTreeSet<String> {
-    let listed = engine.docker(["images", "--all", "--no-trunc", "--format", "{{.ID}} {{.Repository}}"]);
-    listed.lines().filter(|line| !line.contains("gloveport-test/")).map(str::to_owned).collect()
+/// Images that were made of the sandboxes of a place, with and without a name.
+fn images(place: &Place) -> Vec<String> {
+    let label = "{{index .Config.Labels \"gloveport.snapshot.session\"}} {{.ID}} {{.RepoTags}}";
+    let ids = place.engine.docker(["images", "--all", "--quiet", "--filter", "label=gloveport.snapshot"]);
+    let all = ids.lines().map(|id| place.engine.docker(["inspect", "--format", label, id]));
+    all.filter(|image| image.starts_with(&place.prefix)).collect()
 }
 
 /// Whether anything in a tree has this text.
@@ -109,7 +112,6 @@ async fn a_snapshot_has_the_files_of_a_sandbox_and_none_of_its_secrets() {
 async fn a_fork_begins_with_the_files_and_settings_and_goes_its_own_way() {
     let place = Place::new();
     let backend = place.backend();
-    let before = images(&place.engine);
     let spec = SandboxSpec {
         environment: [("PLAIN".to_owned(), "same".to_owned())].into(),
         labels: [("team".to_owned(), "infra".to_owned())].into(),
@@ -123,6 +125,7 @@ async fn a_fork_begins_with_the_files_and_settings_and_goes_its_own_way() {
     let fork = docker::alive(&*backend, made).await;
     assert_eq!(run(&fork, "cat /workspace/file; echo $PLAIN").await, "one\nsame");
     assert_eq!(fork.labels, origin.labels);
+    assert_eq!(images(&place).len(), 1);
     assert_ne!(fork.session_key.as_ref().unwrap().expose(), origin.session_key.as_ref().unwrap().expose());
     let memory = place.engine.docker(["inspect", "--format", "{{.HostConfig.Memory}}", fork.id.as_str()]);
     assert_eq!(memory, (300 << 20).to_string());
@@ -140,8 +143,7 @@ async fn a_fork_begins_with_the_files_and_settings_and_goes_its_own_way() {
     assert!(backend.delete(&second.id).await.unwrap());
     backend.close().await;
     place.assert_nothing_left();
-    let left: Vec<_> = images(&place.engine).difference(&before).cloned().collect();
-    assert_eq!(left, Vec::<String>::new());
+    assert_eq!(images(&place), Vec::<String>::new());
 }
 
 #[tokio::test]
