@@ -239,6 +239,7 @@ impl Inner {
                 name: format!("{id}-net-{number:03x}"),
                 driver: Some("bridge".to_owned()),
                 internal: Some(true),
+                enable_ipv6: Some(false),
                 ipam: Some(Ipam { config: Some(vec![subnet]), ..Ipam::default() }),
                 options: (!podman).then(|| [no_address].into()),
                 labels: Some(labels(CLOSED, id, backend, None)),
