@@ -1,5 +1,11 @@
 //! Builds by a real Docker engine, which GLOVEPORT_TEST_DOCKER names. It has an image of BusyBox, which
 //! GLOVEPORT_TEST_BUSYBOX names if it is not `gloveport-test/busybox:1`.
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test stops at the first broken assumption"
+)]
 
 use std::{
     collections::HashMap,
@@ -106,8 +112,8 @@ fn busybox() -> gloveport_image::ImageName {
     std::env::var("GLOVEPORT_TEST_BUSYBOX").unwrap_or_else(|_| "gloveport-test/busybox:1".into()).parse().unwrap()
 }
 
-fn words(words: &[&str]) -> Option<Vec<String>> {
-    Some(words.iter().map(|word| (*word).to_owned()).collect())
+fn words(words: &[&str]) -> Vec<String> {
+    words.iter().map(|word| (*word).to_owned()).collect()
 }
 
 #[tokio::test]
@@ -123,8 +129,8 @@ async fn an_image_has_our_program_under_the_name_of_the_launcher_and_is_built_on
     }
     let body = ContainerCreateBody {
         image: Some(built.image.clone()),
-        entrypoint: words(&[]),
-        cmd: words(&["/openhands/micromamba/bin/micromamba", "--list"]),
+        entrypoint: Some(Vec::new()),
+        cmd: Some(words(&["/openhands/micromamba/bin/micromamba", "--list"])),
         working_dir: Some("/openhands/code/".into()),
         ..ContainerCreateBody::default()
     };
@@ -152,7 +158,8 @@ async fn an_image_of_the_program_alone_runs_as_any_user() {
     let names = [format!("{}:1", bench.repository), format!("{}:2", bench.repository)];
     let image = build_program(&contents, &names, &job, &bench.builder(LONG), &Progress::silent()).await.unwrap();
     assert_eq!((image.as_str(), bench.id(&names[0]).await), (names[0].as_str(), bench.id(&names[1]).await));
-    let body = ContainerCreateBody { image: Some(image), cmd: words(&["--list"]), ..ContainerCreateBody::default() };
+    let body =
+        ContainerCreateBody { image: Some(image), cmd: Some(words(&["--list"])), ..ContainerCreateBody::default() };
     let (said, code) = bench.run(body).await;
     assert!(code == 0 && said.contains("runs_as_any_user: test"), "{code}: {said}");
     bench.clean().await;

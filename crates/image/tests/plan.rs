@@ -1,4 +1,5 @@
 //! What is built, and from what.
+#![expect(clippy::unwrap_used, reason = "a test stops at the first broken assumption")]
 
 use std::{
     collections::BTreeSet,

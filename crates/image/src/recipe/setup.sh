@@ -113,6 +113,7 @@ jupyter() {
 browser() {
     have chromium && return 0
     id=
+    # shellcheck source=/dev/null
     [ ! -r /etc/os-release ] || id=$(. /etc/os-release && printf '%s' "${ID:-}")
     [ "$id" != ubuntu ] || die "Ubuntu has Chromium as a snap only, which does not run in containers; use a base of Debian, or one that has chromium"
     install chromium
