@@ -60,7 +60,7 @@ async fn answer(mut stream: TcpStream, status: u16, text: &str, log: &Log) {
     log.lock().unwrap().push(Seen { line, head, body: bytes[end..].to_vec() });
     if status == 0 {
         // An answer that never comes.
-        tokio::time::sleep(Duration::from_secs(60)).await;
+        tokio::time::sleep(Duration::from_mins(1)).await;
     }
     let answer = format!("HTTP/1.1 {status} X\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{text}", text.len());
     stream.write_all(answer.as_bytes()).await.unwrap();
