@@ -8,6 +8,7 @@
 //! | [`history`] | the measurements of the event stream |
 //! | [`commands`] | the measurements of the runtime `cli` |
 //! | [`cells`] | the measurements of the notebook |
+//! | [`containers`] | the measurements of containers, where there is an engine |
 //! | [`sandboxes`] | the measurements of sandboxes of this machine, cold, warm and many |
 //! | [`measure`] | the measurements, the same for every server |
 //! | [`table`] | the bounds, the ratios, and how they are printed |
@@ -15,6 +16,7 @@
 mod cells;
 mod client;
 mod commands;
+mod containers;
 mod files;
 mod history;
 mod measure;
@@ -39,6 +41,8 @@ struct Arguments {
     binary: PathBuf,
     /// Python of the reference's environment.
     reference: Option<PathBuf>,
+    /// Address of a Docker engine.
+    docker: Option<String>,
     /// Where the JSON goes.
     json: Option<PathBuf>,
     /// Few repetitions: shows that everything works, not how fast it is.
@@ -64,6 +68,13 @@ fn run() -> anyhow::Result<()> {
     let ours = measure(&Program::Gloveport(arguments.binary.clone()), &amount)?;
     eprintln!("measuring sandboxes, and {} of them at once ...", amount.sandboxes.crowd);
     let sandboxes = sandboxes::measure(&arguments.binary, amount.sandboxes)?;
+    let containers = match &arguments.docker {
+        Some(engine) => {
+            eprintln!("measuring containers ...");
+            Some(containers::measure(engine, &arguments.binary, amount.containers)?)
+        }
+        None => None,
+    };
     eprintln!("measuring single commands ...");
     let commands = commands::measure(&arguments.binary, amount.spawn)?;
     eprintln!("measuring the history ...");
@@ -76,7 +87,7 @@ fn run() -> anyhow::Result<()> {
         None => None,
     };
     let size = fs::metadata(&arguments.binary).context("cannot read our binary")?.len();
-    let table = Table::new(&ours, reference.as_ref(), &sandboxes, &commands, &history, size);
+    let table = Table::new(&ours, reference.as_ref(), &sandboxes, containers.as_ref(), &commands, &history, size);
     println!("{}", table.text());
     if let Some(path) = &arguments.json {
         fs::write(path, table.json()?).with_context(|| format!("cannot write {}", path.display()))?;
@@ -92,6 +103,7 @@ fn parse() -> anyhow::Result<Arguments> {
         match word.as_str() {
             "--binary" => arguments.binary = value()?.into(),
             "--reference" => arguments.reference = Some(value()?.into()),
+            "--docker" => arguments.docker = Some(value()?),
             "--json" => arguments.json = Some(value()?.into()),
             "--smoke" => arguments.smoke = true,
             other => anyhow::bail!("unknown argument {other}; see scripts/bench --help"),

@@ -141,13 +141,13 @@ async fn start(local: &Local, name: &str, warm: bool) -> anyhow::Result<Sandbox>
     Ok(sandbox)
 }
 
-fn client(sandbox: &Sandbox) -> anyhow::Result<ActionExecutionClient> {
+pub(crate) fn client(sandbox: &Sandbox) -> anyhow::Result<ActionExecutionClient> {
     let url = sandbox.url.as_deref().context("the sandbox has no URL")?;
     let key = sandbox.session_key.as_ref().map(Secret::expose);
     Ok(ActionExecutionClient::new(&ClientOptions::new(url).with_key(key))?)
 }
 
-async fn hello(client: &ActionExecutionClient) -> anyhow::Result<()> {
+pub(crate) async fn hello(client: &ActionExecutionClient) -> anyhow::Result<()> {
     let action = ActionEvent::from(Action::Run(RunAction::new("echo hi")));
     match client.execute(&action).await? {
         Observation::Run(observation) if observation.content == "hi" => Ok(()),

@@ -3,7 +3,8 @@
 use serde::Serialize;
 
 use crate::{
-    cells::CellNumbers, commands::CommandNumbers, history::HistoryNumbers, measure::Numbers, sandboxes::SandboxNumbers,
+    cells::CellNumbers, commands::CommandNumbers, containers::ContainerNumbers, history::HistoryNumbers,
+    measure::Numbers, sandboxes::SandboxNumbers,
 };
 
 /// One line of the table.
@@ -39,6 +40,7 @@ pub(crate) struct Table {
     reference: Option<Numbers>,
     history: HistoryNumbers,
     sandboxes: SandboxNumbers,
+    containers: Option<ContainerNumbers>,
     commands: CommandNumbers,
 }
 
@@ -47,6 +49,7 @@ impl Table {
         ours: &Numbers,
         reference: Option<&Numbers>,
         sandboxes: &SandboxNumbers,
+        containers: Option<&ContainerNumbers>,
         commands: &CommandNumbers,
         history: &HistoryNumbers,
         size: u64,
@@ -63,7 +66,7 @@ impl Table {
             |what, unit, ours, bound| Row { what, unit, ours, reference: None, bound: Some(bound), bound_ratio: None };
         let per_read = |n: &Numbers| n.files.reads_per_second.map_or(f64::NAN, |rate| 1000.0 / rate);
         let beside = ours.files.read_beside_command.as_ref();
-        let rows = vec![
+        let mut rows = vec![
             row("echo hi, p50", "ms", &|n| n.echo.p50_ms, Some(0.5), Some(1000.0)),
             row("echo hi, p99", "ms", &|n| n.echo.p99_ms, Some(5.0), None),
             row("GET /alive, p50", "ms", &|n| n.alive.p50_ms, None, None),
@@ -102,12 +105,22 @@ impl Table {
             single("open a long conversation", "ms", history.open_ms, 1000.0),
             single("memory growth by reading it", "MiB", mib(history.read_growth), 16.0),
         ];
+        if let Some(containers) = containers {
+            rows.extend([
+                single("container, start to action, p50", "ms", containers.start.p50_ms, 400.0),
+                single("container, without the engine, p50", "ms", containers.share.p50_ms, 60.0),
+                single("container deleted, p50", "ms", containers.delete.p50_ms, 1000.0),
+                single("containers at once, all in use", "ms", containers.at_once.p50_ms, 20_000.0),
+                single("containers: left at the end", "", count(containers.left), 0.0),
+            ]);
+        }
         Self {
             rows,
             ours: ours.clone(),
             reference: reference.cloned(),
             history: history.clone(),
             sandboxes: sandboxes.clone(),
+            containers: containers.cloned(),
             commands: commands.clone(),
         }
     }
@@ -138,6 +151,10 @@ impl Table {
             ));
         }
         lines.push(format!("many sandboxes: {} of them", self.sandboxes.crowd));
+        match &self.containers {
+            Some(containers) => lines.push(format!("containers at once: {} of them", containers.count)),
+            None => lines.push("containers were not measured; set GLOVEPORT_TEST_DOCKER (see scripts/docker)".into()),
+        }
         if self.reference.is_none() {
             lines.push("the reference was not measured; scripts/setup --reference installs it".into());
         }

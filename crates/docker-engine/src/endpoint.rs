@@ -13,6 +13,8 @@ use sha2::{Digest as _, Sha256};
 const SOCKET: &str = "/var/run/docker.sock";
 /// The socket of Podman that root runs.
 const PODMAN: &str = "/run/podman/podman.sock";
+/// What said that it is this one, if nobody did.
+const USUAL: &str = "the usual socket";
 /// Longest file of the Docker command line that is read.
 const LONGEST: u64 = 1024 * 1024;
 
@@ -130,6 +132,11 @@ impl Endpoint {
         Ok(Self { address: Address::parse(address, None, from)?, source: from.to_owned() })
     }
 
+    /// Whether somebody named it, or its socket is there; else it is only where one would be.
+    pub fn is_expected(&self) -> bool {
+        self.source != USUAL || !matches!(&self.address, Address::Unix(path) if !path.exists())
+    }
+
     fn of_context(configuration: &Path, context: &str) -> Result<Self, EndpointError> {
         let name = hex(&Sha256::digest(context.as_bytes()));
         let source = format!("the Docker context `{context}`");
@@ -160,10 +167,7 @@ impl Endpoint {
             runtime.join("podman/podman.sock"),
         ];
         let found = sockets.iter().find(|socket| socket.exists()).cloned();
-        Self {
-            address: Address::Unix(found.unwrap_or_else(|| PathBuf::from(SOCKET))),
-            source: "the usual socket".to_owned(),
-        }
+        Self { address: Address::Unix(found.unwrap_or_else(|| PathBuf::from(SOCKET))), source: USUAL.to_owned() }
     }
 }
 

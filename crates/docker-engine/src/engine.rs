@@ -9,6 +9,7 @@ use crate::{Endpoint, EngineError, transport};
 
 /// Limit of the first question.
 const HELLO: Duration = Duration::from_secs(10);
+const SAY_VERSION: &str = "say its version";
 /// Limit of one request, until its answer begins.
 pub(crate) const REQUEST: Duration = Duration::from_mins(2);
 
@@ -55,23 +56,26 @@ impl Engine {
         Ok(&self.connect().await?.1)
     }
 
+    /// Whoever comes while another one connects waits for that, but not for all who come before.
     async fn connect(&self) -> Result<&(Docker, About), EngineError> {
-        self.connected
-            .get_or_try_init(|| async {
-                let docker = transport::connect(&self.endpoint)?;
-                let docker = self.within(HELLO, "say its version", docker.negotiate_version()).await?;
-                let version = self.within(HELLO, "say its version", docker.version()).await?;
-                let podman = version.components.iter().flatten().any(|part| part.name.starts_with("Podman"));
-                let about = About {
-                    version: version.version.unwrap_or_default(),
-                    api: docker.client_version().to_string(),
-                    podman,
-                    architecture: version.arch.unwrap_or_default(),
-                    system: version.os.unwrap_or_default(),
-                };
-                Ok((docker, about))
-            })
-            .await
+        let connected = self.connected.get_or_try_init(|| async {
+            let docker = transport::connect(&self.endpoint)?;
+            let docker = self.within(HELLO, SAY_VERSION, docker.negotiate_version()).await?;
+            let version = self.within(HELLO, SAY_VERSION, docker.version()).await?;
+            let podman = version.components.iter().flatten().any(|part| part.name.starts_with("Podman"));
+            let about = About {
+                version: version.version.unwrap_or_default(),
+                api: docker.client_version().to_string(),
+                podman,
+                architecture: version.arch.unwrap_or_default(),
+                system: version.os.unwrap_or_default(),
+            };
+            Ok((docker, about))
+        });
+        timeout(HELLO, connected).await.unwrap_or_else(|_| {
+            let (endpoint, action) = (self.endpoint.to_string(), SAY_VERSION.to_owned());
+            Err(EngineError::Timeout { endpoint, action, limit: HELLO })
+        })
     }
 
     /// Waits for an answer, and explains what is wrong. `action` completes "the engine could not …".

@@ -119,7 +119,7 @@ fn make_user(account: &Account) -> Result<(), ExecutorError> {
     let users = UserDatabase::load().map_err(ExecutorError::Users)?;
     let mut arguments = vec!["-rm", "-d"];
     let home = format!("/home/{}", account.name);
-    arguments.extend([home.as_str(), "-s", "/bin/bash", "-g", "root", "-u", uid.as_str()]);
+    arguments.extend([home.as_str(), "-s", login_shell(), "-g", "root", "-u", uid.as_str()]);
     if users.group("sudo").is_some() {
         arguments.extend(["-G", "sudo"]);
     }
@@ -134,12 +134,18 @@ fn make_user(account: &Account) -> Result<(), ExecutorError> {
     }
 }
 
+/// The shell of a new user.
+fn login_shell() -> &'static str {
+    if Path::new("/bin/bash").exists() { "/bin/bash" } else { "/bin/sh" }
+}
+
 /// Makes the user by hand, in an image without `useradd`.
 fn write_user(account: &Account, home: &str, users: &UserDatabase) -> io::Result<()> {
     if let Some(taken) = users.by_uid(account.uid) {
         return Err(io::Error::other(format!("UID {} is already taken by `{}`", account.uid, taken.name)));
     }
-    append(Path::new("/etc/passwd"), &format!("{}:x:{}:0::{home}:/bin/bash", account.name, account.uid))?;
+    let shell = login_shell();
+    append(Path::new("/etc/passwd"), &format!("{}:x:{}:0::{home}:{shell}", account.name, account.uid))?;
     fs::create_dir_all(home)?;
     chown(home, Some(account.uid), Some(0))
 }

@@ -14,7 +14,7 @@ use gloveport_protocol::{
     exec::{ExecRequest, ExecStatus, Session},
 };
 use gloveport_sys::{Spawner, Surroundings};
-use gloveport_terminal::{RunEnd, RunRequest, Shell, ShellOptions};
+use gloveport_terminal::{RunEnd, RunRequest, Shell, ShellOptions, TerminalError};
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
@@ -116,11 +116,21 @@ impl Executor {
         }
         let files = Files::new(&options.working_directory, user);
         tokio::task::spawn_blocking(remove_leftovers);
-        let shell = Shell::start(shell_options.clone()).await?;
-        for command in &options.startup_commands {
-            run_startup(&shell, command).await?;
-        }
-        let part = part.ready();
+        let (shell, part) = match Shell::start(shell_options.clone()).await {
+            // Files and plugins work without one.
+            Err(error @ TerminalError::NoShell) => {
+                tracing::warn!("{error}");
+                let part = part.failed("there is no shell", "install bash in the image");
+                (Shell::absent(&shell_options), part)
+            }
+            started => {
+                let shell = started?;
+                for command in &options.startup_commands {
+                    run_startup(&shell, command).await?;
+                }
+                (shell, part.ready())
+            }
+        };
         let host =
             PluginHost { surroundings: surroundings(&shell_options), workspace: options.working_directory.clone() };
         let plugins = match Box::pin(Plugins::start(options.plugins, host)).await {

@@ -64,6 +64,9 @@ pub(crate) enum Command {
     /// Serve a sandbox of the runtime `docker`, whose container starts it.
     #[command(hide = true)]
     ContainerServer(crate::container_server::ContainerServerArgs),
+    /// Be the only way out of and into a sandbox whose network is closed, as providers start it.
+    #[command(hide = true)]
+    Gate(crate::gate::GateArgs),
     /// Execute a recorded trajectory once more, and print what comes of it.
     #[command(after_help = crate::replay::EXIT_CODES)]
     Replay(crate::replay::ReplayArgs),
@@ -99,7 +102,7 @@ pub(crate) struct RunArgs {
     /// Key of that server.
     #[arg(long, env = "GLOVEPORT_KEY", hide_env_values = true, requires = "url")]
     pub(crate) key: Option<String>,
-    /// Run it in a fresh sandbox of this runtime, which is deleted afterwards: `local`, `exec:PROGRAM`, or NAME for a
+    /// Run it in a fresh sandbox of this runtime, which is deleted afterwards: `local`, `docker`, `exec:PROGRAM`, or NAME for a
     /// program gloveport-provider-NAME in PATH. With `cli` it runs in this terminal, without a sandbox and a shell that
     /// stays.
     #[arg(long, value_name = "NAME")]

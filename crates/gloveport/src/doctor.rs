@@ -103,17 +103,28 @@ async fn shell(owner: &Owner) -> Check {
         .unwrap_or_else(|_| ExecutorOptions::inherited(std::env::temp_dir()));
     let executor = match Executor::start(options).await {
         Ok(executor) => executor,
-        Err(error) => return Check::failed(NAME, error.to_string(), "install bash, and mount /proc and /dev/pts"),
+        Err(error) => {
+            return Check::failed(
+                NAME,
+                error.to_string(),
+                "install bash or another shell, and mount /proc and /dev/pts",
+            );
+        }
     };
     let started = began.elapsed();
-    let action = RunAction { hidden: true, ..RunAction::new("echo $BASH_VERSION") };
+    let action = RunAction { hidden: true, ..RunAction::new("echo ${BASH_VERSION-}") };
     let event = ActionEvent { timeout: Some(10.0), ..ActionEvent::from(Action::Run(action)) };
     let result = executor.execute(&event).await;
     executor.close().await;
     let Ok(Observation::Run(run)) = result else {
         return Check::failed(NAME, "it started but does not run commands", "look at the log with GLOVEPORT_LOG=debug");
     };
-    let text = format!("bash {}, ready after {} ms", run.content, started.as_millis());
+    let ready = format!("ready after {} ms", started.as_millis());
+    if run.content.is_empty() {
+        let text = format!("a POSIX shell, {ready}");
+        return Check::warning(NAME, text, "agents expect bash; where it is installed it is used");
+    }
+    let text = format!("bash {}, {ready}", run.content);
     let version: Vec<u32> = run.content.split('.').take(2).filter_map(|part| part.parse().ok()).collect();
     if version < vec![5, 1] {
         return Check::warning(NAME, text, "with bash 5.1 or newer a replaced PROMPT_COMMAND does no harm");

@@ -11,6 +11,7 @@ mod container_server;
 mod describe;
 mod doctor;
 mod files;
+mod gate;
 mod image;
 mod ipython;
 mod local;
@@ -128,7 +129,15 @@ fn start(cli: Cli) -> anyhow::Result<ExitCode> {
         Command::ContainerServer(arguments) => {
             let owner = Owner::start()?;
             logging::for_server();
-            runtime()?.block_on(container_server::serve(arguments, &owner))
+            let runtime = runtime()?;
+            let served = runtime.block_on(container_server::serve(arguments, &owner));
+            // A thread may read standard input, for which nobody waits.
+            runtime.shutdown_background();
+            served
+        }
+        Command::Gate(arguments) => {
+            logging::for_server();
+            runtime()?.block_on(gate::gate(arguments))
         }
         Command::Replay(arguments) => {
             let owner = Owner::start()?;

@@ -4,7 +4,9 @@ use std::{collections::BTreeSet, fs, os::unix::fs::PermissionsExt as _};
 
 use anyhow::Context as _;
 use gloveport_config::{Config, LoadOptions};
+use gloveport_docker_engine::Endpoint;
 use gloveport_provider::{ProviderContext, Registry};
+use gloveport_provider_docker::Docker;
 use gloveport_provider_local::Local;
 
 /// What programs in `PATH` are called that are providers: this and the name.
@@ -14,6 +16,7 @@ const PROGRAM: &str = "gloveport-provider-";
 pub(crate) fn registry() -> Registry {
     let mut registry = Registry::new();
     registry.register(Local::NAME, Local::factory);
+    registry.register(Docker::NAME, Docker::factory);
     gloveport_provider_exec::register(&mut registry);
     registry
 }
@@ -38,6 +41,15 @@ pub(crate) fn names(registry: &Registry, context: &ProviderContext) -> Vec<Strin
     let built_in = registry.names().into_iter().filter(|name| *name != "exec").map(str::to_owned);
     let mut names: Vec<String> = built_in.collect();
     names.extend(programs(context).into_iter().filter(|name| registry.names().iter().all(|known| known != name)));
+    names
+}
+
+/// Those of them that may have sandboxes: Docker only where an engine is named, or seems to be.
+pub(crate) fn names_in_use(registry: &Registry, context: &ProviderContext) -> Vec<String> {
+    let mut names = names(registry, context);
+    if Endpoint::find(&context.environment).is_ok_and(|endpoint| !endpoint.is_expected()) {
+        names.retain(|name| name != Docker::NAME);
+    }
     names
 }
 

@@ -12,9 +12,11 @@
 //! | [`Progress`] | how far the making of a sandbox is, with times |
 //! | [`wait_until_alive`] | not yet, never, or gone |
 //! | [`Registry`] | providers by name |
+//! | [`backend`] | who of this machine uses sandboxes, and whether it lives |
 //! | [`matrix()`] | the capabilities of several providers side by side |
 //! | `conformance` | the suite that every provider must pass (feature `conformance`) |
 
+pub mod backend;
 mod capabilities;
 #[cfg(feature = "conformance")]
 pub mod conformance;

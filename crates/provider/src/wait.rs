@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{Phase, Progress, Provider, ProviderError, Sandbox, SandboxState};
 
-/// First pause between two requests to the server; each is twice as long as the one before.
+/// Shortest pause between two requests to the server; the longer it was waited for, the longer they are.
 const FIRST_PAUSE: Duration = Duration::from_millis(1);
 /// Longest pause.
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
@@ -100,8 +100,8 @@ struct Wait<'a> {
 
 impl Wait<'_> {
     async fn until_alive(&mut self) -> Result<(), WaitError> {
-        let mut pause = FIRST_PAUSE;
-        let mut ask_engine = Instant::now() + self.provider.poll_interval();
+        let began = Instant::now();
+        let mut ask_engine = began + self.provider.poll_interval();
         loop {
             if self.is_alive().await? {
                 return Ok(());
@@ -110,8 +110,8 @@ impl Wait<'_> {
                 self.ask_engine().await?;
                 ask_engine = Instant::now() + self.provider.poll_interval();
             }
-            sleep(pause).await;
-            pause = (pause * 2).min(LONGEST_PAUSE).min(self.provider.poll_interval().max(FIRST_PAUSE));
+            // A tenth of the time so far is what is lost at most.
+            sleep((began.elapsed() / 10).clamp(FIRST_PAUSE, LONGEST_PAUSE)).await;
         }
     }
 

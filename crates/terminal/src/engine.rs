@@ -25,7 +25,7 @@ use self::command::{Command, Verdict};
 use crate::{
     content::Content,
     error::TerminalError,
-    instance::{Instance, StartupFiles},
+    instance::{Instance, Queue, StartupFiles},
     log::OutputLog,
     probe,
     render::{Renderer, Size},
@@ -85,6 +85,8 @@ pub(crate) struct Engine {
     log: OutputLog,
     facts: watch::Sender<Facts>,
     path: String,
+    /// Option letters of the shell (`$-`) at its latest prompt.
+    letters: String,
     phase: Phase,
     command: Command,
     waiter: Option<Waiter>,
@@ -96,9 +98,13 @@ pub(crate) struct Engine {
     open_line: bool,
     /// Bytes to type.
     outgoing: Vec<u8>,
+    /// Bytes of commands for a shell that reads them from a pipe.
+    queued: Vec<u8>,
     /// A prompt was reported whose display was not seen yet.
     display_due: bool,
     loss: Option<ShellLoss>,
+    /// The shell that ended last was one that prints a word when it is told to exit.
+    says_exit: bool,
     exit: Option<Ending>,
     /// A request that came when the shell had just ended: it is for the next one, or taken at this time.
     deferred: Option<(Job, Instant)>,
@@ -125,6 +131,7 @@ impl Engine {
             log,
             facts,
             path: String::new(),
+            letters: String::new(),
             instance: None,
             retired: Vec::new(),
             phase: Phase::Idle,
@@ -135,8 +142,10 @@ impl Engine {
             reported_to: 0,
             open_line: false,
             outgoing: Vec::new(),
+            queued: Vec::new(),
             display_due: false,
             loss: None,
+            says_exit: false,
             exit: None,
             deferred: None,
             buffer: vec![0; READ_SIZE],
@@ -187,6 +196,7 @@ impl Engine {
             if let Some(report) = prompt {
                 self.display_due = true;
                 self.note_facts(&PromptReport { status: 0, ..report });
+                instance.is_ready();
                 self.instance = Some(instance);
                 return Ok(());
             }
@@ -231,6 +241,7 @@ impl Engine {
                     drop(guard);
                     self.write_terminal();
                 },
+                () = writable(instance.dialect.queue()), if !self.queued.is_empty() => self.write_queue(),
                 job = jobs.recv(), if self.waiter.is_none() && self.exit.is_none() && self.deferred.is_none() => match job {
                     Some(job) => {
                         // What was typed before the request must not reach the request's command.
@@ -309,6 +320,20 @@ impl Engine {
         }
     }
 
+    fn write_queue(&mut self) {
+        let Some(queue) = self.instance.as_ref().and_then(Instance::queue) else { return };
+        match queue.write(&self.queued) {
+            Ok(count) => {
+                self.queued.drain(..count.min(self.queued.len()));
+            }
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            Err(error) => {
+                tracing::warn!(%error, "a command can not be handed to the shell");
+                self.queued.clear();
+            }
+        }
+    }
+
     /// Restarts the soft time limit when the screen changed.
     fn note_change(&mut self) {
         let revision = self.renderer.revision();
@@ -326,6 +351,7 @@ impl Engine {
         if let Some(path) = &report.path {
             self.path.clone_from(path);
         }
+        self.letters.clone_from(&report.options);
         let directory = match (&report.directory, &self.instance) {
             (directory, Some(instance)) if directory.is_empty() => {
                 gloveport_sys::process::working_directory(instance.process.pid())
@@ -383,7 +409,7 @@ impl Engine {
             self.complete(status);
             return;
         }
-        let reads_commands = || probe::shell_reads_commands(shell, &instance.master, &instance.slave);
+        let reads_commands = || probe::shell_reads_commands(shell, instance);
         if let Some(status) = self.command.lost_hook(now, reads_commands) {
             self.restore_hook(status);
             return;
@@ -407,6 +433,7 @@ impl Engine {
         let Some(instance) = self.instance.take() else { return };
         let status = exit.shell_status();
         self.outgoing.clear();
+        self.queued.clear();
         self.display_due = false;
         if exit.code.is_some() {
             tracing::info!(status, "the shell ended and is replaced");
@@ -414,7 +441,8 @@ impl Engine {
             tracing::warn!(status, "the shell was killed and is replaced");
         }
         let running = matches!(self.phase, Phase::Running);
-        if !running {
+        self.says_exit = instance.queue().is_none();
+        if !running && self.says_exit {
             self.pass_over_exit_word();
         }
         self.loss = Some(ShellLoss { exit, before_command: !running });
@@ -428,6 +456,14 @@ impl Engine {
             self.facts.send_modify(|facts| facts.status = status);
             self.complete(status);
         }
+    }
+}
+
+async fn writable(queue: Option<&Queue>) {
+    match queue {
+        // An error shows itself when something is written.
+        Some(queue) => drop(queue.pipe().writable().await),
+        None => std::future::pending().await,
     }
 }
 

@@ -7,9 +7,10 @@ use gloveport_sys::SpawnError;
 /// An error of this crate.
 #[derive(Debug, thiserror::Error)]
 pub enum TerminalError {
-    /// No bash is installed where the session runs.
+    /// No shell is installed where the session runs.
     #[error(
-        "no shell: bash was found neither as /bin/bash nor in PATH; install bash in the image (files work without it)"
+        "no shell: neither bash nor sh was found in /bin, /usr/bin or PATH; install bash, or a POSIX shell such as \
+         BusyBox's, in the image (files work without it)"
     )]
     NoShell,
     /// A pseudo-terminal can not be opened or used.

@@ -1,8 +1,16 @@
-//! One bash on a pseudo-terminal: how it is started and taught to report.
+//! One shell on a pseudo-terminal: how it is found, started and taught to report.
+//!
+//! | module | idea |
+//! |---|---|
+//! | `bash` | what bash is taught |
+//! | `posix` | where there is no bash: what the POSIX shell of an image is taught, and how commands reach it |
+
+mod bash;
+pub(crate) mod posix;
 
 use std::{
     ffi::{OsStr, OsString},
-    fs,
+    fs::File,
     io::{self, Write as _},
     os::fd::{AsFd as _, OwnedFd},
     path::{Path, PathBuf},
@@ -16,10 +24,16 @@ use gloveport_sys::{
 };
 use tokio::io::unix::AsyncFd;
 
+pub(crate) use posix::Queue;
+
 use crate::{error::TerminalError, scanner::Scanner, session::ShellOptions};
 
 /// Name of the terminal type whose sequences [`crate::render`] understands, found in every terminfo database.
 const TERM: &str = "screen-256color";
+/// The start-up file, as the shell sees it.
+const STARTUP: &str = "/proc/self/fd/3";
+/// What serves where there is no bash. A program that is called BusyBox is this shell under the name `sh`.
+const POSIX_SHELLS: [&str; 4] = ["sh", "ash", "dash", "busybox"];
 
 /// A running shell.
 #[derive(Debug)]
@@ -31,8 +45,26 @@ pub(crate) struct Instance {
     pub(crate) scanner: Option<Scanner>,
     /// Arguments as the kernel shows them; they change when the shell replaces itself by another program.
     pub(crate) command_line: Option<String>,
-    /// The text that teaches a shell to report, for one that replaced the first.
-    pub(crate) lesson: String,
+    pub(crate) dialect: Dialect,
+    nonce: String,
+}
+
+/// What the shell is, and so how it gets its commands.
+#[derive(Debug)]
+pub(crate) enum Dialect {
+    /// bash: they are typed.
+    Bash,
+    /// A POSIX shell: they come through a pipe.
+    Posix(Queue),
+}
+
+impl Dialect {
+    pub(crate) fn queue(&self) -> Option<&Queue> {
+        match self {
+            Self::Bash => None,
+            Self::Posix(queue) => Some(queue),
+        }
+    }
 }
 
 /// Which start-up files the shell reads.
@@ -48,7 +80,7 @@ impl Instance {
         directory: &Path,
         files: StartupFiles,
     ) -> Result<Self, TerminalError> {
-        let bash = find_bash(options)?;
+        let found = Found::search(options)?;
         if !Path::new("/proc/self/fd").exists() {
             return Err(TerminalError::NotReady("/proc is not mounted; mount it in the sandbox".into()));
         }
@@ -60,18 +92,17 @@ impl Instance {
                 .map_err(|error| TerminalError::Pty { source: error.into() })?;
         }
         let nonce = nonce()?;
-        let lesson = lesson(&nonce);
-        let startup = startup_file(&lesson, files).map_err(|source| TerminalError::Startup { source })?;
-        let mut arguments: Vec<OsString> = vec!["bash".into()];
-        if files == StartupFiles::None {
-            arguments.push("--noprofile".into());
-        }
-        arguments.extend(["--noediting", "--rcfile", "/proc/self/fd/3", "-i"].map(OsString::from));
+        let Launch { arguments, environment, directory, startup, dialect } = match &found {
+            Found::Bash(_) => launch_bash(options, directory, files, &nonce),
+            Found::Posix(_) => launch_posix(options, directory, files, &nonce, &found)
+                .map_err(|source| TerminalError::Startup { source })?,
+        };
+        let startup = in_memory(&startup).map_err(|source| TerminalError::Startup { source })?;
         let spec = SpawnSpec {
-            program: bash,
+            program: found.program().to_owned(),
             arguments,
-            environment: environment(options),
-            directory: Some(directory.to_owned()),
+            environment,
+            directory: Some(directory),
             identity: options.identity.clone(),
             memory_limit: options.memory_limit,
             descriptors: Descriptors::Terminal,
@@ -79,20 +110,125 @@ impl Instance {
         let process = options.spawner.spawn(&spec, &[slave.as_fd(), startup.as_fd()]).await?;
         let master = pty::watch(master).map_err(|source| TerminalError::Pty { source })?;
         let command_line = gloveport_sys::process::command_line(process.pid());
-        Ok(Self { process, master, slave, scanner: Some(Scanner::new(&nonce)), command_line, lesson })
+        Ok(Self { process, master, slave, scanner: Some(Scanner::new(&nonce)), command_line, dialect, nonce })
+    }
+
+    /// The pipe of a shell that reads its commands from one.
+    pub(crate) fn queue(&self) -> Option<&Queue> {
+        self.dialect.queue()
+    }
+
+    /// The text that teaches bash to report.
+    pub(crate) fn bash_lesson(&self) -> String {
+        bash::lesson(&self.nonce)
+    }
+
+    /// The line that teaches a POSIX shell to report.
+    pub(crate) fn posix_lesson(&self) -> String {
+        posix::repetition(&self.nonce)
+    }
+
+    /// The shell showed its first prompt.
+    pub(crate) fn is_ready(&mut self) {
+        if let Dialect::Posix(queue) = &mut self.dialect {
+            queue.forget_name();
+        }
     }
 }
 
-fn find_bash(options: &ShellOptions) -> Result<PathBuf, TerminalError> {
-    let search = |value: &OsStr| find_program("bash", &value.to_string_lossy(), Path::new("/"));
-    let path = options.environment.iter().find(|(key, _)| key == "PATH").map(|(_, value)| value.as_os_str());
-    ["/bin/bash", "/usr/bin/bash"]
-        .map(PathBuf::from)
-        .into_iter()
-        .find(|candidate| candidate.is_file())
-        .or_else(|| path.and_then(search))
-        .or_else(|| search(OsStr::new("/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin")))
-        .ok_or(TerminalError::NoShell)
+/// What differs between shells at their start.
+struct Launch {
+    arguments: Vec<OsString>,
+    environment: Vec<(OsString, OsString)>,
+    directory: PathBuf,
+    startup: String,
+    dialect: Dialect,
+}
+
+fn launch_bash(options: &ShellOptions, directory: &Path, files: StartupFiles, nonce: &str) -> Launch {
+    let mut arguments: Vec<OsString> = vec!["bash".into()];
+    if files == StartupFiles::None {
+        arguments.push("--noprofile".into());
+    }
+    arguments.extend(["--noediting", "--rcfile", STARTUP, "-i"].map(OsString::from));
+    Launch {
+        arguments,
+        environment: environment(options),
+        directory: directory.to_owned(),
+        startup: bash::startup(nonce, files),
+        dialect: Dialect::Bash,
+    }
+}
+
+fn launch_posix(
+    options: &ShellOptions,
+    directory: &Path,
+    files: StartupFiles,
+    nonce: &str,
+    found: &Found,
+) -> io::Result<Launch> {
+    let queue = Queue::new(options.identity.as_ref())?;
+    let mut environment = environment(options);
+    // Where it is inherited, `dash` exports the last argument of each command under this name.
+    environment.retain(|(key, _)| key != "_");
+    let env = environment.iter().position(|(key, _)| key == "ENV").map(|at| environment.swap_remove(at).1);
+    let env = env.as_ref().map(|value| value.to_string_lossy());
+    let startup = posix::startup(nonce, files, &found.words(), directory, env.as_deref());
+    environment.push(("ENV".into(), STARTUP.into()));
+    Ok(Launch {
+        arguments: ["sh", "-i", posix::NAME].map(OsString::from).into(),
+        environment,
+        directory: queue.directory().unwrap_or(directory).to_owned(),
+        startup,
+        dialect: Dialect::Posix(queue),
+    })
+}
+
+/// The shell of the image.
+enum Found {
+    Bash(PathBuf),
+    Posix(PathBuf),
+}
+
+impl Found {
+    /// bash if there is one, and otherwise what serves as `sh`.
+    fn search(options: &ShellOptions) -> Result<Self, TerminalError> {
+        if let Some(shell) = &options.shell {
+            let named = if shell.ends_with("bash") { Self::Bash } else { Self::Posix };
+            return Ok(named(shell.clone()));
+        }
+        let path = options.environment.iter().find(|(key, _)| key == "PATH").map(|(_, value)| value.as_os_str());
+        let find = |name: &str| {
+            let search = |value: &OsStr| find_program(name, &value.to_string_lossy(), Path::new("/"));
+            ["/bin", "/usr/bin"]
+                .map(|directory| Path::new(directory).join(name))
+                .into_iter()
+                .find(|candidate| candidate.is_file())
+                .or_else(|| path.and_then(search))
+                .or_else(|| search(OsStr::new("/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin")))
+        };
+        find("bash")
+            .map(Self::Bash)
+            .or_else(|| POSIX_SHELLS.iter().find_map(|name| find(name)).map(Self::Posix))
+            .ok_or(TerminalError::NoShell)
+    }
+
+    fn program(&self) -> &Path {
+        match self {
+            Self::Bash(program) | Self::Posix(program) => program,
+        }
+    }
+
+    /// The shell as words of a command.
+    fn words(&self) -> String {
+        let program = quoted(&self.program().to_string_lossy());
+        if self.program().ends_with("busybox") { format!("{program} sh") } else { program }
+    }
+}
+
+/// A text as one word of a command line.
+pub(crate) fn quoted(text: &str) -> String {
+    format!("'{}'", text.replace('\'', r"'\''"))
 }
 
 fn environment(options: &ShellOptions) -> Vec<(OsString, OsString)> {
@@ -114,79 +250,10 @@ fn nonce() -> Result<String, TerminalError> {
     Ok(format!("{:032x}", u128::from_be_bytes(bytes)))
 }
 
-/// The start-up file: the lesson, then the user's own file, then the arming (so that the user's file can not undo it).
-fn startup_file(lesson: &str, files: StartupFiles) -> io::Result<OwnedFd> {
-    let user = match files {
-        StartupFiles::User => "if [ -f ~/.bashrc ]; then . ~/.bashrc; fi\n",
-        StartupFiles::None => "",
-    };
+/// A file that stands in memory only.
+fn in_memory(text: &str) -> io::Result<OwnedFd> {
     let file = rustix::fs::memfd_create("startup", rustix::fs::MemfdFlags::CLOEXEC)?;
-    let mut file = fs::File::from(file);
-    write!(file, "exec 3<&-\n{lesson}{user}__gp_arm \"$?\"\n")?;
+    let mut file = File::from(file);
+    file.write_all(text.as_bytes())?;
     Ok(file.into())
-}
-
-/// Functions that make bash report before each prompt.
-///
-/// * `__gp_p STATUS OPTIONS` writes the report to the terminal by name, so redirecting the shell's own output does not
-///   lose it. The user's tracing, error and export options are off inside of it. It sets the prompts last: a user may
-///   have made them read-only, which ends it there. A `PATH` that is too long for a report is left out.
-/// * `__gp_arm STATUS` installs it. Since bash 5.1 `PROMPT_COMMAND` is a list: ours is a late element, so that a plain
-///   assignment to the variable replaces the user's first element only. The prompt itself carries a second, shorter
-///   report, from which a lost hook is noticed.
-/// * `__gp_f STATUS` takes the line that taught a shell out of its history again.
-/// * `__gp_s STATUS` sets `$?`.
-/// * `__gp_h FILE STATUS [ENTRY]` makes a command that is handed over in a file ready in `__gp_c`, and puts it (or the
-///   entry) into the history in place of the line that calls it. A shell that traces its commands stops that here and
-///   goes on with it inside of the command.
-fn lesson(nonce: &str) -> String {
-    let quiet = "{ __gp_p \"$?\" \"$-\" || :; } >/dev/null 2>&1";
-    format!(
-        r#"__gp_s() {{ return "$1"; }}
-if ((BASH_VERSINFO[0] * 100 + BASH_VERSINFO[1] >= 404)); then
-__gp_p() {{
-  local -
-  set +aeuxET
-  local __gp_path=
-  if [[ $PATH != "$__gp_last_path" && ${{#PATH}} -lt 65536 ]]; then __gp_last_path=$PATH __gp_path=$PATH; fi
-  \builtin printf '\033]7777;{nonce};P\037%s\037%s\037%s\037%s\037%s\037{nonce}\a' "$1" "$!" "$2" "$__gp_path" "$PWD" >/dev/tty
-  \builtin export -n PS1 PS2 PROMPT_COMMAND
-  PS1=$__gp_ps1 PS2=$__gp_ps2
-}}
-else
-__gp_p() {{
-  \builtin printf '\033]7777;{nonce};P\037%s\037\037%s\037%s\037%s\037{nonce}\a' "$1" "$2" "${{PATH-}}" "${{PWD-}}" >/dev/tty
-  \builtin export -n PS1 PS2 PROMPT_COMMAND
-  PS1=$__gp_ps1 PS2=$__gp_ps2
-}}
-fi
-__gp_h() {{
-  __gp_c=$(<"$1")
-  \builtin history -s -- "${{3-$__gp_c}}"
-  if [[ $- == *x* ]]; then
-    __gp_c="{{ set -x; __gp_s $2; }} 2>/dev/null"$'\n'"$__gp_c"
-    set +x
-  fi
-  return "$2"
-}}
-__gp_arm() {{
-  __gp_last_path=
-  __gp_ps1='\[\e]7777;{nonce};D\037$?\037{nonce}\a\]' __gp_ps2='\[\e]7777;{nonce};C\037\037{nonce}\a\]'
-  unset PROMPT_COMMAND
-  if ((BASH_VERSINFO[0] * 100 + BASH_VERSINFO[1] >= 501)); then
-    PROMPT_COMMAND=([9]='{quiet}')
-  else
-    PROMPT_COMMAND='{quiet}'
-  fi
-  \builtin export -n PS1 PS2 PROMPT_COMMAND
-  return "$1"
-}}
-__gp_f() {{
-  local last
-  last=$(HISTTIMEFORMAT= \builtin history 1)
-  if [[ $last =~ ^\ *([0-9]+).*/\.gloveport- ]]; then \builtin history -d "${{BASH_REMATCH[1]}}"; fi
-  return "$1"
-}}
-"#
-    )
 }

@@ -7,6 +7,9 @@ pub struct ControlKey {
 }
 
 impl ControlKey {
+    /// C-c.
+    pub(crate) const INTERRUPT: Self = Self { letter: 'c' };
+
     /// A text is a special key when it has three characters and begins with `C-` (`bash-session` 5.2).
     pub fn parse(text: &str) -> Option<Self> {
         let mut characters = text.strip_prefix("C-")?.chars();

@@ -17,6 +17,9 @@ pub struct ShellOptions {
     pub identity: Option<Identity>,
     /// Name of that user, as reports show it.
     pub user_name: String,
+    /// The shell, by its absolute path: bash, if the file has that name, and otherwise a POSIX shell. `None` takes bash
+    /// if there is one, and otherwise what serves as `sh`.
+    pub shell: Option<PathBuf>,
     /// The whole environment of the shell. `TERM` and the prompt variables are set by the session.
     pub environment: Vec<(OsString, OsString)>,
     /// Directory to start in; where it can not be entered the shell starts in this process's own.
@@ -51,6 +54,7 @@ impl ShellOptions {
             spawner: Spawner::Direct,
             identity: None,
             user_name,
+            shell: None,
             environment: std::env::vars_os().collect(),
             directory,
             columns: 1000,
@@ -251,6 +255,29 @@ impl Shell {
             report_closed.cancel();
         });
         Ok(Self { jobs, typing, log, facts, close, closed })
+    }
+
+    /// What stands for the session where there is no shell: each request is answered with
+    /// [`TerminalError::NoShell`], until it is closed.
+    pub fn absent(options: &ShellOptions) -> Self {
+        let facts = Facts {
+            directory: options.directory.to_string_lossy().into_owned(),
+            user_name: options.user_name.clone(),
+            host_name: host::short_host_name(),
+            ..Facts::default()
+        };
+        let (_, facts) = watch::channel(facts);
+        let (jobs, mut queue) = mpsc::channel::<Job>(QUEUE);
+        let (typing, _) = mpsc::channel(QUEUE);
+        let (close, closed) = (CancellationToken::new(), CancellationToken::new());
+        let (close_queue, report_closed) = (close.clone(), closed.clone());
+        tokio::spawn(async move {
+            while let Some(Some(job)) = close_queue.run_until_cancelled(queue.recv()).await {
+                let _caller_is_gone = job.reply.send(Err(TerminalError::NoShell));
+            }
+            report_closed.cancel();
+        });
+        Self { jobs, typing, log: OutputLog::new(options.spool_size), facts, close, closed }
     }
 
     /// Runs one request after those that came before it. Dropping the future while a command runs means that its

@@ -70,6 +70,7 @@ pub(super) fn options(
     let environment = environment(shell, request);
     let value = |name: &str| environment.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_os_str());
     let path = value("PATH").map_or(PATH.into(), |path| path.to_string_lossy());
+    let no_program = |name: &str| TerminalsError::NoProgram(name.to_owned());
     let (program, argv) = if let Some(argv) = &request.argv {
         let word = argv.first().map(String::as_str).unwrap_or_default();
         let found = if word.contains('/') {
@@ -77,12 +78,20 @@ pub(super) fn options(
         } else {
             find_program(word, &path, directory)
         };
-        (found.ok_or_else(|| TerminalsError::NoProgram(word.to_owned()))?, argv.clone())
+        match (found, argv.as_slice()) {
+            (Some(program), _) => (program, argv.clone()),
+            // What clients make of a text for the shell. Where there is no bash it is for the shell that is there.
+            (None, [bash, flag, text]) if bash == "bash" && flag == "-c" => {
+                let shell = find_program("sh", &path, directory).ok_or_else(|| no_program("bash or sh"))?;
+                (shell, vec!["sh".to_owned(), flag.clone(), text.clone()])
+            }
+            (None, _) => return Err(no_program(word)),
+        }
     } else {
         let own = value("SHELL").map(PathBuf::from).filter(|shell| shell.is_absolute() && shell.is_file());
         let shell = own
             .or_else(|| ["bash", "sh"].iter().find_map(|name| find_program(name, &path, directory)))
-            .ok_or_else(|| TerminalsError::NoProgram("bash".to_owned()))?;
+            .ok_or_else(|| no_program("bash or sh"))?;
         // Not as a login shell: the profile of many images would replace the `PATH` that the tools have.
         let name = shell.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
         (shell, vec![name])

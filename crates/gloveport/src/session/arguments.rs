@@ -3,7 +3,7 @@
 use std::{path::PathBuf, time::Duration};
 
 use clap::{Args, Subcommand};
-use gloveport_provider::{ExposedPort, NetworkPolicy};
+use gloveport_provider::{ExposedPort, Mount, NetworkPolicy, RunAs};
 
 use super::values::{self, SecretFrom};
 use crate::attach::DetachKeys;
@@ -25,7 +25,7 @@ const START_HELP: &str = "The session goes on until it is stopped, or until --tt
     Examples:\n  \
     id=$(gloveport session start --workspace . --ttl 2h)\n  \
     gloveport session start --id build --secret GITHUB_TOKEN --label team=infra --memory 2g\n  \
-    gloveport session start --runtime exec:./my-engine --image debian:13\n\n\
+    gloveport session start --runtime docker --image debian:13 --mount /data:/data:ro --cpus 2\n\n\
     Exit codes: 0 it runs; 1 it does not, and nothing is left of it; 2 wrong command line.";
 
 /// Below `gloveport session exec --help`.
@@ -49,7 +49,7 @@ const ATTACH_HELP: &str = "Attached again, it shows what came meanwhile. Several
 #[derive(Debug, Args)]
 #[command(after_help = SESSION_HELP)]
 pub(crate) struct SessionArgs {
-    /// Who hosts the sandbox: `local`, `exec:PROGRAM`, or NAME for a program gloveport-provider-NAME in PATH.
+    /// Who hosts the sandbox: `local`, `docker`, `exec:PROGRAM`, or NAME for a program gloveport-provider-NAME in PATH.
     #[arg(long, value_name = "NAME", env = "GLOVEPORT_RUNTIME", global = true)]
     pub(super) runtime: Option<String>,
     #[command(subcommand)]
@@ -114,6 +114,13 @@ pub(super) struct StartArgs {
     /// Directory of this machine to work in; it stays when the session ends. Without it, one that ends with the sandbox.
     #[arg(long, value_name = "DIRECTORY")]
     pub(super) workspace: Option<PathBuf>,
+    /// Something that the sandbox sees at a path: a directory of this machine (/DIRECTORY:/PATH) or a volume (NAME:/PATH);
+    /// with `:ro` it cannot write to it, with `:overlay` the directory does not change. May be repeated.
+    #[arg(long, value_name = "SOURCE:PATH[:MODE]", value_parser = values::mount)]
+    pub(super) mount: Vec<Mount>,
+    /// Whom its server and tools work as, by numbers; the image's or the runtime's choice if absent.
+    #[arg(long, value_name = "USER[:GROUP]", value_parser = values::user)]
+    pub(super) user: Option<RunAs>,
     /// A variable of the sandbox; may be repeated.
     #[arg(long, value_name = "NAME=VALUE", value_parser = values::pair)]
     pub(super) env: Vec<(String, String)>,
@@ -132,6 +139,12 @@ pub(super) struct StartArgs {
     /// Most processors, such as 1.5.
     #[arg(long, value_name = "NUMBER", value_parser = values::processors)]
     pub(super) cpus: Option<f64>,
+    /// Most processes and threads.
+    #[arg(long, value_name = "NUMBER")]
+    pub(super) processes: Option<u64>,
+    /// It gets the machine's GPUs.
+    #[arg(long)]
+    pub(super) gpus: bool,
     /// It is deleted after this time, such as 90s, 15m, 2h or 1d.
     #[arg(long, value_name = "TIME", value_parser = values::duration)]
     pub(super) ttl: Option<Duration>,

@@ -78,7 +78,7 @@ impl Runtimes {
     pub(super) fn names(&self) -> Vec<String> {
         match &self.chosen {
             Some(name) => vec![name.clone()],
-            None => providers::names(&self.registry, &self.context),
+            None => providers::names_in_use(&self.registry, &self.context),
         }
     }
 

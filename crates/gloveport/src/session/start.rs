@@ -79,7 +79,15 @@ fn spec(arguments: StartArgs, can: &Capabilities, context: &ProviderContext) -> 
         secrets,
         session_key: Some(session_key()?),
         workspace,
-        limits: ResourceLimits { memory: arguments.memory, cpus: arguments.cpus, ..ResourceLimits::default() },
+        mounts: arguments.mount,
+        user: arguments.user,
+        limits: ResourceLimits {
+            memory: arguments.memory,
+            cpus: arguments.cpus,
+            processes: arguments.processes,
+            gpus: arguments.gpus,
+            ..ResourceLimits::default()
+        },
         network: arguments.network.unwrap_or(NetworkPolicy::Full),
         ports: arguments.port,
         labels,

@@ -2,7 +2,7 @@
 
 use std::{fmt, path::PathBuf, time::Duration};
 
-use gloveport_provider::{ExposedPort, NetworkPolicy};
+use gloveport_provider::{ExposedPort, Mount, MountSource, NetworkPolicy, RunAs};
 
 /// Longest time: about 30 years.
 const LONGEST: u64 = 1_000_000_000;
@@ -87,6 +87,42 @@ pub(super) fn port(text: &str) -> Result<ExposedPort, String> {
         return Err("it must have the form NAME or NAME:PORT, the name of letters, digits, `-`, `_`, `.`".to_owned());
     }
     Ok(ExposedPort { name: name.to_owned(), port })
+}
+
+/// `/DIRECTORY:/PATH[:ro|:overlay]` or `VOLUME:/PATH[:ro]`.
+pub(super) fn mount(text: &str) -> Result<Mount, String> {
+    let wrong = || "it must have the form /DIRECTORY:/PATH or VOLUME:/PATH, perhaps with :ro or :overlay".to_owned();
+    let parts: Vec<&str> = text.split(':').collect();
+    let (source, target, mode) = match parts.as_slice() {
+        [source, target] => (*source, *target, "rw"),
+        [source, target, mode @ ("ro" | "rw" | "overlay")] => (*source, *target, *mode),
+        _ => return Err(wrong()),
+    };
+    if source.is_empty() || !target.starts_with('/') {
+        return Err(wrong());
+    }
+    let source = match (source.starts_with('/'), mode) {
+        (true, "overlay") => MountSource::Overlay(source.into()),
+        (true, _) => MountSource::Directory(source.into()),
+        (false, "overlay") => {
+            return Err("only a directory can be below a layer, and its path must be absolute".to_owned());
+        }
+        (false, _) if source.contains('/') => return Err("the path of a directory must be absolute".to_owned()),
+        (false, _) => MountSource::Volume(source.to_owned()),
+    };
+    Ok(Mount { source, target: target.to_owned(), read_only: mode == "ro" })
+}
+
+/// `USER` or `USER:GROUP`, numbers.
+pub(super) fn user(text: &str) -> Result<RunAs, String> {
+    let number = |text: &str| {
+        text.parse::<u32>().map_err(|_| "it must be a user id, or user and group ids: 1000:1000".to_owned())
+    };
+    let (user, group) = match text.split_once(':') {
+        Some((user, group)) => (number(user)?, Some(number(group)?)),
+        None => (number(text)?, None),
+    };
+    Ok(RunAs { user, group, files_group: None })
 }
 
 /// `full`, `none`, or hosts and networks with commas between them.
@@ -211,6 +247,28 @@ mod tests {
         }
         assert_eq!(pair("a=b=c"), Ok(("a".to_owned(), "b=c".to_owned())));
         assert!(pair("a").is_err() && pair("=b").is_err());
+    }
+
+    #[test]
+    fn mounts_and_users_are_parsed_at_the_edge() {
+        let mounted = |source, read_only| Some(Mount { source, target: "/b".to_owned(), read_only });
+        for (text, expected) in [
+            ("/a:/b", mounted(MountSource::Directory("/a".into()), false)),
+            ("/a:/b:ro", mounted(MountSource::Directory("/a".into()), true)),
+            ("/a:/b:overlay", mounted(MountSource::Overlay("/a".into()), false)),
+            ("a:/b:rw", mounted(MountSource::Volume("a".to_owned()), false)),
+            ("a/c:/b", None),
+            ("a:/b:overlay", None),
+            ("/a:b", None),
+            ("/a", None),
+            (":/b", None),
+            ("/a:/b:x", None),
+        ] {
+            assert_eq!(mount(text).ok(), expected, "{text}");
+        }
+        assert_eq!(user("1000:7").unwrap().group, Some(7));
+        assert_eq!(user("0").unwrap().user, 0);
+        assert!(user("root").is_err() && user("1:").is_err() && user("-1").is_err());
     }
 
     #[test]

@@ -12,14 +12,18 @@ use super::{
 use crate::{ExposedPort, LogOptions, ResourceLimits, SandboxId, SandboxSpec, SandboxState};
 
 pub(super) const CHECKS: &[Check] = &[
-    check!("optional/pause", "a paused sandbox answers with 503, and goes on under the same id and URL", pause),
+    check!("optional/pause", "a paused sandbox does nothing, and goes on under the same id and URL", pause),
     check!("optional/logs", "the log of a server can be read, whole and its last lines", logs),
     check!("optional/follow-logs", "a log that is followed ends with its sandbox", follow_logs),
     check!("optional/memory", "a program that wants more memory than the limit does not get it", memory),
     check!("optional/processes", "a sandbox has no more processes than its limit", processes),
     check!("optional/ports", "a program in the sandbox is reached under the URL of its port", ports),
+    check!("optional/fork", "a fork has the files of its origin, and a key, secrets and a life of its own", fork),
     check!("optional/warm", "a sandbox that was started ahead becomes one of a session, with all of its spec", warm),
 ];
+
+/// How long an answer of a sandbox that rests is waited for.
+const RESTS: Duration = Duration::from_secs(3);
 
 async fn pause(bench: &Bench) -> Found {
     if !bench.can.pause {
@@ -32,12 +36,23 @@ async fn pause(bench: &Bench) -> Found {
     bench.provider.pause(id).await.at("pause of one that rests")?;
     let found = bench.find(id).await?;
     same(&found.map(|sandbox| sandbox.state), &Some(SandboxState::Paused), "the state after pause")?;
-    let event = gloveport_protocol::ActionEvent::from(gloveport_protocol::Action::Run(
-        gloveport_protocol::RunAction::new("echo awake"),
-    ));
-    let asked = timeout(Duration::from_secs(30), live.client.post_action(&event, None)).await;
-    let status = asked.ok().and_then(Result::err).and_then(|error| error.status()).map(|status| status.as_u16());
-    same(&status, &Some(503), "the status of an action while it rests")?;
+    // Where its server rests as well, nobody answers.
+    let awake = gloveport_protocol::RunAction::new("touch /tmp/gp-awake");
+    let event = gloveport_protocol::ActionEvent::from(gloveport_protocol::Action::Run(awake));
+    match timeout(RESTS, live.client.post_action(&event, None)).await {
+        Err(_) => {}
+        Ok(Err(error)) => {
+            let status = error.status().map(|status| status.as_u16());
+            must(matches!(status, None | Some(503)), "an action while it rests", "no answer, or status 503", &status)?;
+        }
+        Ok(Ok(observation)) => {
+            return Err(Problem::new(
+                "an action while it rests",
+                "no answer, or status 503",
+                format!("{observation:?}"),
+            ));
+        }
+    }
     bench.provider.resume(id).await.at("resume")?;
     bench.provider.resume(id).await.at("resume of one that runs")?;
     let Some(found) = bench.find(id).await? else {
@@ -158,6 +173,27 @@ async fn ports(bench: &Bench) -> Found {
     let client = gloveport_client::ActionExecutionClient::new(&gloveport_client::ClientOptions::new(url));
     let reached = client.at("making a client")?.wait_until_alive(Duration::from_secs(15)).await;
     reached.at(&format!("asking {url}"))
+}
+
+async fn fork(bench: &Bench) -> Found {
+    if !bench.can.snapshots {
+        return Err(Problem::skip("no forks"));
+    }
+    let secrets = [("GP_SECRET".to_owned(), gloveport_protocol::Secret::new("hunter2"))].into();
+    let origin = bench.start(&SandboxSpec { secrets, ..bench.spec("a")? }).await?;
+    origin.run("echo here > gp-file; sleep 1000 & disown").await?;
+    let session = bench.session("fork")?;
+    let made = bench.provider.fork(&origin.sandbox.id, &session, &crate::Progress::silent()).await.at("fork")?;
+    let forked = bench.live(&*bench.provider, made).await?;
+    same(&forked.sandbox.session_id, &session, "the session of the fork")?;
+    same(&forked.run("cat gp-file").await?, &"here".to_owned(), "a file of the origin in the fork")?;
+    same(&forked.run("echo secret=$GP_SECRET").await?, &"secret=".to_owned(), "a secret of the origin in the fork")?;
+    let keys = (&origin.sandbox.session_key, &forked.sandbox.session_key);
+    must(keys.0.is_some() && keys.0 != keys.1, "the keys of both", "two different ones", &"the same")?;
+    forked.run("echo other > gp-file").await?;
+    same(&origin.run("cat gp-file").await?, &"here".to_owned(), "the file of the origin afterwards")?;
+    bench.provider.delete(&origin.sandbox.id).await.at("delete")?;
+    same(&forked.run("cat gp-file").await?, &"other".to_owned(), "the file of the fork without its origin")
 }
 
 async fn warm(bench: &Bench) -> Found {

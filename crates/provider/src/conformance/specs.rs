@@ -89,6 +89,12 @@ async fn undeclared_calls(bench: &Bench) -> Found {
         unsupported(provider.logs(id, follow).await.map(|_| "a log"), "following logs", &bench.name)?;
         seen += 1;
     }
+    if !bench.can.snapshots {
+        unsupported(provider.snapshot(id, "gp-conformance").await, "snapshot", &bench.name)?;
+        let other = bench.session("fork")?;
+        unsupported(provider.fork(id, &other, &Progress::silent()).await, "fork", &bench.name)?;
+        seen += 1;
+    }
     if !bench.can.warm {
         unsupported(provider.warm(1).await, "warm", &bench.name)?;
         seen += 1;

@@ -1,3 +1,43 @@
-//! Sandboxes as containers of a Docker engine.
+//! Sandboxes as containers of a Docker engine, or of Podman through the same interface (`spec/docker-runtime.md`).
+//!
+//! Nothing is built: our binary is put into any image when the container is made, by a read-only mount of the file itself
+//! where the engine shares our file system, and in a volume that is filled through the engine where it does not. The engine
+//! is the only database: names, labels and the environment of containers say all that another backend must know.
+//!
+//! | module | idea |
+//! |---|---|
+//! | [`Docker`] | the provider |
+//! | [`DockerOptions`] | what can be set on it |
+//! | [`inside`] | what the provider and the server in a container have agreed on |
+//! | `names` | names, labels, ports |
+//! | `body` | from a spec to what the engine is asked to make |
+//! | `kwargs` | `sandbox.docker_runtime_kwargs`, by the names of the Docker SDK for Python |
+//! | `binary` | how our binary gets into a container |
+//! | `create` | pull, create, attach, start, each a phase; what is given up is taken back |
+//! | `view` | a container as a sandbox |
+//! | `network` | sandboxes whose network is closed, and the gates beside them |
+//! | `life` | pause, resume, delete, logs |
+//! | `held` | which backends use a kept sandbox |
+//! | `garbage` | what nobody wants any more |
+//! | `ports` | ports out of configured ranges, with locks |
+//! | `checks` | why Docker cannot be used, for `doctor` |
 
+mod binary;
+mod body;
+mod checks;
+mod create;
+mod fault;
+mod garbage;
+mod held;
 pub mod inside;
+mod kwargs;
+mod life;
+mod names;
+mod network;
+mod options;
+mod ports;
+mod provider;
+mod view;
+
+pub use options::{BinaryMode, DockerOptions, PullPolicy};
+pub use provider::Docker;

@@ -132,7 +132,8 @@ impl Description {
         told.more.tell("describe");
         let known = Capabilities::NONE.rows();
         told.capabilities.retain(|name, _| {
-            let keep = name == "isolation" || known.iter().any(|(field, ..)| field == name);
+            // The protocol has no verbs for snapshots.
+            let keep = name != "snapshots" && (name == "isolation" || known.iter().any(|(field, ..)| field == name));
             if !keep {
                 tracing::debug!(name, "a capability that is not known is passed over");
             }

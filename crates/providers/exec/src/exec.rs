@@ -15,13 +15,13 @@ use gloveport_protocol::{BoxFuture, Secret};
 use gloveport_provider::{
     Capabilities, Check, GcOptions, GcReport, ListFilter, LogOptions, LogStream, Phase, Progress, Provider,
     ProviderError, Sandbox, SandboxId, SandboxSpec, SessionId,
+    backend::{self, BackendLock},
 };
 use serde::de::DeserializeOwned;
 
 use crate::{
     ExecOptions, PROTOCOLS,
     answer::{self, About, CheckAnswer, DeleteAnswer, Done, GarbageAnswer, ListAnswer, OneAnswer, SandboxAnswer},
-    backend::{self, Backend},
     call::Call,
     describe::{self, Description, Verb},
     logs,
@@ -36,7 +36,7 @@ const AT_ONCE: usize = 8;
 pub struct Exec {
     options: ExecOptions,
     description: Description,
-    backend: Backend,
+    backend: BackendLock,
     /// Those that this backend made and that end with it.
     own: Mutex<BTreeSet<SandboxId>>,
     closed: AtomicBool,
@@ -45,7 +45,7 @@ pub struct Exec {
 impl Exec {
     /// Asks the program what it can do, which may take a few milliseconds and at most 10 s; it waits for no engine.
     pub fn start(options: ExecOptions) -> Result<Self, ProviderError> {
-        let backend = Backend::start(&options.backends)?;
+        let backend = BackendLock::start(&options.backends)?;
         let description = Description::unknown();
         let mut exec = Self { options, description, backend, own: Mutex::default(), closed: AtomicBool::new(false) };
         let call = exec.call(Verb::Describe, Body::Nothing {}, Mask::default());

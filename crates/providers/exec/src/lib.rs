@@ -10,10 +10,8 @@
 //! | `request`, `answer` | the JSON of both directions, and which error an answer is |
 //! | `call` | one call: input, output, limits, and the end of the process group |
 //! | `stderr` | what the program writes for people |
-//! | `backend` | how a program finds out that a backend has died |
 
 mod answer;
-mod backend;
 mod call;
 mod describe;
 mod exec;

@@ -6,7 +6,7 @@ use std::{
     sync::Arc,
 };
 
-use gloveport_provider::{Provider, ProviderContext, ProviderError, Registry};
+use gloveport_provider::{Provider, ProviderContext, ProviderError, Registry, backend};
 use gloveport_sys::host;
 
 use crate::Exec;
@@ -52,7 +52,7 @@ impl ExecOptions {
             program,
             server: context.program.clone(),
             environment: context.environment.clone(),
-            backends: backends(&context.environment),
+            backends: backend::directory(&context.environment),
         }
     }
 }
@@ -60,19 +60,6 @@ impl ExecOptions {
 fn in_path(program: &str, context: &ProviderContext) -> Option<PathBuf> {
     let path = context.environment.get("PATH")?;
     std::path::absolute(host::find_program(program, path, Path::new("."))?).ok()
-}
-
-/// Where a user's programs keep what does not outlive the machine's uptime, or else their state.
-fn backends(environment: &BTreeMap<String, String>) -> PathBuf {
-    let directory = |name: &str| {
-        let path = PathBuf::from(environment.get(name)?);
-        path.is_absolute().then_some(path)
-    };
-    directory("XDG_RUNTIME_DIR")
-        .or_else(|| directory("XDG_STATE_HOME"))
-        .or_else(|| directory("HOME").map(|home| home.join(".local/state")))
-        .unwrap_or_else(|| std::env::temp_dir().join(format!("gloveport-{}", rustix::process::getuid().as_raw())))
-        .join("gloveport/backends")
 }
 
 /// Registers `exec:PROGRAM`, and programs called `gloveport-provider-NAME` in `PATH` as `NAME`.

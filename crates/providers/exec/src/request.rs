@@ -5,10 +5,11 @@ use std::{collections::BTreeMap, path::Path, time::Duration};
 use gloveport_protocol::Secret;
 use gloveport_provider::{
     GcOptions, ListFilter, LogOptions, MountSource, NetworkPolicy, SandboxId, SandboxSpec, SessionId, Workspace,
+    backend::BackendLock,
 };
 use serde::Serialize;
 
-use crate::{backend::Backend, describe::Verb};
+use crate::describe::Verb;
 
 /// What every request begins with.
 #[derive(Serialize)]
@@ -35,8 +36,8 @@ pub(crate) struct BackendView<'a> {
     lock: &'a Path,
 }
 
-impl<'a> From<&'a Backend> for BackendView<'a> {
-    fn from(backend: &'a Backend) -> Self {
+impl<'a> From<&'a BackendLock> for BackendView<'a> {
+    fn from(backend: &'a BackendLock) -> Self {
         Self { id: &backend.id, pid: std::process::id(), lock: &backend.lock }
     }
 }

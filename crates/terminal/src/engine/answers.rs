@@ -116,7 +116,7 @@ impl Engine {
     fn remove_exit_word(&self, report: &mut RunReport) {
         let text = self.command.text();
         let told = ["exit", "logout", "C-d", "C-D"].iter().any(|word| text.contains(word));
-        if !told || report.loss.is_none_or(|loss| loss.exit.code.is_none()) {
+        if !told || !self.says_exit || report.loss.is_none_or(|loss| loss.exit.code.is_none()) {
             return;
         }
         without_exit_word(&report.output).to_owned().clone_into(&mut report.output);

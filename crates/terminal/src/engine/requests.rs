@@ -11,7 +11,8 @@ use super::{
 };
 use crate::{
     error::TerminalError,
-    keys::{self, ControlKey, Effect},
+    instance::{Dialect, Instance, posix, quoted},
+    keys::{self, ControlKey, END_OF_INPUT, Effect},
     probe::{self, Meter},
     session::{Job, Mode, Progress, RunEnd, RunRequest},
     split::{self, Script},
@@ -102,6 +103,11 @@ impl Engine {
         if let Err(error) = cleared {
             tracing::warn!(%error, "the terminal can not be prepared for a command");
         }
+        if let Some(queue) = instance.queue() {
+            queue.discard();
+            self.send_through_queue(text, script, request);
+            return;
+        }
         let typed = match script {
             Script::One => keys::can_be_typed(text),
             Script::Incomplete => text.split('\n').all(|line| line.len() <= keys::MAX_LINE),
@@ -124,6 +130,27 @@ impl Engine {
         self.write_terminal();
     }
 
+    /// Sends a command to a POSIX shell.
+    fn send_through_queue(&mut self, text: &str, script: &Script, request: &RunRequest) {
+        let (line, lines, extent) = match script {
+            Script::One if posix::is_line(text) => (format!("{text}\n"), 1, Extent::Whole),
+            Script::Incomplete => (format!("{text}\n"), text.matches('\n').count() + 1, Extent::Open),
+            _ => (posix::line(text, &self.letters, self.facts.borrow().status), 1, Extent::Whole),
+        };
+        self.begin(Command::typed(text, lines, extent, None), request);
+        self.queue(&line);
+    }
+
+    fn queue(&mut self, text: &str) {
+        self.queued.extend_from_slice(text.as_bytes());
+        self.write_queue();
+    }
+
+    /// The shell reads its commands from a pipe.
+    fn has_queue(&self) -> bool {
+        self.instance.as_ref().and_then(Instance::queue).is_some()
+    }
+
     fn begin(&mut self, command: Command, request: &RunRequest) {
         self.command = command;
         self.phase = Phase::Running;
@@ -137,7 +164,7 @@ impl Engine {
     /// Puts a text into a file that the shell's user may read, and makes the line that evaluates it at top level.
     fn handover(&self, text: &str) -> std::io::Result<(String, tempfile::TempPath)> {
         let path = self.private_file(text.as_bytes())?;
-        let name = quoted(&path);
+        let name = quoted(&path.to_string_lossy());
         let entry = if text.len() <= MAX_HISTORY { String::new() } else { format!(" '# {} bytes'", text.len()) };
         let status = self.facts.borrow().status;
         // As a condition the status that is set for the command ends no shell and springs no trap.
@@ -161,11 +188,21 @@ impl Engine {
     }
 
     fn send_key_to_shell(&mut self, text: &str, key: ControlKey, request: &RunRequest) {
+        if let Some(instance) = self.instance.as_ref().filter(|instance| instance.queue().is_some())
+            && let Err(error) = pty::reset(&instance.master)
+        {
+            tracing::warn!(%error, "the terminal can not be prepared for a key");
+        }
         let effect = key.shown_as().map(|(_, effect)| effect);
         let ends_input = key.byte() == Some(4);
         if effect == Some(Effect::Interrupt) || ends_input {
             self.begin(Command::typed(text, 1, Extent::Open, None), request);
-            self.type_key(key);
+            if ends_input && self.has_queue() {
+                // The pipe has no end; this is the word for it.
+                self.queue("exit\n");
+            } else {
+                self.type_key(key);
+            }
         } else {
             // At a prompt the other keys edit a line or do nothing; typed here they would become part of the next
             // command.
@@ -184,8 +221,16 @@ impl Engine {
 
     /// Types text or a key for the running program.
     pub(super) fn type_input(&mut self, text: &str) {
+        let continued = self.has_queue() && self.command.at_continuation();
         if let Some(key) = ControlKey::parse(text) {
-            self.type_key(key);
+            // Where the pipe has no end the unfinished command is given up.
+            let given_up = continued && key.byte() == Some(END_OF_INPUT);
+            self.type_key(if given_up { ControlKey::INTERRUPT } else { key });
+            return;
+        }
+        if continued {
+            self.command.input_typed(text.matches('\n').count() + 1);
+            self.queue(&format!("{text}\n"));
             return;
         }
         let modes = self.instance.as_ref().and_then(|instance| pty::modes(&instance.master).ok());
@@ -199,7 +244,10 @@ impl Engine {
             self.renderer.feed(b"\n");
             self.open_line = false;
         }
-        self.command.input_typed(text.matches('\n').count() + 1);
+        if !self.has_queue() {
+            // What a program leaves of it is read by a shell that reads from the terminal.
+            self.command.input_typed(text.matches('\n').count() + 1);
+        }
         if self.command.take_enter() {
             self.outgoing.push(b'\r');
         }
@@ -237,12 +285,20 @@ impl Engine {
             .as_ref()
             .and_then(|instance| pty::modes(&instance.master).ok())
             .is_none_or(|modes| modes.signals);
-        if let Some((shown, _)) = key.shown_as().filter(|_| signals) {
+        if let Some((shown, effect)) = key.shown_as().filter(|_| signals) {
             self.renderer.feed(shown.as_bytes());
+            if effect == Effect::Stop && self.has_queue() {
+                // bash does it itself.
+                self.renderer.feed(b"\n");
+            }
             self.open_line = true;
             self.command.interrupted();
             // What was not typed yet is thrown away like what was not read yet.
             self.outgoing.clear();
+            self.queued.clear();
+            if let Some(queue) = self.instance.as_ref().and_then(Instance::queue) {
+                queue.discard();
+            }
         }
         self.outgoing.push(byte);
         self.write_terminal();
@@ -255,8 +311,7 @@ impl Engine {
         let shell = instance.process.pid();
         let now = process::command_line(shell);
         if now == instance.command_line {
-            let lost = self.command.must_be_over()
-                && probe::shell_reads_commands(shell, &instance.master, &instance.slave) == Some(true);
+            let lost = self.command.must_be_over() && probe::shell_reads_commands(shell, instance) == Some(true);
             if lost {
                 self.command.silent_shell();
             }
@@ -265,6 +320,7 @@ impl Engine {
         let is_bash = process::stat(shell).is_some_and(|stat| stat.name == "bash");
         if is_bash && probe::shell_waits(shell, &instance.master, &instance.slave) {
             instance.command_line = now;
+            instance.dialect = Dialect::Bash;
             // Where it edits lines it shows them, and takes a return for their end.
             if self.teach("set +o emacs +o vi; ", '\r') {
                 self.command.taught();
@@ -286,10 +342,16 @@ impl Engine {
     /// Makes the shell read how it has to report. Nothing of that is seen, and `$?` stays what it is.
     fn teach(&mut self, before: &str, enter: char) -> bool {
         let Some(instance) = &self.instance else { return false };
-        let lesson = format!("{}__gp_arm \"$1\"\n__gp_f \"$1\"\n", instance.lesson);
+        if instance.queue().is_some() {
+            let line = instance.posix_lesson();
+            self.queue(&line);
+            return true;
+        }
+        let lesson = format!("{}__gp_arm \"$1\"\n__gp_f \"$1\"\n", instance.bash_lesson());
         match self.private_file(lesson.as_bytes()) {
             Ok(file) => {
-                let line = format!(" {before}{{ . {} \"$?\"; }} >/dev/null 2>&1{enter}", quoted(&file));
+                let line =
+                    format!(" {before}{{ . {} \"$?\"; }} >/dev/null 2>&1{enter}", quoted(&file.to_string_lossy()));
                 self.outgoing.extend_from_slice(line.as_bytes());
                 self.command.reads(file);
                 self.write_terminal();
@@ -301,9 +363,4 @@ impl Engine {
             }
         }
     }
-}
-
-/// A path as one word of a command line.
-fn quoted(path: &std::path::Path) -> String {
-    format!("'{}'", path.to_string_lossy().replace('\'', r"'\''"))
 }

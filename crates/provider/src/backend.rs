@@ -1,6 +1,7 @@
-//! How a program finds out that a backend has died: a file that the backend keeps locked for its life.
+//! How others find out that a backend of this machine has died: a file that the backend keeps locked for its life.
 
 use std::{
+    collections::BTreeMap,
     fs::{self, DirBuilder, File, OpenOptions},
     io,
     os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _},
@@ -8,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use gloveport_provider::ProviderError;
+use crate::ProviderError;
 
 /// What the names of files begin with that are not locked yet.
 const NEW: &str = ".new-";
@@ -17,15 +18,17 @@ const LEFT_OVER: Duration = Duration::from_mins(10);
 
 /// One backend: the lock is held until this is dropped or its process ends, however it ends.
 #[derive(Debug)]
-pub(crate) struct Backend {
-    pub(crate) id: String,
-    pub(crate) lock: PathBuf,
+pub struct BackendLock {
+    /// Its name: 32 random hexadecimal digits.
+    pub id: String,
+    /// The file that is locked.
+    pub lock: PathBuf,
     _held: File,
 }
 
-impl Backend {
+impl BackendLock {
     /// A new backend in this directory, which is made; what dead backends left there is removed.
-    pub(crate) fn start(directory: &Path) -> Result<Self, ProviderError> {
+    pub fn start(directory: &Path) -> Result<Self, ProviderError> {
         let failed = |action, path: &Path| {
             let path = path.to_owned();
             move |source| ProviderError::File { action, path, source }
@@ -43,7 +46,28 @@ impl Backend {
     }
 }
 
-impl Drop for Backend {
+/// Whether the backend of this id lives, whose file is in this directory.
+pub fn lives(directory: &Path, id: &str) -> bool {
+    match File::open(directory.join(id)) {
+        Ok(file) => file.try_lock().is_err(),
+        Err(error) => error.kind() != io::ErrorKind::NotFound,
+    }
+}
+
+/// Where backends of this user have their files: what does not outlive the machine's uptime, or else the user's state.
+pub fn directory(environment: &BTreeMap<String, String>) -> PathBuf {
+    let directory = |name: &str| {
+        let path = PathBuf::from(environment.get(name)?);
+        path.is_absolute().then_some(path)
+    };
+    directory("XDG_RUNTIME_DIR")
+        .or_else(|| directory("XDG_STATE_HOME"))
+        .or_else(|| directory("HOME").map(|home| home.join(".local/state")))
+        .unwrap_or_else(|| std::env::temp_dir().join(format!("gloveport-{}", rustix::process::getuid().as_raw())))
+        .join("gloveport/backends")
+}
+
+impl Drop for BackendLock {
     fn drop(&mut self) {
         // Whoever finds no file knows as much as from one without a lock.
         let _gone_already = fs::remove_file(&self.lock);
@@ -51,10 +75,9 @@ impl Drop for Backend {
 }
 
 /// 32 hexadecimal digits of the system's random numbers.
-pub(crate) fn random() -> io::Result<String> {
+pub fn random() -> io::Result<String> {
     let mut bytes = [0; 16];
-    // So few bytes come whole once the system has any.
-    rustix::rand::getrandom(&mut bytes[..], rustix::rand::GetRandomFlags::empty())?;
+    getrandom::fill(&mut bytes).map_err(|error| io::Error::other(error.to_string()))?;
     Ok(format!("{:032x}", u128::from_ne_bytes(bytes)))
 }
 
@@ -80,13 +103,14 @@ mod tests {
     #[test]
     fn a_backend_is_locked_for_its_life_and_the_files_of_dead_ones_are_removed() {
         let directory = tempfile::tempdir().unwrap();
-        let one = Backend::start(directory.path()).unwrap();
+        let one = BackendLock::start(directory.path()).unwrap();
         assert!(File::open(&one.lock).unwrap().try_lock().is_err());
         // What a killed backend leaves: a file without a lock.
         let dead = directory.path().join("dead");
         fs::write(&dead, "").unwrap();
-        let two = Backend::start(directory.path()).unwrap();
+        let two = BackendLock::start(directory.path()).unwrap();
         assert!(!dead.exists() && one.lock.exists() && two.lock.exists());
+        assert!(lives(directory.path(), &one.id) && !lives(directory.path(), "dead"));
         let lock = one.lock.clone();
         drop(one);
         assert!(!lock.exists());

@@ -1,0 +1,420 @@
+//! Makes a sandbox: pull, create, attach, start, each a phase. What is given up is taken back.
+
+use std::{pin::Pin, sync::Arc};
+
+use bollard::{
+    models::{ImageInspect, NetworkConnectRequest},
+    query_parameters::{AttachContainerOptionsBuilder, CreateContainerOptionsBuilder, UploadToContainerOptionsBuilder},
+};
+use gloveport_docker_engine::{EngineError, images};
+use gloveport_protocol::Secret;
+use gloveport_provider::{Phase, Progress, ProviderError, Sandbox, SandboxId, SandboxSpec, Workspace, backend};
+use tokio::{
+    io::{AsyncWrite, AsyncWriteExt as _},
+    sync::mpsc,
+    time::sleep,
+};
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    BinaryMode, PullPolicy,
+    binary::{self, Binary},
+    body::Plan,
+    fault::{self, NAME, failed, wrong},
+    inside::Input,
+    names,
+    network::{Closed, Policy},
+    ports::{self, LockedPort},
+    provider::{Inner, Own},
+};
+
+/// Standard input of a container.
+pub(crate) type Lifeline = Pin<Box<dyn AsyncWrite + Send>>;
+
+/// Lines of progress that wait to be told.
+const WAITING_LINES: usize = 256;
+/// How often the name of a container that is just going away is asked for again.
+const RACES: u32 = 100;
+/// Pause between them.
+const PAUSE: std::time::Duration = std::time::Duration::from_millis(30);
+
+/// Tells how far it is, from another task.
+struct Teller(mpsc::Sender<(Phase, String)>);
+
+impl Teller {
+    fn enter(&self, phase: Phase, detail: &str) {
+        // Lines that nobody takes in time are of no use later.
+        let _full = self.0.try_send((phase, detail.to_owned()));
+    }
+}
+
+impl Inner {
+    /// Makes a sandbox in a task of its own, so that nothing is left behind when the caller gives up.
+    pub(crate) async fn create(
+        self: &Arc<Self>,
+        spec: &SandboxSpec,
+        progress: &Progress,
+    ) -> Result<Sandbox, ProviderError> {
+        spec.check(NAME, &self.capabilities())?;
+        self.check_open()?;
+        let (tell, mut told) = mpsc::channel(WAITING_LINES);
+        let given_up = CancellationToken::new();
+        let policy = Policy::of(spec, &self.options)?;
+        let making = Making {
+            policy,
+            inner: Arc::clone(self),
+            id: names::id_of(&spec.session_id)?,
+            spec: spec.clone(),
+            tell: Teller(tell),
+            given_up: given_up.clone(),
+        };
+        let guard = given_up.drop_guard();
+        let task = tokio::spawn(making.make());
+        // Ends with the task, which has the other end.
+        while let Some((phase, detail)) = told.recv().await {
+            progress.enter(phase, &detail);
+        }
+        let made = task.await.map_err(|error| failed("make a container", error))?;
+        guard.disarm();
+        made
+    }
+}
+
+struct Making {
+    inner: Arc<Inner>,
+    id: SandboxId,
+    spec: SandboxSpec,
+    /// Whom it may reach, if not everybody.
+    policy: Option<Policy>,
+    tell: Teller,
+    given_up: CancellationToken,
+}
+
+impl Making {
+    async fn make(self) -> Result<Sandbox, ProviderError> {
+        let image = self.spec.image.clone().or_else(|| self.inner.options.image.clone());
+        let image = image.ok_or_else(|| wrong("image", "none is named, and none is configured"))?;
+        let found = self.image(&image).await?;
+        if self.spec.keep_alive {
+            // Somebody may ask who uses it as soon as it is there.
+            self.inner.holders.own()?;
+        }
+        let mut binary = self.binary(&image).await?;
+        let made = match Box::pin(self.with(&image, &found, &binary)).await {
+            // The engine is on another machine after all, or in one of its own.
+            Err(ProviderError::Engine { reason, .. })
+                if self.inner.options.binary == BinaryMode::Auto && binary.is_not_seen(&reason) =>
+            {
+                tracing::debug!(reason, "the engine does not see our program; it is copied");
+                binary = Binary::Volume(self.copied(&image).await?);
+                Box::pin(self.with(&image, &found, &binary)).await
+            }
+            other => other,
+        };
+        if self.given_up.is_cancelled() {
+            if let Ok(sandbox) = &made
+                && let Err(error) = self.inner.delete(&sandbox.id).await
+            {
+                tracing::warn!(%error, "a sandbox that nobody waits for stays until garbage is collected");
+            }
+            return Err(given_up());
+        }
+        made
+    }
+
+    /// The image, pulled if it has to be.
+    async fn image(&self, image: &str) -> Result<ImageInspect, ProviderError> {
+        let Inner { engine, options, .. } = &*self.inner;
+        let pull = || async {
+            self.tell.enter(Phase::PreparingImage, &format!("pulling {image}"));
+            let told = |line: &str| self.tell.enter(Phase::PreparingImage, line);
+            tokio::select! {
+                pulled = images::pull(engine, image, options.platform.as_deref(), told) => pulled.map_err(fault::of),
+                () = self.given_up.cancelled() => Err(given_up()),
+            }
+        };
+        if options.pull == PullPolicy::Always {
+            pull().await?;
+        }
+        let mut found = images::inspect(engine, image).await.map_err(fault::of)?;
+        if found.is_none() && options.pull == PullPolicy::Missing {
+            pull().await.map_err(|error| with_hint(error, image))?;
+            found = images::inspect(engine, image).await.map_err(fault::of)?;
+        }
+        let found = found.ok_or_else(|| {
+            let hint = "pull or build it first, or set `pull = \"missing\"` in [extended.docker]";
+            wrong("image", format!("the engine has no image `{image}`; {hint}"))
+        })?;
+        let engine_is = &engine.about().await.map_err(fault::of)?.architecture;
+        match &found.architecture {
+            Some(built_for) if options.platform.is_none() && !built_for.is_empty() && built_for != engine_is => {
+                let hint = "use one for these processors, or set sandbox.platform if the machine can emulate them";
+                Err(wrong("image", format!("`{image}` is for {built_for}, and the engine has {engine_is}; {hint}")))
+            }
+            _ => Ok(found),
+        }
+    }
+
+    async fn binary(&self, image: &str) -> Result<Binary, ProviderError> {
+        if self.spec.command.is_some() { Ok(Binary::Image) } else { self.ours(image).await }
+    }
+
+    async fn ours(&self, image: &str) -> Result<Binary, ProviderError> {
+        let Inner { options, engine, copied, .. } = &*self.inner;
+        match options.binary {
+            BinaryMode::Image => Ok(Binary::Image),
+            BinaryMode::Auto if engine.endpoint().address.is_local() && !copied.initialized() => {
+                Ok(Binary::Mounted(options.program.clone()))
+            }
+            BinaryMode::Mount => Ok(Binary::Mounted(options.program.clone())),
+            BinaryMode::Auto | BinaryMode::Copy => Ok(Binary::Volume(self.copied(image).await?)),
+        }
+    }
+
+    /// How our binary gets into the gate, also beside a server of the caller.
+    async fn gate_binary(&self, plan: &Plan<'_>) -> Result<Binary, ProviderError> {
+        match plan.binary {
+            Binary::Image if self.inner.options.binary != BinaryMode::Image => self.ours(plan.image).await,
+            same => Ok(same.clone()),
+        }
+    }
+
+    /// The volume with our program, filled once for all sandboxes of this backend.
+    async fn copied(&self, image: &str) -> Result<String, ProviderError> {
+        let Inner { options, engine, copied, .. } = &*self.inner;
+        self.tell.enter(Phase::Creating, "copying the server to the engine");
+        copied.get_or_try_init(|| binary::volume(engine, &options.program, image)).await.cloned()
+    }
+
+    async fn with(&self, image: &str, found: &ImageInspect, binary: &Binary) -> Result<Sandbox, ProviderError> {
+        let Inner { options, holders, .. } = &*self.inner;
+        self.tell.enter(Phase::Creating, "");
+        let key = match &self.spec.session_key {
+            Some(key) => key.clone(),
+            None => Secret::new(backend::random().map_err(|error| failed("make a key", error))?),
+        };
+        let locked = (options.port_ranges || options.host_network).then(locked).transpose()?;
+        let backend = holders.label()?;
+        let closed = match &self.policy {
+            Some(policy) => Some(self.inner.closed_network(&self.id, policy.clone(), &backend).await?),
+            None => None,
+        };
+        let plan = Plan {
+            options,
+            spec: &self.spec,
+            id: &self.id,
+            image,
+            backend: &backend,
+            key: key.expose(),
+            binary,
+            locked: locked.as_ref(),
+            closed: closed.as_ref(),
+        };
+        let engine_id = match self.container(&plan).await {
+            Ok(made) => made,
+            Err(error) => {
+                self.take_back_network(closed.as_ref()).await;
+                return Err(error);
+            }
+        };
+        let started = Box::pin(self.start(&plan, found, &engine_id)).await;
+        match started {
+            Ok((sandbox, lifeline)) => {
+                if !self.spec.keep_alive || locked.is_some() {
+                    let own = Own { lifeline, _ports: locked, ends_with_us: !self.spec.keep_alive };
+                    if let Err(error) = self.inner.keep(self.id.clone(), own) {
+                        self.take_back(&engine_id).await;
+                        self.take_back_network(closed.as_ref()).await;
+                        return Err(error);
+                    }
+                }
+                Ok(sandbox)
+            }
+            Err(error) => {
+                self.take_back(&engine_id).await;
+                self.take_back_network(closed.as_ref()).await;
+                Err(error)
+            }
+        }
+    }
+
+    /// Makes the container. Its name decides who makes the session's.
+    async fn container(&self, plan: &Plan<'_>) -> Result<String, ProviderError> {
+        let inner = &*self.inner;
+        let docker = inner.engine.docker().await.map_err(fault::of)?;
+        let action = format!("create the container `{}`", self.id);
+        for _ in 0..RACES {
+            if self.given_up.is_cancelled() {
+                return Err(given_up());
+            }
+            let mut options = CreateContainerOptionsBuilder::default().name(self.id.as_str());
+            if let Some(platform) = &inner.options.platform {
+                options = options.platform(platform);
+            }
+            let made = inner.engine.ask(&action, docker.create_container(Some(options.build()), plan.body()?)).await;
+            let error = match made {
+                Ok(made) => {
+                    for warning in made.warnings {
+                        tracing::debug!(warning, "the engine warns");
+                    }
+                    return Ok(made.id);
+                }
+                Err(error) => error,
+            };
+            if !error.is_conflict() {
+                return Err(fault::of(error));
+            }
+            let Some(existing) = inner.container(self.id.as_str()).await? else {
+                // It is just being removed.
+                sleep(PAUSE).await;
+                continue;
+            };
+            // One that was never started has no use without its backend.
+            let left = existing.sandbox.state == gloveport_provider::SandboxState::Pending
+                && existing.backend.as_deref().is_some_and(|backend| !inner.holders.lives(backend));
+            if existing.sandbox.state.is_live() && !left {
+                let (session, sandbox) = (self.spec.session_id.clone(), existing.sandbox.id);
+                return Err(ProviderError::SessionExists { session, sandbox });
+            }
+            if existing.backend.is_none() {
+                let hint = "it has ended and was not made by this program; remove or rename it first";
+                return Err(failed(action, format!("a container has that name already: {hint}")));
+            }
+            inner.remove_whole(&existing).await?;
+        }
+        Err(failed(action, "its name is taken and given up all the time"))
+    }
+
+    async fn start(
+        &self,
+        plan: &Plan<'_>,
+        image: &ImageInspect,
+        engine_id: &str,
+    ) -> Result<(Sandbox, Option<Lifeline>), ProviderError> {
+        let inner = &*self.inner;
+        let docker = inner.engine.docker().await.map_err(fault::of)?;
+        if self.spec.workspace == Workspace::Temporary && !is_root(plan, image) {
+            let options = UploadToContainerOptionsBuilder::default().path("/").build();
+            let archive = bollard::body_full(binary::workspace_archive(&inner.options.workspace)?.into());
+            let upload = docker.upload_to_container(engine_id, Some(options), archive);
+            inner.engine.ask("make the workspace", upload).await.map_err(fault::of)?;
+        }
+        let mut lifeline = None;
+        if plan.needs_input() {
+            let options = AttachContainerOptionsBuilder::default().stream(true).stdin(true).build();
+            let attached = docker.attach_container(engine_id, Some(options));
+            let attached =
+                inner.engine.ask("attach to the container's standard input", attached).await.map_err(fault::of)?;
+            lifeline = Some(attached.input);
+        }
+        self.check_wanted()?;
+        let action = format!("start the container `{}`", self.id);
+        let sandbox =
+            async { inner.engine.ask(&action, docker.start_container(engine_id, None)).await.map_err(explained) };
+        match plan.closed {
+            None => sandbox.await?,
+            // The gate waits for the sandbox.
+            Some(closed) => {
+                let binary = self.gate_binary(plan).await?;
+                tokio::try_join!(sandbox, Box::pin(inner.start_gate(plan, closed, &binary)))?;
+            }
+        }
+        self.tell.enter(Phase::Started, "");
+        if let Some(stdin) = &mut lifeline {
+            let secrets = self.spec.secrets.iter().map(|(name, value)| (name.clone(), value.expose().to_owned()));
+            let input = Input { secrets: secrets.collect() };
+            let line = serde_json::to_vec(&input).map_err(|error| failed("be given the secrets", error))?;
+            let write = async {
+                stdin.write_all(&line).await?;
+                stdin.write_all(b"\n").await?;
+                stdin.flush().await
+            };
+            write.await.map_err(|error| failed("pass something on to the container", error))?;
+        }
+        for network in &inner.options.networks {
+            let request = NetworkConnectRequest { container: engine_id.to_owned(), ..NetworkConnectRequest::default() };
+            let connected = docker.connect_network(network, request);
+            // As in OpenHands, the sandbox works without (docker-runtime 3).
+            if let Err(error) = inner.engine.ask(&format!("connect it to the network `{network}`"), connected).await {
+                tracing::warn!(%error, sandbox = %self.id, "the sandbox lacks a network");
+            }
+        }
+        self.check_wanted()?;
+        let made = inner.container(engine_id).await?;
+        let made = made.ok_or_else(|| failed(action, "it was removed at once"))?;
+        if self.spec.keep_alive {
+            inner.holders.hold(&made.engine_id)?;
+            inner.held.lock().unwrap_or_else(std::sync::PoisonError::into_inner).insert(made.engine_id.clone());
+        }
+        if inner.options.stream_logs {
+            self.inner.follow(made.sandbox.id.clone());
+        }
+        Ok((made.sandbox, lifeline.filter(|_| !self.spec.keep_alive)))
+    }
+
+    fn check_wanted(&self) -> Result<(), ProviderError> {
+        if self.given_up.is_cancelled() {
+            return Err(given_up());
+        }
+        Ok(())
+    }
+
+    async fn take_back_network(&self, closed: Option<&Closed>) {
+        let Some(Closed { network, .. }) = closed else { return };
+        if let Err(error) = self.inner.remove_closed(network).await {
+            tracing::warn!(%error, "a network of a sandbox that did not start stays until garbage is collected");
+        }
+    }
+
+    async fn take_back(&self, container: &str) {
+        self.inner.forget(&self.id);
+        if let Err(error) = self.inner.remove(container).await {
+            tracing::warn!(%error, "the rest of a sandbox that did not start stays until garbage is collected");
+        }
+    }
+}
+
+/// Whether the server works as somebody who may make the workspace.
+fn is_root(plan: &Plan<'_>, image: &ImageInspect) -> bool {
+    let of_image = || image.config.as_ref().and_then(|config| config.user.clone());
+    let user = plan.user().or_else(of_image).unwrap_or_default();
+    ["", "0", "root"].contains(&user.split(':').next().unwrap_or_default())
+}
+
+/// Told to nobody.
+fn given_up() -> ProviderError {
+    failed("make the sandbox", "nobody waits for it any more")
+}
+
+fn locked() -> Result<[LockedPort; 4], ProviderError> {
+    ports::four(&ports::locks()).ok_or_else(|| failed("get ports", "no port of the configured ranges is free"))
+}
+
+/// What to do about an image that cannot be pulled.
+fn with_hint(error: ProviderError, image: &str) -> ProviderError {
+    match error {
+        ProviderError::Engine { engine, action, reason } => {
+            let hint = format!("is `{image}` the right name, can the registry be reached, and is `docker login` done?");
+            ProviderError::Engine { engine, action, reason: format!("{reason}; {hint}") }
+        }
+        other => other,
+    }
+}
+
+/// What to do about a container that cannot be started.
+pub(crate) fn explained(error: EngineError) -> ProviderError {
+    let EngineError::Answer { action, message, .. } = error else { return fault::of(error) };
+    let lower = message.to_lowercase();
+    let hint = if lower.contains("port is already allocated") || lower.contains("address already in use") {
+        "; something else uses the port: leave `sandbox.vscode_port` and `port_ranges` unset, so that the engine chooses"
+    } else if lower.contains("exec format error") {
+        "; the image is for other processors than those of the engine"
+    } else if lower.contains("could not select device driver") {
+        "; the engine has no support for GPUs: install the container toolkit of their maker, or set enable_gpu to false"
+    } else if lower.contains("no space left") {
+        "; free some space where the engine keeps its data"
+    } else {
+        ""
+    };
+    failed(action, format!("{message}{hint}"))
+}

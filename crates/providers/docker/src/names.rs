@@ -1,0 +1,47 @@
+//! Names, labels, ports (docker-runtime 1).
+
+use std::collections::BTreeMap;
+
+use gloveport_provider::{ProviderError, SandboxId, SessionId};
+
+/// What the names of containers begin with.
+pub(crate) const PREFIX: &str = "openhands-runtime-";
+
+/// The session.
+pub(crate) const SESSION: &str = "gloveport.session";
+/// The backend that made it: `MACHINE/ID`.
+pub(crate) const BACKEND: &str = "gloveport.backend";
+/// Whether it outlives that backend: `true` or `false`.
+pub(crate) const KEEP: &str = "gloveport.keep";
+/// When its time is over, in seconds since 1970.
+pub(crate) const EXPIRES: &str = "gloveport.expires";
+/// When it was made, in seconds since 1970.
+pub(crate) const CREATED: &str = "gloveport.created";
+/// Ports in the container by name, as JSON.
+pub(crate) const PORTS: &str = "gloveport.ports";
+/// Names of the labels that the caller asked for, as JSON; an image brings labels, too.
+pub(crate) const LABELS: &str = "gloveport.labels";
+/// Where the work is.
+pub(crate) const WORKSPACE: &str = "gloveport.workspace";
+/// The engine's id of the closed network that a sandbox and its gate are on.
+pub(crate) const NETWORK: &str = "gloveport.network";
+/// What else of ours it is: absent for a sandbox.
+pub(crate) const ROLE: &str = "gloveport.role";
+
+/// Port of the web editor in a container.
+pub(crate) const EDITOR: (&str, u16) = ("vscode", 60_001);
+/// Ports for programs of the user in a container (`spec/remote-runtime-api.md` 2.2).
+pub(crate) const WORK: [(&str, u16); 2] = [("work-1", 12_000), ("work-2", 12_001)];
+/// First port of those that a spec asks for without a number.
+pub(crate) const FIRST_FREE: u16 = 12_002;
+
+/// The id of a session's sandbox, which is the name of its container.
+pub(crate) fn id_of(session: &SessionId) -> Result<SandboxId, ProviderError> {
+    SandboxId::new(format!("{PREFIX}{session}")).map_err(|_| ProviderError::Spec {
+        field: "session_id".to_owned(),
+        reason: format!("`{session}` is too long for the name of a container; use at most 110 characters"),
+    })
+}
+
+/// The ports of a sandbox by name.
+pub(crate) type Ports = BTreeMap<String, u16>;
