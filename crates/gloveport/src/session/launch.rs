@@ -61,8 +61,29 @@ pub(super) async fn launch(
                 }
                 Err(_) => tracing::warn!("what was begun is still being removed; see `gloveport session gc`"),
             }
-            Err(error.into())
+            Err(with_phase(error, progress))
         }
+    }
+}
+
+/// What was being done when an engine failed, and for how long.
+fn with_phase(error: LaunchError, progress: &Progress) -> anyhow::Error {
+    let of_engine = matches!(
+        error,
+        LaunchError::Create(
+            ProviderError::Engine { .. }
+                | ProviderError::Start { .. }
+                | ProviderError::Timeout { .. }
+                | ProviderError::Unreachable { .. }
+        ) | LaunchError::Wait(WaitError::NotYet { .. } | WaitError::Never(_))
+    );
+    match progress.timings().last() {
+        Some(latest) if of_engine => {
+            let what =
+                format!("{}, {:.1} s after the start", latest.phase.text(), (latest.began + latest.took).as_secs_f64());
+            anyhow::Error::from(error).context(what)
+        }
+        _ => error.into(),
     }
 }
 

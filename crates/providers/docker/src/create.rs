@@ -100,14 +100,14 @@ impl Making {
             self.inner.holders.own()?;
         }
         let mut binary = self.binary(&image).await?;
-        let made = match self.with(&image, &found, &binary).await {
+        let made = match Box::pin(self.with(&image, &found, &binary)).await {
             // The engine is on another machine after all, or in one of its own.
             Err(ProviderError::Engine { reason, .. })
                 if self.inner.options.binary == BinaryMode::Auto && binary.is_not_seen(&reason) =>
             {
                 tracing::debug!(reason, "the engine does not see our program; it is copied");
                 binary = Binary::Volume(self.copied(&image).await?);
-                self.with(&image, &found, &binary).await
+                Box::pin(self.with(&image, &found, &binary)).await
             }
             other => other,
         };
@@ -217,7 +217,7 @@ impl Making {
                 return Err(error);
             }
         };
-        let started = self.start(&plan, found, &engine_id).await;
+        let started = Box::pin(self.start(&plan, found, &engine_id)).await;
         match started {
             Ok((sandbox, lifeline)) => {
                 if !self.spec.keep_alive || locked.is_some() {

@@ -57,8 +57,7 @@ impl Inner {
             }
         }
         let action = format!("resume the container `{id}`");
-        // One with URLs is frozen; one without was stopped.
-        let resumed = if found.sandbox.url.is_some() {
+        let resumed = if found.frozen {
             self.engine.ask(&action, docker.unpause_container(&found.engine_id)).await
         } else {
             self.engine.ask(&action, docker.start_container(&found.engine_id, None)).await

@@ -24,6 +24,8 @@ pub(crate) struct Container {
     pub(crate) engine_id: String,
     /// The backend that made it; none for one that is not ours.
     pub(crate) backend: Option<String>,
+    /// Its processes are frozen; a sandbox that rests and is not was stopped.
+    pub(crate) frozen: bool,
     /// The engine's id of the closed network that it is on.
     pub(crate) network: Option<String>,
     pub(crate) sandbox: Sandbox,
@@ -53,6 +55,7 @@ impl Container {
         let keep = label(names::KEEP) != Some("false");
         let time = |name: &str| label(name)?.parse().ok().map(at);
         let expires: Option<SystemTime> = time(names::EXPIRES);
+        let frozen = found.state.as_ref().is_some_and(|state| state.status == Some(Status::PAUSED));
         let network = label(names::NETWORK).map(str::to_owned);
         let mut state = state(&found.state.unwrap_or_default(), keep, expires);
         if network.is_some() {
@@ -91,7 +94,7 @@ impl Container {
             state,
             id,
         };
-        Some(Self { engine_id, backend, network, sandbox })
+        Some(Self { engine_id, backend, frozen, network, sandbox })
     }
 }
 
