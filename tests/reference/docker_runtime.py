@@ -2,7 +2,7 @@
 
     docker_runtime.py BINARY
 
-The engine is the one that DOCKER_HOST names, or the usual socket; without one everything is a counted skip. The image is
+The engine is the one that DOCKER_HOST or GLOVEPORT_TEST_DOCKER names, or the usual socket; without one everything is a counted skip. The image is
 built from GLOVEPORT_TEST_BASE, by default the first of `gloveport-test/debian:12` and `gloveport-base:bookworm` that is
 there, with packages from the sources that this machine is configured for. Shell, file, editor and IPython actions run as
 the user of the sandbox; then the container is paused, resumed, attached to, closed and deleted. All that was made is
@@ -25,6 +25,9 @@ import docker
 BASES = ("gloveport-test/debian:12", "gloveport-base:bookworm")
 AUTHORITIES = "/usr/local/share/ca-certificates"
 MARK = f"gp-image-{os.getpid()}"
+
+if "GLOVEPORT_TEST_DOCKER" in os.environ:
+    os.environ.setdefault("DOCKER_HOST", os.environ["GLOVEPORT_TEST_DOCKER"])
 
 
 def base_with_authorities(client, base):
