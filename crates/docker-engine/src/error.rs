@@ -107,9 +107,21 @@ impl EngineError {
         matches!(self.status(), Some(404))
     }
 
-    /// Whether the name is taken, or the thing is in another state.
-    pub const fn is_conflict(&self) -> bool {
-        matches!(self.status(), Some(409))
+    /// Whether the name is taken, or the thing is in another state. Podman says that in words alone.
+    pub fn is_conflict(&self) -> bool {
+        match self {
+            Self::Answer { status: 409, .. } => true,
+            Self::Answer { status: 500, message, .. } => {
+                message.contains("name is already in use") || message.contains("container state improper")
+            }
+            _ => false,
+        }
+    }
+
+    /// Whether the container is between two states: Podman has one for those that have just ended which Docker has not,
+    /// and which its clients do not understand.
+    pub fn is_between_states(&self) -> bool {
+        matches!(self, Self::Unreachable { reason, .. } if reason.contains("unknown variant `stopped`"))
     }
 }
 

@@ -9,13 +9,16 @@ use std::{
 
 use bollard::query_parameters::ListContainersOptionsBuilder;
 use futures_util::{StreamExt as _, future::join_all, stream};
-use gloveport_docker_engine::Engine;
+use gloveport_docker_engine::{Engine, EngineError};
 use gloveport_protocol::BoxFuture;
 use gloveport_provider::{
     Capabilities, Check, GcOptions, GcReport, Isolation, ListFilter, LogOptions, LogStream, Progress, Provider,
     ProviderContext, ProviderError, Sandbox, SandboxId, SandboxSpec, SandboxState, SessionId,
 };
-use tokio::{sync::OnceCell, time::timeout};
+use tokio::{
+    sync::OnceCell,
+    time::{sleep, timeout},
+};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
@@ -59,6 +62,10 @@ pub(crate) const CAPABILITIES: Capabilities = Capabilities {
 
 /// Containers that are asked about at the same time.
 const AT_ONCE: usize = 16;
+/// How often a container that is between two states is looked at again.
+const BETWEEN_STATES: u32 = 200;
+/// Pause between two looks.
+const PAUSE: Duration = Duration::from_millis(25);
 /// How long the end of the backend may take.
 const CLOSE: Duration = Duration::from_secs(30);
 
@@ -164,7 +171,16 @@ impl Inner {
     pub(crate) async fn container(&self, name: &str) -> Result<Option<Container>, ProviderError> {
         let docker = self.engine.docker().await.map_err(fault::of)?;
         let action = format!("look at the container `{name}`");
-        match self.engine.ask(&action, docker.inspect_container(name, None)).await {
+        let look = || self.engine.ask(&action, docker.inspect_container(name, None));
+        let mut looked = look().await;
+        for _ in 0..BETWEEN_STATES {
+            if !looked.as_ref().is_err_and(EngineError::is_between_states) {
+                break;
+            }
+            sleep(PAUSE).await;
+            looked = look().await;
+        }
+        match looked {
             Ok(found) => {
                 let gate = match (network::network_of(&found), &found.name) {
                     (Some(network), Some(name)) => self.gate(name.trim_start_matches('/'), network).await?,
