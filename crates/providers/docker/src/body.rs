@@ -45,6 +45,8 @@ pub(crate) struct Plan<'a> {
     pub(crate) closed: Option<&'a Closed>,
     /// The image, if that ends with the container.
     pub(crate) fork: Option<&'a str>,
+    /// The engine is Podman.
+    pub(crate) podman: bool,
     /// Whom the image names as its user; may be empty.
     pub(crate) user_of_image: &'a str,
 }
@@ -335,7 +337,7 @@ impl Plan<'_> {
         }
         let health = self.is_ours().then(|| self.health());
         let workspace = (options.workspace.as_str(), self.is_root());
-        options.hardening.apply(spec, workspace, health, &mut body, &mut host);
+        options.hardening.apply(spec, workspace, self.podman, health, &mut body, &mut host);
         kwargs::apply(&options.kwargs, &mut body, &mut host)?;
         if let Some(closed) = self.closed {
             closed.shut(&mut body, &mut host);
