@@ -44,8 +44,9 @@ impl Other {
             &port,
             "other",
         ]);
-        let format = "{{.NetworkSettings.Networks.bridge.IPAddress}}";
-        let address = place.engine.docker(["inspect", "--format", format, &name]);
+        let format = "{{range .NetworkSettings.Networks}}{{.IPAddress}} {{end}}";
+        let addresses = place.engine.docker(["inspect", "--format", format, &name]);
+        let address = addresses.split_whitespace().next().unwrap().to_owned();
         Self { engine: place.engine.clone(), name, address }
     }
 }

@@ -73,6 +73,12 @@ impl Plan<'_> {
         self.is_ours() && (!self.spec.secrets.is_empty() || !self.spec.keep_alive)
     }
 
+    /// Whether containers get IPv6 addresses of their link unless that is turned off. Docker turns it off itself.
+    fn has_ipv6(&self) -> bool {
+        let is_here = self.options.endpoint.address.is_local();
+        self.podman && (!is_here || Path::new("/proc/sys/net/ipv6").exists())
+    }
+
     /// Whether the server works as somebody who may make the workspace.
     pub(crate) fn is_root(&self) -> bool {
         let user = self.user().unwrap_or_else(|| self.user_of_image.to_owned());
@@ -340,7 +346,7 @@ impl Plan<'_> {
         options.hardening.apply(spec, workspace, self.podman, health, &mut body, &mut host);
         kwargs::apply(&options.kwargs, &mut body, &mut host)?;
         if let Some(closed) = self.closed {
-            closed.shut(&mut body, &mut host);
+            closed.shut(&mut body, &mut host, self.has_ipv6());
         }
         body.host_config = Some(host);
         Ok(body)
