@@ -285,7 +285,12 @@ fn changes(config: &ContainerConfig) -> String {
     let set = |name: &str, value: &str| value.is_empty() || name.starts_with(SNAPSHOT);
     let labels = config.labels.iter().flatten().filter(|(name, value)| set(name, value) && !name.contains(' '));
     lines.extend(labels.map(|(name, value)| format!("LABEL {name}={value}")));
-    lines.push(format!("CMD {}", json!(config.cmd.as_deref().unwrap_or_default())));
+    for (word, value) in [("USER", &config.user), ("WORKDIR", &config.working_dir)] {
+        lines.extend(value.iter().filter(|value| !value.is_empty()).map(|value| format!("{word} {value}")));
+    }
+    for (word, value) in [("ENTRYPOINT", &config.entrypoint), ("CMD", &config.cmd)] {
+        lines.push(format!("{word} {}", json!(value.as_deref().unwrap_or_default())));
+    }
     lines.join("\n")
 }
 
