@@ -45,6 +45,8 @@ pub(crate) struct Plan<'a> {
     pub(crate) closed: Option<&'a Closed>,
     /// The image, if that ends with the container.
     pub(crate) fork: Option<&'a str>,
+    /// The engine is Podman.
+    pub(crate) podman: bool,
     /// Whom the image names as its user; may be empty.
     pub(crate) user_of_image: &'a str,
 }
@@ -69,6 +71,12 @@ impl Plan<'_> {
     /// Whether the server reads what is secret from its standard input, or ends with it.
     pub(crate) fn needs_input(&self) -> bool {
         self.is_ours() && (!self.spec.secrets.is_empty() || !self.spec.keep_alive)
+    }
+
+    /// Whether containers get IPv6 addresses of their link unless that is turned off. Docker turns it off itself.
+    fn has_ipv6(&self) -> bool {
+        let is_here = self.options.endpoint.address.is_local();
+        self.podman && (!is_here || Path::new("/proc/sys/net/ipv6").exists())
     }
 
     /// Whether the server works as somebody who may make the workspace.
@@ -335,10 +343,10 @@ impl Plan<'_> {
         }
         let health = self.is_ours().then(|| self.health());
         let workspace = (options.workspace.as_str(), self.is_root());
-        options.hardening.apply(spec, workspace, health, &mut body, &mut host);
+        options.hardening.apply(spec, workspace, self.podman, health, &mut body, &mut host);
         kwargs::apply(&options.kwargs, &mut body, &mut host)?;
         if let Some(closed) = self.closed {
-            closed.shut(&mut body, &mut host);
+            closed.shut(&mut body, &mut host, self.has_ipv6());
         }
         body.host_config = Some(host);
         Ok(body)

@@ -223,6 +223,7 @@ impl Making {
             locked: locked.as_ref(),
             closed: closed.as_ref(),
             fork: self.fork.as_deref(),
+            podman: self.inner.engine.about().await.map_err(fault::of)?.podman,
             user_of_image: found.config.as_ref().and_then(|config| config.user.as_deref()).unwrap_or_default(),
         };
         let engine_id = match self.container(&plan).await {

@@ -70,7 +70,12 @@ pub enum Seccomp {
     /// All.
     Unconfined,
     /// What this profile says, which is JSON.
-    Profile(String),
+    Profile {
+        /// Its file, which Podman reads itself.
+        path: String,
+        /// What is in it, which Docker is given.
+        text: String,
+    },
 }
 
 /// The keys as they are written.
@@ -158,6 +163,7 @@ impl Hardening {
         &self,
         spec: &SandboxSpec,
         (workspace, is_root): (&str, bool),
+        podman: bool,
         health: Option<Vec<String>>,
         body: &mut ContainerCreateBody,
         host: &mut HostConfig,
@@ -188,7 +194,8 @@ impl Hardening {
         match &self.seccomp {
             None => {}
             Some(Seccomp::Unconfined) => security.push("seccomp=unconfined".to_owned()),
-            Some(Seccomp::Profile(profile)) => security.push(format!("seccomp={profile}")),
+            Some(Seccomp::Profile { path, .. }) if podman => security.push(format!("seccomp={path}")),
+            Some(Seccomp::Profile { text, .. }) => security.push(format!("seccomp={text}")),
         }
         if !security.is_empty() {
             host.security_opt = Some(security);
@@ -224,7 +231,7 @@ impl Seccomp {
                     wrong(field(), format!("{known}, and `{path}` cannot be read: {error}"))
                 })?;
                 match serde_json::from_str::<Value>(&profile) {
-                    Ok(Value::Object(_)) => Ok(Some(Self::Profile(profile))),
+                    Ok(Value::Object(_)) => Ok(Some(Self::Profile { path: path.to_owned(), text: profile })),
                     Ok(_) => Err(wrong(field(), format!("`{path}` is no profile: it is not a JSON object"))),
                     Err(error) => Err(wrong(field(), format!("`{path}` is no profile: {error}"))),
                 }

@@ -130,7 +130,12 @@ impl Closed {
     }
 
     /// Puts a sandbox on this network, and on no other.
-    pub(crate) fn shut(&self, body: &mut ContainerCreateBody, host: &mut HostConfig) {
+    pub(crate) fn shut(&self, body: &mut ContainerCreateBody, host: &mut HostConfig, has_ipv6: bool) {
+        if has_ipv6 {
+            // The machine's end of the network has an address of the link.
+            let off = ["all", "default"].map(|which| (format!("net.ipv6.conf.{which}.disable_ipv6"), "1".to_owned()));
+            host.sysctls.get_or_insert_default().extend(off);
+        }
         host.network_mode = Some(self.network.clone());
         let endpoints = [(self.network.clone(), Self::endpoint(self.sandbox()))].into();
         body.networking_config = Some(NetworkingConfig { endpoints_config: Some(endpoints) });
@@ -239,6 +244,7 @@ impl Inner {
                 name: format!("{id}-net-{number:03x}"),
                 driver: Some("bridge".to_owned()),
                 internal: Some(true),
+                enable_ipv6: Some(false),
                 ipam: Some(Ipam { config: Some(vec![subnet]), ..Ipam::default() }),
                 options: (!podman).then(|| [no_address].into()),
                 labels: Some(labels(CLOSED, id, backend, None)),

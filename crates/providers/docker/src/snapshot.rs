@@ -47,6 +47,9 @@ const OF_SESSION: &str = "gloveport.snapshot.session";
 /// Label of a snapshot: when it was made, in seconds since 1970.
 const MADE: &str = "gloveport.snapshot.created";
 
+/// Variables that an engine sets itself, for each container anew.
+const OF_ENGINE: [&str; 5] = ["HOME", "HOSTNAME", "PATH", "TERM", "container"];
+
 impl Inner {
     /// Keeps the files of a sandbox as the image `gloveport-snapshot:NAME`.
     pub(crate) async fn snapshot(&self, id: &SandboxId, name: &str) -> Result<String, ProviderError> {
@@ -94,14 +97,8 @@ impl Inner {
         let docker = self.engine.docker().await.map_err(fault::of)?;
         let config = clean(container, base, name);
         // Podman reads this instead of the body.
-        let changes: Vec<String> = config
-            .env
-            .iter()
-            .flatten()
-            .filter(|variable| variable.ends_with('='))
-            .map(|variable| format!("ENV {variable}"))
-            .collect();
-        let changes = changes.join("\n");
+        let podman = self.engine.about().await.map_err(fault::of)?.podman;
+        let changes = if podman { changes(&config) } else { String::new() };
         let mut options = CommitContainerOptionsBuilder::default().pause(true);
         let id = container.id.as_deref().unwrap_or_default();
         options = options.container(id);
@@ -267,7 +264,8 @@ fn clean(container: &ContainerInspectResponse, base: &ImageInspect, name: &str) 
     let mut variables = base_config.env.unwrap_or_default();
     let known: Vec<String> = variables.iter().filter_map(|one| Some(one.split_once('=')?.0.to_owned())).collect();
     let added = own.env.into_iter().flatten().filter_map(|one| Some(one.split_once('=')?.0.to_owned()));
-    variables.extend(added.filter(|name| !known.contains(name)).map(|name| format!("{name}=")));
+    let added = added.filter(|name| !known.contains(name) && !OF_ENGINE.contains(&name.as_str()));
+    variables.extend(added.map(|name| format!("{name}=")));
     ContainerConfig {
         user: base_config.user,
         env: Some(variables),
@@ -277,6 +275,23 @@ fn clean(container: &ContainerInspectResponse, base: &ImageInspect, name: &str) 
         labels: Some(labels),
         ..ContainerConfig::default()
     }
+}
+
+/// The same as lines of a Dockerfile.
+fn changes(config: &ContainerConfig) -> String {
+    let emptied = config.env.iter().flatten().filter(|variable| variable.ends_with('='));
+    let mut lines: Vec<String> = emptied.map(|variable| format!("ENV {variable}")).collect();
+    // Values of the image below stay as they are.
+    let set = |name: &str, value: &str| value.is_empty() || name.starts_with(SNAPSHOT);
+    let labels = config.labels.iter().flatten().filter(|(name, value)| set(name, value) && !name.contains(' '));
+    lines.extend(labels.map(|(name, value)| format!("LABEL {name}={value}")));
+    for (word, value) in [("USER", &config.user), ("WORKDIR", &config.working_dir)] {
+        lines.extend(value.iter().filter(|value| !value.is_empty()).map(|value| format!("{word} {value}")));
+    }
+    for (word, value) in [("ENTRYPOINT", &config.entrypoint), ("CMD", &config.cmd)] {
+        lines.push(format!("{word} {}", json!(value.as_deref().unwrap_or_default())));
+    }
+    lines.join("\n")
 }
 
 /// An archive with an image of layers that the engine has, under the configuration of the image below.
