@@ -2,11 +2,12 @@
 
     docker_runtime.py BINARY
 
-The engine is the one that DOCKER_HOST or GLOVEPORT_TEST_DOCKER names, or the usual socket; without one everything is a counted skip. The image is
-built from GLOVEPORT_TEST_BASE, by default the first of `gloveport-test/debian:12` and `gloveport-base:bookworm` that is
-there, with packages from the sources that this machine is configured for. Shell, file, editor and IPython actions run as
-the user of the sandbox; then the container is paused, resumed, attached to, closed and deleted. All that was made is
-removed again. Prints one line a check and, last, `N passed, N failed, N skipped`; exit code 1 if a check failed.
+The engine is the one that GLOVEPORT_TEST_DOCKER or DOCKER_HOST names, or the usual socket; without one everything is
+a counted skip. The image is built from GLOVEPORT_TEST_BASE, by default the first of `gloveport-test/debian:12` and
+`gloveport-base:bookworm` that is there, with packages from the sources that this machine is configured for. Shell,
+file, editor and IPython actions run as the user of the sandbox; then the container is paused, resumed, attached to,
+closed and deleted. All that was made is removed again. Prints one line a check and, last, `N passed, N failed, N
+skipped`; exit code 1 if a check failed.
 """
 
 import asyncio
@@ -14,6 +15,7 @@ import glob
 import io
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tarfile
@@ -25,9 +27,6 @@ import docker
 BASES = ("gloveport-test/debian:12", "gloveport-base:bookworm")
 AUTHORITIES = "/usr/local/share/ca-certificates"
 MARK = f"gp-image-{os.getpid()}"
-
-if "GLOVEPORT_TEST_DOCKER" in os.environ:
-    os.environ.setdefault("DOCKER_HOST", os.environ["GLOVEPORT_TEST_DOCKER"])
 
 
 def base_with_authorities(client, base):
@@ -197,6 +196,10 @@ def normal(value):
 
 def main():
     binary = os.path.abspath(sys.argv[1])
+    # A test that runs out of time must not leave containers and images behind.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    if "GLOVEPORT_TEST_DOCKER" in os.environ:
+        os.environ["DOCKER_HOST"] = os.environ["GLOVEPORT_TEST_DOCKER"]
     total = len(EXPECTED) + 2
     try:
         client = docker.from_env(timeout=60)

@@ -4,7 +4,7 @@ mod arguments;
 mod build;
 mod report;
 
-use std::{process::ExitCode, sync::Arc};
+use std::{collections::BTreeMap, process::ExitCode, sync::Arc};
 
 use anyhow::Context as _;
 use clap::{Args, Subcommand};
@@ -78,10 +78,10 @@ pub(crate) async fn image(arguments: ImageArgs) -> anyhow::Result<ExitCode> {
 }
 
 fn tag(arguments: &TagArgs) -> anyhow::Result<ExitCode> {
-    let config = config()?;
-    let recipe = arguments.recipe.recipe(&config.sandbox)?;
+    let settings = Settings::load()?;
+    let recipe = arguments.recipe.recipe(&settings.config.sandbox)?;
     let programs = arguments.recipe.programs()?;
-    let naming = naming(None)?;
+    let naming = naming(&settings, None)?;
     let names = names(&naming, &recipe, &programs)?;
     let generic = naming.generic(&recipe.base).name();
     if arguments.json {
@@ -95,17 +95,17 @@ fn tag(arguments: &TagArgs) -> anyhow::Result<ExitCode> {
 }
 
 async fn exists(arguments: &ExistsArgs) -> anyhow::Result<ExitCode> {
-    let config = config()?;
+    let settings = Settings::load()?;
     let name: ImageName = arguments.name.parse()?;
     let progress = Progress::silent();
     let lookup = if arguments.pull { Lookup::Registry } else { Lookup::Here };
     let exists = match arguments.builder.builder {
         BuilderKind::Docker => {
-            let builder = docker(&arguments.builder, DockerOptions::default())?;
+            let builder = docker(&arguments.builder, &settings, DockerOptions::default())?;
             Box::pin(builder.image_exists(name.as_str(), lookup, &progress)).await?
         }
         BuilderKind::Remote => {
-            remote(&arguments.builder, &config)?.image_exists(name.as_str(), lookup, &progress).await?
+            remote(&arguments.builder, &settings.config)?.image_exists(name.as_str(), lookup, &progress).await?
         }
     };
     if arguments.json {
@@ -115,20 +115,30 @@ async fn exists(arguments: &ExistsArgs) -> anyhow::Result<ExitCode> {
 }
 
 /// The names of images: in the repository of the service, or the one that the environment names.
-fn naming(repository: Option<&str>) -> anyhow::Result<Naming> {
-    let named = std::env::var(REPOSITORY_VARIABLE).ok();
-    Ok(Naming::new(repository.or(named.as_deref()))?)
+fn naming(settings: &Settings, repository: Option<&str>) -> anyhow::Result<Naming> {
+    let named = settings.environment.get(REPOSITORY_VARIABLE).map(String::as_str);
+    Ok(Naming::new(repository.or(named))?)
 }
 
-fn config() -> anyhow::Result<Config> {
-    Ok(Config::load(&LoadOptions::from_process()?)?.config)
+/// The configuration, and the environment with the `.env` file.
+struct Settings {
+    config: Config,
+    environment: BTreeMap<String, String>,
+}
+
+impl Settings {
+    fn load() -> anyhow::Result<Self> {
+        let loaded = Config::load(&LoadOptions::from_process()?)?;
+        let environment = loaded.environment.iter().map(|(name, value)| (name.clone(), value.clone())).collect();
+        Ok(Self { config: loaded.config, environment })
+    }
 }
 
 /// A builder with the engine that the environment names.
-fn docker(arguments: &BuilderArgs, options: DockerOptions) -> anyhow::Result<DockerBuilder> {
+fn docker(arguments: &BuilderArgs, settings: &Settings, options: DockerOptions) -> anyhow::Result<DockerBuilder> {
     let endpoint = match &arguments.host {
         Some(host) => Endpoint::at(host, "--docker-host")?,
-        None => Endpoint::find(&std::env::vars().collect())?,
+        None => Endpoint::find(&settings.environment)?,
     };
     Ok(DockerBuilder::new(Arc::new(Engine::new(endpoint)), options))
 }

@@ -20,7 +20,7 @@ use crate::{
     error::ImageError,
     naming::{Names, Naming},
     platform::{Platform, architecture_of},
-    recipe::{BuildFrom, Recipe, UserName},
+    recipe::{BuildFrom, Recipe},
 };
 
 /// The programs that go into images: one, or one for each platform.
@@ -193,11 +193,6 @@ pub fn user_id(name: &str) -> Result<u32, ImageError> {
         value: name.escape_debug().to_string(),
         reason: "an image with nothing but our program has no names of users; give a number".into(),
     })
-}
-
-/// The user of a sandbox image from a user's words.
-pub fn user_name(name: &str) -> Result<UserName, ImageError> {
-    name.parse()
 }
 
 #[cfg(test)]

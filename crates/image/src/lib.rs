@@ -42,7 +42,7 @@ pub use builder::{BuildRequest, ImageBuilder, Limits, Lookup, Progress};
 pub use digest::Fingerprint;
 pub use docker::{DockerBuilder, DockerOptions, Method};
 pub use error::ImageError;
-pub use folder::{Contents, Programs, names, prepare as prepare_folder, user_id, user_name};
+pub use folder::{Contents, Programs, names, prepare as prepare_folder, user_id};
 pub use naming::{DEFAULT_REPOSITORY, Names, Naming, REPOSITORY_VARIABLE, Tagged, VERSION};
 pub use plan::{Built, Decision, Job, Reuse, build, build_program, decide, prepare};
 pub use platform::Platform;

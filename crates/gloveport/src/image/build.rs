@@ -17,14 +17,15 @@ use gloveport_image::{
 use serde_json::json;
 
 use super::{
+    Settings,
     arguments::{BuildArgs, BuildKit, BuilderKind},
-    config, docker, naming, remote,
+    docker, naming, remote,
     report::Report,
 };
 use crate::output::{print, print_json};
 
 pub(super) async fn build(arguments: &BuildArgs) -> anyhow::Result<ExitCode> {
-    let config = config()?;
+    let settings = Settings::load()?;
     for name in &arguments.tags {
         name.parse::<ImageName>()?;
     }
@@ -32,13 +33,14 @@ pub(super) async fn build(arguments: &BuildArgs) -> anyhow::Result<ExitCode> {
     let progress = report.progress();
     let done = match arguments.builder.builder {
         BuilderKind::Docker => {
-            let builder = docker(&arguments.builder, docker_options(arguments))?;
-            Box::pin(with(&builder, naming(None)?, arguments, &config, &progress)).await?
+            let builder = docker(&arguments.builder, &settings, docker_options(arguments))?;
+            Box::pin(with(&builder, naming(&settings, None)?, arguments, &settings.config, &progress)).await?
         }
         BuilderKind::Remote => {
-            let builder = remote(&arguments.builder, &config)?;
+            let builder = remote(&arguments.builder, &settings.config)?;
             let repository = builder.repository().await?;
-            Box::pin(with(&builder, naming(Some(&repository))?, arguments, &config, &progress)).await?
+            Box::pin(with(&builder, naming(&settings, Some(&repository))?, arguments, &settings.config, &progress))
+                .await?
         }
     };
     let took = report.finish();
