@@ -409,7 +409,7 @@ impl Engine {
             self.complete(status);
             return;
         }
-        let reads_commands = || probe::shell_reads_commands(shell, instance);
+        let reads_commands = || probe::shell_reads_commands(shell, &instance.master, &instance.slave);
         if let Some(status) = self.command.lost_hook(now, reads_commands) {
             self.restore_hook(status);
             return;

@@ -33,6 +33,7 @@ impl Engine {
                     self.command.prompt_without_report(status.unwrap_or(-1));
                 }
             }
+            Report::Lesson => self.command.lesson_begun(),
             Report::Continuation => {
                 if running {
                     self.command.continued();

@@ -48,6 +48,8 @@ pub(crate) struct Command {
     meter: Option<Meter>,
     /// A file that the shell is told to read: the text, when it is handed over, or the lesson.
     file: Option<TempPath>,
+    /// The lesson waits in the pipe of the shell, behind the command.
+    lesson_waits: bool,
     /// Attempts to install the lost hook again.
     rearmed: u32,
     extent: Extent,
@@ -154,6 +156,23 @@ impl Command {
     pub(crate) fn interrupted(&mut self) {
         self.expected = 1;
         self.uncertain = false;
+        self.lesson_waits = false;
+    }
+
+    /// The shell will read its lesson behind the command, whether it has lost its prompt or not. So the command is over
+    /// with the prompt that comes behind the lesson.
+    pub(crate) fn lesson_queued(&mut self) {
+        self.lesson_waits = true;
+    }
+
+    /// Whether the shell can not take the lesson for a part of the command, and has not got it yet.
+    pub(crate) fn wants_lesson(&self) -> bool {
+        self.must_be_over() && !self.continuation && !self.lesson_waits
+    }
+
+    /// The shell reads its lesson.
+    pub(crate) fn lesson_begun(&mut self) {
+        self.lesson_waits = false;
     }
 
     /// The shell asks for more.
@@ -167,6 +186,9 @@ impl Command {
 
     /// The shell is at a prompt of its own.
     pub(crate) fn prompted(&mut self) -> Verdict {
+        if self.lesson_waits {
+            return Verdict::Running;
+        }
         self.expected -= 1;
         self.continuation = false;
         self.unreported = None;
