@@ -314,7 +314,10 @@ impl Engine {
         let shell = instance.process.pid();
         let now = process::command_line(shell);
         if now == instance.command_line {
-            if instance.queue().is_some() {
+            if let Some(queue) = instance.queue() {
+                if self.queued.is_empty() && queue.is_empty() {
+                    self.command.pipe_is_empty();
+                }
                 if self.command.wants_lesson() {
                     let line = instance.posix_lesson();
                     self.queue(&line);

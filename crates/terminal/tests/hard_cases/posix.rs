@@ -438,6 +438,27 @@ async fn a_prompt_of_the_users_is_replaced_within_half_a_second() {
 }
 
 #[tokio::test]
+async fn a_posix_shell_that_can_not_be_taught_completes_its_commands() {
+    // So few descriptors are too few for the redirections of the shell itself.
+    let changes = [("readonly PS1='> '", true), ("ulimit -n 8", false)];
+    let rows =
+        shells().into_iter().flat_map(|shell| changes.map(|(change, all_is_known)| (shell, change, all_is_known)));
+    each(rows, async |(shell, change, all_is_known)| {
+        let lab = lab_of(shell).await;
+        let report = lab.run(change).await;
+        assert!(matches!(report.end, RunEnd::Completed { .. }), "{shell}: {change}: {report:?}");
+        for (text, output, expected) in [("echo ok; (exit 7)", "ok", 7), ("echo next", "next", 0)] {
+            let report = lab.run(text).await;
+            let RunEnd::Completed { status } = report.end else { panic!("{shell}: {change}: {report:?}") };
+            let as_it_was = report.output.contains(output) && status == expected;
+            assert!(as_it_was || !all_is_known, "{shell}: {report:?}");
+        }
+        lab.close().await;
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn the_descriptors_of_a_posix_shell_may_be_redirected_and_closed() {
     for shell in shells() {
         let lab = lab_of(shell).await;
