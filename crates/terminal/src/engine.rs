@@ -409,7 +409,12 @@ impl Engine {
             self.complete(status);
             return;
         }
-        let reads_commands = || probe::shell_reads_commands(shell, instance);
+        if let Some(status) = self.command.lesson_failed(now) {
+            self.facts.send_modify(|facts| facts.status = status);
+            self.complete(status);
+            return;
+        }
+        let reads_commands = || probe::shell_reads_commands(shell, &instance.master, &instance.slave);
         if let Some(status) = self.command.lost_hook(now, reads_commands) {
             self.restore_hook(status);
             return;

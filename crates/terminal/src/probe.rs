@@ -2,10 +2,7 @@
 
 use std::{
     fs,
-    os::{
-        fd::{AsFd, AsRawFd as _, OwnedFd},
-        unix::fs::MetadataExt as _,
-    },
+    os::fd::{AsFd, AsRawFd as _, OwnedFd},
     time::Duration,
 };
 
@@ -15,7 +12,7 @@ use gloveport_sys::{
     pty,
 };
 
-use crate::{instance::Instance, session::Usage};
+use crate::session::Usage;
 
 /// Whether the shell itself is in the foreground and waits for somebody to type, with nothing typed yet.
 pub(crate) fn shell_waits(shell: u32, master: &impl AsFd, slave: &OwnedFd) -> bool {
@@ -30,19 +27,10 @@ pub(crate) fn shell_waits(shell: u32, master: &impl AsFd, slave: &OwnedFd) -> bo
 /// Size of the pieces in which the shell's parser reads from a terminal.
 const PARSER_BUFFER: u64 = 1024;
 
-/// Whether the shell reads its next command; `None` if it waits for something and does not let us see what. The
-/// builtins of bash (`read`, `select`, `mapfile`) read from the terminal, too, but in pieces of other sizes: 1, 128 or
-/// 4096. Nothing but commands is read from a pipe for commands.
-pub(crate) fn shell_reads_commands(shell: u32, instance: &Instance) -> Option<bool> {
-    if let Some(queue) = instance.queue() {
-        let own = fs::metadata(format!("/proc/self/fd/{}", queue.pipe().get_ref().as_raw_fd())).ok()?;
-        return process::waiting(shell).map(|waiting| match waiting {
-            Waiting::Read { descriptor, .. } => fs::metadata(format!("/proc/{shell}/fd/{descriptor}"))
-                .is_ok_and(|read| (read.dev(), read.ino()) == (own.dev(), own.ino())),
-            _ => false,
-        });
-    }
-    if !shell_waits(shell, &instance.master, &instance.slave) {
+/// Whether the shell reads its next command; `None` if it waits for something and does not let us see what. Its
+/// builtins (`read`, `select`, `mapfile`) read from the terminal, too, but in pieces of other sizes: 1, 128 or 4096.
+pub(crate) fn shell_reads_commands(shell: u32, master: &impl AsFd, slave: &OwnedFd) -> Option<bool> {
+    if !shell_waits(shell, master, slave) {
         return Some(false);
     }
     process::waiting(shell)

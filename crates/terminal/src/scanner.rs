@@ -21,6 +21,8 @@ pub(crate) enum Report {
     Displayed { status: Option<i32> },
     /// The shell asks for the rest of an unfinished command.
     Continuation,
+    /// The shell begins to read its lesson once more; the status is that of the last command.
+    Lesson { status: i32 },
 }
 
 /// What the hook reports before each prompt.
@@ -132,6 +134,7 @@ fn parse(body: &[u8]) -> Option<Report> {
         })),
         "D" => Some(Report::Displayed { status: fields.next().and_then(|status| status.parse().ok()) }),
         "C" => Some(Report::Continuation),
+        "L" => Some(Report::Lesson { status: fields.next()?.parse().ok()? }),
         _ => None,
     }
 }

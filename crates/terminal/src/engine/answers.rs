@@ -33,6 +33,7 @@ impl Engine {
                     self.command.prompt_without_report(status.unwrap_or(-1));
                 }
             }
+            Report::Lesson { status } => self.command.lesson_begun(status),
             Report::Continuation => {
                 if running {
                     self.command.continued();

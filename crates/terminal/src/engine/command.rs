@@ -22,6 +22,8 @@ const CERTAIN_AFTER: Duration = Duration::from_millis(10);
 const LOST_AFTER: Duration = Duration::from_millis(100);
 /// A shell that does not let us see what it waits for is believed after this long at its prompt.
 const VERIFY_LIMIT: Duration = Duration::from_millis(300);
+/// A shell that has read its lesson shows its prompt within this time, or never.
+const LESSON_LIMIT: Duration = Duration::from_secs(2);
 /// Time for a program that reads single keys to take what was typed before Enter.
 const ENTER_PAUSE: Duration = Duration::from_millis(2);
 /// After this long Enter is pressed, also if the program is not seen to read on.
@@ -48,6 +50,7 @@ pub(crate) struct Command {
     meter: Option<Meter>,
     /// A file that the shell is told to read: the text, when it is handed over, or the lesson.
     file: Option<TempPath>,
+    lesson: Lesson,
     /// Attempts to install the lost hook again.
     rearmed: u32,
     extent: Extent,
@@ -63,6 +66,19 @@ pub(crate) enum Extent {
     Whole,
     /// The shell replaced itself and was taught to report: what it showed until then is of no interest.
     Replaced,
+}
+
+/// What became of the lesson that is put behind a command for a shell that reads from a pipe.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+enum Lesson {
+    #[default]
+    NotGiven,
+    /// It is in the pipe.
+    Waits,
+    /// The shell has read it.
+    Read { until: Instant },
+    /// The shell has reported that it follows it, and the status of the command.
+    Followed { status: i32, until: Instant },
 }
 
 /// Something that has to be looked at again and again until it is certain.
@@ -154,6 +170,39 @@ impl Command {
     pub(crate) fn interrupted(&mut self) {
         self.expected = 1;
         self.uncertain = false;
+        self.lesson = Lesson::NotGiven;
+    }
+
+    /// The shell will read its lesson behind the command, whether it has lost its prompt or not. So the command is over
+    /// with the prompt that comes behind the lesson.
+    pub(crate) fn lesson_queued(&mut self) {
+        self.lesson = Lesson::Waits;
+    }
+
+    /// Whether the shell can not take the lesson for a part of the command, and has not got it yet.
+    pub(crate) fn wants_lesson(&self) -> bool {
+        self.must_be_over() && !self.continuation && self.lesson == Lesson::NotGiven
+    }
+
+    /// The pipe is empty: if the lesson was in it, the shell has read it, and so the command is over.
+    pub(crate) fn pipe_is_empty(&mut self) {
+        if self.lesson == Lesson::Waits {
+            self.lesson = Lesson::Read { until: Instant::now() + LESSON_LIMIT };
+        }
+    }
+
+    /// The shell follows its lesson.
+    pub(crate) fn lesson_begun(&mut self, status: i32) {
+        self.lesson = Lesson::Followed { status, until: Instant::now() + LESSON_LIMIT };
+    }
+
+    /// The status of a command that is over, if the lesson was of no use: the shell has read it and shows no prompt.
+    pub(crate) fn lesson_failed(&self, now: Instant) -> Option<i32> {
+        match self.lesson {
+            Lesson::Read { until } if until <= now => Some(-1),
+            Lesson::Followed { status, until } if until <= now => Some(status),
+            _ => None,
+        }
     }
 
     /// The shell asks for more.
@@ -167,6 +216,9 @@ impl Command {
 
     /// The shell is at a prompt of its own.
     pub(crate) fn prompted(&mut self) -> Verdict {
+        if matches!(self.lesson, Lesson::Waits | Lesson::Read { .. }) {
+            return Verdict::Running;
+        }
         self.expected -= 1;
         self.continuation = false;
         self.unreported = None;
@@ -224,7 +276,14 @@ impl Command {
         let verifying = self.verifying.map(|doubt| doubt.next);
         let unreported = self.unreported.map(|(_, doubt)| doubt.next);
         let enter = self.enter.map(|doubt| doubt.next);
-        [verifying, unreported, enter, self.probe_at, self.replaced_at, self.sample_at].into_iter().flatten().min()
+        let lesson = match self.lesson {
+            Lesson::NotGiven | Lesson::Waits => None,
+            Lesson::Read { until } | Lesson::Followed { until, .. } => Some(until),
+        };
+        [verifying, unreported, enter, lesson, self.probe_at, self.replaced_at, self.sample_at]
+            .into_iter()
+            .flatten()
+            .min()
     }
 
     /// Enter is to be pressed behind a text, for a program that reads single keys.

@@ -306,12 +306,27 @@ impl Engine {
 
     /// Examines a shell that is quiet: one that lost its hook without a trace gets it again, and a bash that took the
     /// place of ours (`exec bash`) is taught to report. Another program is left alone.
+    ///
+    /// A pipe of commands is read by nobody else, so there nothing has to be found out: the lesson is put behind the
+    /// command.
     pub(super) fn examine_quiet_shell(&mut self) {
         let Some(instance) = &mut self.instance else { return };
         let shell = instance.process.pid();
         let now = process::command_line(shell);
         if now == instance.command_line {
-            let lost = self.command.must_be_over() && probe::shell_reads_commands(shell, instance) == Some(true);
+            if let Some(queue) = instance.queue() {
+                if self.queued.is_empty() && queue.is_empty() {
+                    self.command.pipe_is_empty();
+                }
+                if self.command.wants_lesson() {
+                    let line = instance.posix_lesson();
+                    self.queue(&line);
+                    self.command.lesson_queued();
+                }
+                return;
+            }
+            let lost = self.command.must_be_over()
+                && probe::shell_reads_commands(shell, &instance.master, &instance.slave) == Some(true);
             if lost {
                 self.command.silent_shell();
             }
@@ -342,11 +357,6 @@ impl Engine {
     /// Makes the shell read how it has to report. Nothing of that is seen, and `$?` stays what it is.
     fn teach(&mut self, before: &str, enter: char) -> bool {
         let Some(instance) = &self.instance else { return false };
-        if instance.queue().is_some() {
-            let line = instance.posix_lesson();
-            self.queue(&line);
-            return true;
-        }
         let lesson = format!("{}__gp_arm \"$1\"\n__gp_f \"$1\"\n", instance.bash_lesson());
         match self.private_file(lesson.as_bytes()) {
             Ok(file) => {

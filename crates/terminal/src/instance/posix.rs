@@ -82,6 +82,11 @@ impl Queue {
         self.pipe.try_io(Interest::WRITABLE, |pipe| Ok(rustix::io::write(pipe, bytes)?))
     }
 
+    /// Whether the shell has read all of it.
+    pub(crate) fn is_empty(&self) -> bool {
+        pty::unread_input(&self.pipe) == 0
+    }
+
     /// Takes out what the shell has not read.
     pub(crate) fn discard(&self) {
         let mut buffer = [0; 4096];
@@ -141,9 +146,11 @@ __gp_arm() {{
     )
 }
 
-/// The line that makes a shell read its lesson again. Nothing of that is seen, and `$?` stays what it is.
+/// The line that makes a shell read its lesson again, and report that it does. Nothing of that is seen, and `$?` stays
+/// what it is.
 pub(super) fn repetition(nonce: &str) -> String {
-    let text = format!("__gp_status=$?\n{}__gp_arm \"$__gp_status\"", lesson(nonce));
+    let begin = format!(r#"\command printf '\033]7777;{nonce};L\037%s\037{nonce}\a' "$__gp_status" >/dev/tty"#);
+    let text = format!("__gp_status=$?\n{begin}\n{}__gp_arm \"$__gp_status\"", lesson(nonce));
     // A command behind it, because `dash` keeps the last argument of the last one, and may export it.
     format!("{{ {}; __gp_s \"$?\"; }} >/dev/null 2>&1\n", evaluation(&text))
 }

@@ -373,6 +373,55 @@ async fn no_change_of_prompts_options_or_names_loses_a_result_of_a_posix_shell()
     }
 }
 
+/// A shell of which nothing has been heard for a while is taught again behind its command.
+#[tokio::test]
+async fn a_long_command_of_a_posix_shell_is_complete_once_and_keeps_its_status() {
+    for shell in shells() {
+        let lab = lab_of(shell).await;
+        for round in 0..3 {
+            lab.check("sleep 0.3; (exit 9)", done("", 9)).await;
+            lab.check("echo $?", done("9", 0)).await;
+            lab.check(run(&format!("sleep 0.2{round}; echo {round}")), done(&round.to_string(), 0)).await;
+        }
+        lab.check("trap '' INT; sleep 0.6; trap - INT; (exit 8)", done("", 8)).await;
+        lab.check(soon(run("trap '' INT; sleep 0.6; trap - INT; (exit 8)")), runs("")).await;
+        lab.check(input("C-c"), done("^C", 8).after_reports()).await;
+        lab.check("set -e; sleep 0.3; false || sleep 0.3", done("", 0)).await;
+        lab.check("set -x; sleep 0.3; set +x", done("+ sleep 0.3\n+ set +x", 0)).await;
+        for number in 0..5 {
+            lab.check(run(&format!("echo {number}")), done(&number.to_string(), 0)).await;
+        }
+        let log = lab.log();
+        assert!(!log.contains("__gp") && !log.contains("7777;"), "{shell}: {log}");
+        lab.close().await;
+    }
+}
+
+#[tokio::test]
+async fn a_huge_environment_and_a_huge_path_do_no_harm_to_a_posix_shell() {
+    for shell in shells() {
+        let variables = (0..200).map(|number| (format!("BIG{number}").into(), "x".repeat(5_000).into()));
+        let lab = Lab::start(None, |options| {
+            options.shell = Some(PathBuf::from(shell));
+            options.environment.extend(variables);
+        })
+        .await;
+        lab.check_table(&[
+            ("echo ${#BIG199}", "5000", 0),
+            ("x=/x:/x:/x:/x; i=0; while [ $i -lt 14 ]; do x=$x:$x; i=$((i + 1)); done; echo ${#x}", "196607", 0),
+            ("PATH=$PATH:$x", "", 0),
+            ("(exit 3)", "", 3),
+            ("PATH=/usr/bin:/bin; echo ok", "ok", 0),
+        ])
+        .await;
+        lab.prepare("mkdir gone && cd gone && rmdir ../gone").await;
+        let gone = lab.work.join("gone");
+        lab.check("echo here; (exit 3)", done("here", 3).in_directory(&gone)).await;
+        lab.check("cd ..", done("", 0)).await;
+        lab.close().await;
+    }
+}
+
 /// `dash` shows a prompt of the user's before it is replaced.
 #[tokio::test]
 async fn a_prompt_of_the_users_is_replaced_within_half_a_second() {
@@ -386,6 +435,27 @@ async fn a_prompt_of_the_users_is_replaced_within_half_a_second() {
         lab.check("echo $?", done("9", 0)).await;
         lab.close().await;
     }
+}
+
+#[tokio::test]
+async fn a_posix_shell_that_can_not_be_taught_completes_its_commands() {
+    // So few descriptors are too few for the redirections of the shell itself.
+    let changes = [("readonly PS1='> '", true), ("ulimit -n 8", false)];
+    let rows =
+        shells().into_iter().flat_map(|shell| changes.map(|(change, all_is_known)| (shell, change, all_is_known)));
+    each(rows, async |(shell, change, all_is_known)| {
+        let lab = lab_of(shell).await;
+        let report = lab.run(change).await;
+        assert!(matches!(report.end, RunEnd::Completed { .. }), "{shell}: {change}: {report:?}");
+        for (text, output, expected) in [("echo ok; (exit 7)", "ok", 7), ("echo next", "next", 0)] {
+            let report = lab.run(text).await;
+            let RunEnd::Completed { status } = report.end else { panic!("{shell}: {change}: {report:?}") };
+            let as_it_was = report.output.contains(output) && status == expected;
+            assert!(as_it_was || !all_is_known, "{shell}: {report:?}");
+        }
+        lab.close().await;
+    })
+    .await;
 }
 
 #[tokio::test]
