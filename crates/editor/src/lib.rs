@@ -24,22 +24,21 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-pub mod binary;
 mod commands;
 pub mod diff;
-pub mod documents;
 mod editor;
-pub mod encoding;
 mod error;
 mod history;
 pub mod lint;
 mod listing;
 mod locks;
 mod output;
-mod path;
-mod python;
 mod request;
 mod source;
+
+pub use gloveport_documents as documents;
+pub use gloveport_text::{binary, encoding};
+use gloveport_text::{path, python};
 
 pub use editor::{Editor, EditorOptions};
 pub use error::{EditorError, Hint, LineNumbers, Reason};

@@ -64,6 +64,9 @@ pub(crate) enum Command {
     /// Serve a sandbox of the runtime `docker`, whose container starts it.
     #[command(hide = true)]
     ContainerServer(crate::container_server::ContainerServerArgs),
+    /// Tell whether the server in this container answers.
+    #[command(hide = true)]
+    ContainerHealth(crate::container_health::ContainerHealthArgs),
     /// Be the only way out of and into a sandbox whose network is closed, as providers start it.
     #[command(hide = true)]
     Gate(crate::gate::GateArgs),

@@ -7,6 +7,7 @@ mod compat;
 mod config;
 mod confined;
 mod conformance;
+mod container_health;
 mod container_server;
 mod describe;
 mod doctor;
@@ -135,6 +136,7 @@ fn start(cli: Cli) -> anyhow::Result<ExitCode> {
             runtime.shutdown_background();
             served
         }
+        Command::ContainerHealth(arguments) => container_health::check(&arguments),
         Command::Gate(arguments) => {
             logging::for_server();
             runtime()?.block_on(gate::gate(arguments))

@@ -17,6 +17,7 @@ mod report;
 mod runtimes;
 mod secrets;
 mod show;
+mod snapshot;
 mod start;
 pub(crate) mod table;
 mod terminal;
@@ -46,6 +47,8 @@ pub(crate) async fn session(arguments: SessionArgs) -> anyhow::Result<ExitCode> 
         SessionCommand::Resume(arguments) => life::resume(&runtimes, &arguments).await,
         SessionCommand::Stop(arguments) => life::stop(&runtimes, &arguments.ids).await,
         SessionCommand::Rm(arguments) => life::remove(&runtimes, &arguments).await,
+        SessionCommand::Snapshot(arguments) => snapshot::snapshot(&runtimes, &arguments).await,
+        SessionCommand::Fork(arguments) => snapshot::fork(&runtimes, &arguments).await,
         SessionCommand::Logs(arguments) => logs::logs(&runtimes, &arguments).await,
         SessionCommand::Cp(arguments) => copy::copy(&runtimes, arguments).await,
         SessionCommand::Gc(arguments) => gc::collect(&runtimes, &arguments).await,

@@ -18,10 +18,12 @@
 //! | `remote` | builds by a build service |
 //! | `context` | a build folder as an archive |
 //! | `lines` | the lines that a build says |
+//! | `blocking` | work with files, on a thread for such work |
 //! | `arguments` | extra arguments for an engine without BuildKit |
 
 mod arguments;
 mod base;
+mod blocking;
 mod builder;
 mod context;
 mod digest;

@@ -1,9 +1,10 @@
 //! What is built, and from what (`docker-runtime` §13).
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::{
     base::ImageName,
+    blocking::blocking,
     builder::{BuildRequest, ImageBuilder, Lookup, Progress},
     error::ImageError,
     folder::{self, Contents, Programs},
@@ -104,7 +105,7 @@ pub async fn build(
     builder: &impl ImageBuilder,
     progress: &Progress,
 ) -> Result<Built, ImageError> {
-    let names = folder::names(job.naming, job.recipe, job.programs)?;
+    let names = names_of(job).await?;
     let (from, base, mut given) = match decide(job, &names, builder, progress).await? {
         Decision::Exists => {
             for name in more {
@@ -142,8 +143,13 @@ async fn build_contents(
     builder: &impl ImageBuilder,
     progress: &Progress,
 ) -> Result<String, ImageError> {
-    let folder = temporary_folder()?;
-    folder::prepare(folder.path(), contents, from, base, job.programs)?;
+    let (files, base, programs) = (contents.clone(), base.clone(), job.programs.clone());
+    let folder = blocking(move || {
+        let folder = temporary_folder()?;
+        folder::prepare(folder.path(), &files, from, &base, &programs)?;
+        Ok(folder)
+    })
+    .await?;
     let request = BuildRequest {
         folder: folder.path(),
         names,
@@ -160,14 +166,21 @@ pub async fn prepare(
     builder: &impl ImageBuilder,
     progress: &Progress,
 ) -> Result<Names, ImageError> {
-    let names = folder::names(job.naming, job.recipe, job.programs)?;
+    let names = names_of(job).await?;
     let (from, base) = match decide(job, &names, builder, progress).await? {
         // The folder is wanted, whether the image is there or not.
         Decision::Exists => (BuildFrom::Scratch, job.recipe.base.clone()),
         Decision::Build { from, base, .. } => (from, base.parse()?),
     };
-    folder::prepare(path, &Contents::Sandbox(Box::new(job.recipe.clone())), from, &base, job.programs)?;
+    let contents = Contents::Sandbox(Box::new(job.recipe.clone()));
+    let (path, programs): (PathBuf, _) = (path.into(), job.programs.clone());
+    blocking(move || folder::prepare(&path, &contents, from, &base, &programs)).await?;
     Ok(names)
+}
+
+async fn names_of(job: &Job<'_>) -> Result<Names, ImageError> {
+    let (naming, recipe, programs) = (job.naming.clone(), job.recipe.clone(), job.programs.clone());
+    blocking(move || folder::names(&naming, &recipe, &programs)).await
 }
 
 fn temporary_folder() -> Result<tempfile::TempDir, ImageError> {

@@ -23,6 +23,9 @@ const MOST_EXTRA: usize = 64 * 1024;
 const PIP_VARIABLES: [&str; 5] =
     ["PIP_INDEX_URL", "PIP_EXTRA_INDEX_URL", "PIP_FIND_LINKS", "PIP_TRUSTED_HOST", "PIP_CERT"];
 
+/// What npm may be told in the same way.
+const NPM_VARIABLES: [&str; 2] = ["NPM_CONFIG_REGISTRY", "NODE_EXTRA_CA_CERTS"];
+
 /// The name of a user that an image gets.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UserName(String);
@@ -256,8 +259,10 @@ impl Recipe {
         if let Some(user) = user {
             line(format_args!("{}", step(&["user", user])));
         }
-        if self.jupyter || self.vscode == Some(VsCode::Npm) {
-            for variable in PIP_VARIABLES {
+        let from_npm = self.vscode == Some(VsCode::Npm);
+        if self.jupyter || from_npm {
+            let npm = from_npm.then_some(NPM_VARIABLES).into_iter().flatten();
+            for variable in PIP_VARIABLES.into_iter().chain(npm) {
                 line(format_args!("ARG {variable}"));
             }
         }
@@ -364,6 +369,8 @@ ARG PIP_EXTRA_INDEX_URL
 ARG PIP_FIND_LINKS
 ARG PIP_TRUSTED_HOST
 ARG PIP_CERT
+ARG NPM_CONFIG_REGISTRY
+ARG NODE_EXTRA_CA_CERTS
 RUN ["/bin/sh", "/openhands/setup/setup.sh", "jupyter", "openhands"]
 ENV GLOVEPORT_PYTHON=/openhands/venv/bin/python OH_INTERPRETER_PATH=/openhands/venv/bin/python
 RUN ["/bin/sh", "/openhands/setup/setup.sh", "browser"]

@@ -21,6 +21,7 @@ use serde::{Deserialize, de::DeserializeOwned};
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::{
+    blocking::blocking,
     builder::{BuildRequest, ImageBuilder, Lookup, Progress},
     context,
     error::ImageError,
@@ -298,15 +299,6 @@ async fn body(mut answer: Response) -> Result<String, reqwest::Error> {
         }
     }
     Ok(String::from_utf8_lossy(&bytes).into_owned())
-}
-
-async fn blocking<T: Send + 'static>(
-    work: impl FnOnce() -> Result<T, ImageError> + Send + 'static,
-) -> Result<T, ImageError> {
-    match tokio::task::spawn_blocking(work).await {
-        Ok(done) => done,
-        Err(error) => Err(service("the build folder cannot be packed", &error.to_string())),
-    }
 }
 
 /// The body of a request, in a file without a name: it may be sent again, and is large.

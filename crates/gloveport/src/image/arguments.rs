@@ -9,6 +9,7 @@ use gloveport_image::{DEFAULT_USER, ImageName, Platform, Programs, Recipe, UserN
 use crate::cli::seconds;
 
 #[derive(Debug, Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
 pub(crate) struct BuildArgs {
     #[command(flatten)]
     pub(crate) recipe: RecipeArgs,

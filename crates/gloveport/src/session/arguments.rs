@@ -88,6 +88,10 @@ pub(super) enum SessionCommand {
     Stop(IdsArgs),
     /// Remove sessions: sandboxes and histories.
     Rm(RemoveArgs),
+    /// Keep the files of a session as an image, and print its name. Sessions can be started from it: `start --image`.
+    Snapshot(SnapshotArgs),
+    /// Start a session with the files and settings of another one, and print its id. Secrets and processes stay behind.
+    Fork(ForkArgs),
     /// Show what the server of a session writes.
     Logs(LogsArgs),
     /// Copy files and trees into and out of a session. The path in it is ID:PATH; `-` is standard input or output.
@@ -296,6 +300,32 @@ pub(super) struct RemoveArgs {
     /// Also those that run.
     #[arg(long, short)]
     pub(super) force: bool,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct SnapshotArgs {
+    /// The session.
+    #[arg(value_name = "ID")]
+    pub(super) id: String,
+    /// Name of the snapshot: letters, digits, `_`, `.` and `-`.
+    #[arg(value_name = "NAME")]
+    pub(super) name: String,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct ForkArgs {
+    /// The session.
+    #[arg(value_name = "ID")]
+    pub(super) id: String,
+    /// Id of the new session; a random one if absent.
+    #[arg(long = "id", value_name = "ID")]
+    pub(super) new: Option<String>,
+    /// Give up after this time.
+    #[arg(long, value_name = "TIME", default_value = "10m", value_parser = values::duration)]
+    pub(super) timeout: Duration,
+    /// Do not tell how far it is.
+    #[arg(short, long)]
+    pub(super) quiet: bool,
 }
 
 #[derive(Debug, Args)]

@@ -176,6 +176,13 @@ impl Drop for Running {
 
 #[cfg(test)]
 mod tests {
+    use std::{
+        os::unix::fs::PermissionsExt as _,
+        sync::{Arc, Mutex},
+    };
+
+    use gloveport_docker_engine::Endpoint;
+
     use super::*;
 
     #[test]
@@ -197,6 +204,57 @@ mod tests {
         );
         let request = BuildRequest { platforms: &[], extra_arguments: &["--push".into()], ..request };
         assert!(!words(&request, None).contains(&"--load".to_owned()));
+    }
+
+    /// A program in place of Docker's command line.
+    fn played(script: &str) -> (tempfile::TempDir, DockerOptions) {
+        let folder = tempfile::tempdir().unwrap();
+        let program = folder.path().join("docker");
+        fs::write(&program, format!("#!/bin/sh\n{script}\n")).unwrap();
+        fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+        (folder, DockerOptions { program: Some(program), ..DockerOptions::default() })
+    }
+
+    async fn build_with(options: &DockerOptions, folder: &Path) -> (Result<(), ImageError>, Vec<String>) {
+        let engine = Engine::new(Endpoint::at("unix:///no/engine.sock", "a test").unwrap());
+        let names = ["r:1".to_owned()];
+        let request = BuildRequest { folder, names: &names, platforms: &[], extra_arguments: &[] };
+        let told = Arc::new(Mutex::new(Vec::new()));
+        let sink = Arc::clone(&told);
+        let progress = Progress::to(move |line| sink.lock().unwrap().push(line.to_owned()));
+        let built = build(&engine, options, &request, &progress).await;
+        let told = told.lock().unwrap().clone();
+        (built, told)
+    }
+
+    #[tokio::test]
+    async fn lines_of_both_outputs_are_told_and_the_last_ones_explain_a_failure() {
+        let (folder, options) = played("echo \"$DOCKER_HOST\"; echo wrong >&2; echo \"$@\"; exit 3");
+        assert_eq!(missing(&options).await.as_deref().map(|reason| reason.contains("plugin")), Some(true));
+        let (built, told) = build_with(&options, folder.path()).await;
+        assert!(told.contains(&"unix:///no/engine.sock".to_owned()) && told.contains(&"wrong".to_owned()), "{told:?}");
+        let error = built.unwrap_err().to_string();
+        assert!(error.contains("exit status: 3") && error.contains("buildx build --progress=plain"), "{error}");
+        let (folder, options) = played("exit 0");
+        assert_eq!(missing(&options).await, None);
+        build_with(&options, folder.path()).await.0.unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_build_that_is_given_up_leaves_no_process() {
+        let (folder, mut options) = played("sleep 300 & echo $! >\"$(dirname \"$0\")/pid\"; echo begun; wait");
+        options.limits.build = Duration::from_secs(2);
+        let (built, told) = build_with(&options, folder.path()).await;
+        assert!(matches!(built, Err(ImageError::TimedOut { .. })), "{built:?}");
+        assert_eq!(told, ["begun"]);
+        let pid = fs::read_to_string(folder.path().join("pid")).unwrap();
+        let state = || fs::read_to_string(format!("/proc/{}/stat", pid.trim())).unwrap_or_default();
+        let began = std::time::Instant::now();
+        // Whoever takes over orphans reaps it in its own time.
+        while !state().is_empty() && !state().contains(") Z ") {
+            assert!(began.elapsed() < Duration::from_secs(10), "{}", state());
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
     }
 
     #[test]

@@ -44,6 +44,9 @@ install_once() {
     esac
 }
 
+# The installed packages that could be removed again.
+packages() { [ "$family" != apt ] || dpkg-query -W -f '${Package}\n' | sort -u; }
+
 # A Python that can make virtual environments and that IPython's kernel runs on.
 base_python() {
     for candidate in python3 /usr/bin/python3; do
@@ -68,9 +71,6 @@ system() {
                 ;;
             *) die "unknown part: $1" ;;
         esac
-        if [ "$1" = vscode ]; then
-            [ "$family" = apt ] && packages="$packages g++ make python3" || packages="$packages g++ make nodejs npm"
-        fi
         shift
     done
     # shellcheck disable=SC2086 # words
@@ -98,8 +98,8 @@ user() {
     chown "$name:" /openhands/logs /openhands/workspace /workspace
 }
 
-# owned NAME DIRECTORY
-owned() { [ -z "$1" ] || chown -R "$1:" "$2"; }
+# owned NAME DIRECTORY - a file that is changed, and be it to what it was, is in the image twice
+owned() { [ -z "$1" ] || find "$2" ! -user "$1" -exec chown -h "$1:" {} +; }
 
 jupyter() {
     python=$(base_python) || die "there is no Python from 3.8 on that can make virtual environments"
@@ -113,6 +113,7 @@ jupyter() {
 browser() {
     have chromium && return 0
     id=
+    # shellcheck source=/dev/null
     [ ! -r /etc/os-release ] || id=$(. /etc/os-release && printf '%s' "${ID:-}")
     [ "$id" != ubuntu ] || die "Ubuntu has Chromium as a snap only, which does not run in containers; use a base of Debian, or one that has chromium"
     install chromium
@@ -123,7 +124,21 @@ vscode() {
     root=/openhands/.openvscode-server
     if [ ! -x $root/bin/openvscode-server ]; then
         case $1 in
-            npm) bash /openhands/setup/vscode.sh $root ;;
+            npm)
+                tools=
+                for tool in g++ make; do have $tool || tools="$tools $tool"; done
+                [ "$family" = apt ] || tools="$tools nodejs npm"
+                packages >/tmp/packages.before
+                # shellcheck disable=SC2086 # words
+                [ -z "$tools" ] || install $tools
+                packages >/tmp/packages.after
+                bash /openhands/setup/vscode.sh $root
+                # What came for the build alone is not needed to run it.
+                added=$(comm -13 /tmp/packages.before /tmp/packages.after)
+                rm /tmp/packages.before /tmp/packages.after
+                # shellcheck disable=SC2086 # words
+                [ -z "$added" ] || apt-get -q purge -y $added
+                ;;
             *)
                 mkdir -p $root
                 curl -fsSL --retry 3 --connect-timeout 30 --max-time 1200 -o /tmp/vscode.tar.gz "$1"

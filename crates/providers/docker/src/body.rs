@@ -23,6 +23,7 @@ use crate::{
     network::Closed,
     options::Variables,
     ports::LockedPort,
+    snapshot::Settings,
 };
 
 /// Ports of programs that a spec can ask for.
@@ -42,6 +43,10 @@ pub(crate) struct Plan<'a> {
     pub(crate) locked: Option<&'a [LockedPort; 4]>,
     /// The network that it is alone on with its gate.
     pub(crate) closed: Option<&'a Closed>,
+    /// The image, if that ends with the container.
+    pub(crate) fork: Option<&'a str>,
+    /// Whom the image names as its user; may be empty.
+    pub(crate) user_of_image: &'a str,
 }
 
 /// Ports of a container that the engine's machine has, too.
@@ -64,6 +69,12 @@ impl Plan<'_> {
     /// Whether the server reads what is secret from its standard input, or ends with it.
     pub(crate) fn needs_input(&self) -> bool {
         self.is_ours() && (!self.spec.secrets.is_empty() || !self.spec.keep_alive)
+    }
+
+    /// Whether the server works as somebody who may make the workspace.
+    pub(crate) fn is_root(&self) -> bool {
+        let user = self.user().unwrap_or_else(|| self.user_of_image.to_owned());
+        ["", "0", "root"].contains(&user.split(':').next().unwrap_or_default())
     }
 
     /// Port on which the server listens.
@@ -173,6 +184,17 @@ impl Plan<'_> {
         words
     }
 
+    /// What tells the engine whether the server lives.
+    fn health(&self) -> Vec<String> {
+        ["container-health", "--port", &self.server_port().to_string()].into_iter().fold(
+            vec![self.binary.path().to_owned()],
+            |mut words, word| {
+                words.push(word.to_owned());
+                words
+            },
+        )
+    }
+
     fn labels(&self, ports: &Ports, expires: Option<f64>) -> Result<HashMap<String, String>, ProviderError> {
         let json = |value: serde_json::Result<String>| value.map_err(|error| failed("be told the labels", error));
         let mut labels: HashMap<String, String> = self.spec.labels.clone().into_iter().collect();
@@ -188,6 +210,10 @@ impl Plan<'_> {
         set(names::PORTS, json(serde_json::to_string(ports))?);
         set(names::WORKSPACE, self.options.workspace.clone());
         set(names::CREATED, seconds(SystemTime::now()).to_string());
+        set(names::SETTINGS, json(serde_json::to_string(&Settings::of(self.spec)))?);
+        if let Some(image) = self.fork {
+            set(names::FORK, image.to_owned());
+        }
         if let Some(closed) = self.closed {
             set(names::NETWORK, closed.network.clone());
         }
@@ -307,6 +333,9 @@ impl Plan<'_> {
         if let Some(group) = spec.user.and_then(|user| user.files_group) {
             host.group_add = Some(vec![group.to_string()]);
         }
+        let health = self.is_ours().then(|| self.health());
+        let workspace = (options.workspace.as_str(), self.is_root());
+        options.hardening.apply(spec, workspace, health, &mut body, &mut host);
         kwargs::apply(&options.kwargs, &mut body, &mut host)?;
         if let Some(closed) = self.closed {
             closed.shut(&mut body, &mut host);

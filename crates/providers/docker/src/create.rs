@@ -57,6 +57,16 @@ impl Inner {
         spec: &SandboxSpec,
         progress: &Progress,
     ) -> Result<Sandbox, ProviderError> {
+        self.create_of(spec, None, progress).await
+    }
+
+    /// The same for a fork, whose image ends with it.
+    pub(crate) async fn create_of(
+        self: &Arc<Self>,
+        spec: &SandboxSpec,
+        fork: Option<String>,
+        progress: &Progress,
+    ) -> Result<Sandbox, ProviderError> {
         spec.check(NAME, &self.capabilities())?;
         self.check_open()?;
         let (tell, mut told) = mpsc::channel(WAITING_LINES);
@@ -64,6 +74,7 @@ impl Inner {
         let policy = Policy::of(spec, &self.options)?;
         let making = Making {
             policy,
+            fork,
             inner: Arc::clone(self),
             id: names::id_of(&spec.session_id)?,
             spec: spec.clone(),
@@ -88,6 +99,8 @@ struct Making {
     spec: SandboxSpec,
     /// Whom it may reach, if not everybody.
     policy: Option<Policy>,
+    /// The image, if that is to end with it.
+    fork: Option<String>,
     tell: Teller,
     given_up: CancellationToken,
 }
@@ -221,6 +234,8 @@ impl Making {
             binary,
             locked: locked.as_ref(),
             closed: closed.as_ref(),
+            fork: self.fork.as_deref(),
+            user_of_image: found.config.as_ref().and_then(|config| config.user.as_deref()).unwrap_or_default(),
         };
         let engine_id = match self.container(&plan).await {
             Ok(made) => made,
@@ -229,7 +244,7 @@ impl Making {
                 return Err(error);
             }
         };
-        let started = Box::pin(self.start(&plan, found, &engine_id)).await;
+        let started = Box::pin(self.start(&plan, &engine_id)).await;
         match started {
             Ok((sandbox, lifeline)) => {
                 if !self.spec.keep_alive || locked.is_some() {
@@ -297,15 +312,10 @@ impl Making {
         Err(failed(action, "its name is taken and given up all the time"))
     }
 
-    async fn start(
-        &self,
-        plan: &Plan<'_>,
-        image: &ImageInspect,
-        engine_id: &str,
-    ) -> Result<(Sandbox, Option<Lifeline>), ProviderError> {
+    async fn start(&self, plan: &Plan<'_>, engine_id: &str) -> Result<(Sandbox, Option<Lifeline>), ProviderError> {
         let inner = &*self.inner;
         let docker = inner.engine.docker().await.map_err(fault::of)?;
-        if self.spec.workspace == Workspace::Temporary && !is_root(plan, image) {
+        if self.spec.workspace == Workspace::Temporary && !plan.is_root() && !inner.options.hardening.read_only {
             let options = UploadToContainerOptionsBuilder::default().path("/").build();
             let archive = bollard::body_full(binary::workspace_archive(&inner.options.workspace)?.into());
             let upload = docker.upload_to_container(engine_id, Some(options), archive);
@@ -384,13 +394,6 @@ impl Making {
             tracing::warn!(%error, "the rest of a sandbox that did not start stays until garbage is collected");
         }
     }
-}
-
-/// Whether the server works as somebody who may make the workspace.
-fn is_root(plan: &Plan<'_>, image: &ImageInspect) -> bool {
-    let of_image = || image.config.as_ref().and_then(|config| config.user.clone());
-    let user = plan.user().or_else(of_image).unwrap_or_default();
-    ["", "0", "root"].contains(&user.split(':').next().unwrap_or_default())
 }
 
 /// Told to nobody.

@@ -16,6 +16,8 @@
 //! | `create` | pull, create, attach, start, each a phase; what is given up is taken back |
 //! | `view` | a container as a sandbox |
 //! | `network` | sandboxes whose network is closed, and the gates beside them |
+//! | `hardening` | what containers may not do |
+//! | `snapshot` | the files of a sandbox as an image, and sandboxes made from it |
 //! | `life` | pause, resume, delete, logs |
 //! | `held` | which backends use a kept sandbox |
 //! | `garbage` | what nobody wants any more |
@@ -28,6 +30,7 @@ mod checks;
 mod create;
 mod fault;
 mod garbage;
+mod hardening;
 mod held;
 pub mod inside;
 mod kwargs;
@@ -37,7 +40,9 @@ mod network;
 mod options;
 mod ports;
 mod provider;
+mod snapshot;
 mod view;
 
+pub use hardening::{Hardening, Seccomp};
 pub use options::{BinaryMode, DockerOptions, PullPolicy};
 pub use provider::Docker;

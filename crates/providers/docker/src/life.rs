@@ -100,6 +100,9 @@ impl Inner {
         if let Some(network) = &found.network {
             self.remove_closed(network).await?;
         }
+        if let Some(image) = &found.fork {
+            self.remove_snapshot(image).await;
+        }
         Ok(removed)
     }
 

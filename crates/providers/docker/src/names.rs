@@ -25,6 +25,10 @@ pub(crate) const LABELS: &str = "gloveport.labels";
 pub(crate) const WORKSPACE: &str = "gloveport.workspace";
 /// The engine's id of the closed network that a sandbox and its gate are on.
 pub(crate) const NETWORK: &str = "gloveport.network";
+/// What a fork is made with again, as JSON.
+pub(crate) const SETTINGS: &str = "gloveport.settings";
+/// The image of a fork, which ends with it.
+pub(crate) const FORK: &str = "gloveport.fork";
 /// What else of ours it is: absent for a sandbox.
 pub(crate) const ROLE: &str = "gloveport.role";
 

@@ -181,7 +181,7 @@ fn proxy_port(ports: &[u16]) -> u16 {
 
 /// The closed network of a container, by its labels.
 pub(crate) fn network_of(container: &ContainerInspectResponse) -> Option<&str> {
-    container.config.as_ref()?.labels.as_ref()?.get(NETWORK).map(String::as_str)
+    container.config.as_ref()?.labels.as_ref()?.get(NETWORK).map(String::as_str).filter(|network| !network.is_empty())
 }
 
 /// What the gate of a sandbox does to the sandbox's state.
@@ -225,8 +225,7 @@ impl Inner {
     ) -> Result<Closed, ProviderError> {
         let docker = self.engine.docker().await.map_err(fault::of)?;
         let podman = self.engine.about().await.map_err(fault::of)?.podman;
-        let name = format!("{id}-net");
-        let action = format!("make the network `{name}`");
+        let action = format!("make a closed network for `{id}`");
         let mut last = String::new();
         for _ in 0..TRIES {
             let number = random().map_err(|error| failed(&action, error))? % NETWORKS;
@@ -236,7 +235,8 @@ impl Inner {
             // Podman gives its machine no address on internal networks anyway.
             let no_address = ("com.docker.network.bridge.inhibit_ipv4".to_owned(), "true".to_owned());
             let request = NetworkCreateRequest {
-                name: name.clone(),
+                // Two of the same name can be there, and then the engine does not know which one is meant.
+                name: format!("{id}-net-{number:03x}"),
                 driver: Some("bridge".to_owned()),
                 internal: Some(true),
                 ipam: Some(Ipam { config: Some(vec![subnet]), ..Ipam::default() }),

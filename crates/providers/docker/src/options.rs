@@ -7,7 +7,7 @@ use gloveport_provider::{ProviderContext, ProviderError, backend};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use crate::{fault::wrong, kwargs};
+use crate::{Hardening, fault::wrong, kwargs};
 
 /// The address that `sandbox.runtime_binding_address` has unless it is set.
 const ALL_ADDRESSES: &str = "0.0.0.0";
@@ -48,6 +48,8 @@ pub struct DockerOptions {
     pub gpus: Option<Vec<String>>,
     /// More options, by the names of the Docker SDK for Python.
     pub kwargs: Map<String, Value>,
+    /// What containers may not do.
+    pub hardening: Hardening,
     /// Directory for the upper layers of overlays, as the engine sees it (`SANDBOX_VOLUME_OVERLAYS`).
     pub overlays: Option<PathBuf>,
     /// What the containers' servers write goes to our log as well (`DEBUG_RUNTIME`).
@@ -104,12 +106,14 @@ impl DockerOptions {
     pub fn new(context: &ProviderContext) -> Result<Self, ProviderError> {
         let sandbox = &context.config.sandbox;
         let variable = |name: &str| context.environment.get(name).filter(|value| !value.is_empty());
-        let extended = match context.config.extended.get("docker") {
-            None => Extended::default(),
-            Some(table) => {
-                Extended::deserialize(table).map_err(|error| wrong("[extended.docker] of the configuration", error))?
-            }
+        let mut table = match context.config.extended.get("docker") {
+            None => Map::new(),
+            Some(Value::Object(table)) => table.clone(),
+            Some(other) => return Err(wrong("[extended.docker] of the configuration", format!("{other} is no table"))),
         };
+        let hardening = Hardening::take(&mut table)?;
+        let extended = Extended::deserialize(Value::Object(table))
+            .map_err(|error| wrong("[extended.docker] of the configuration", error))?;
         let endpoint =
             Endpoint::find(&context.environment).map_err(|error| wrong("the address of the Docker engine", error))?;
         let configured = sandbox.local_runtime_url.trim_end_matches('/');
@@ -130,6 +134,7 @@ impl DockerOptions {
         }
         let kwargs = sandbox.docker_runtime_kwargs.clone().map(Map::from).unwrap_or_default();
         kwargs::check(&kwargs)?;
+        hardening.check(&kwargs)?;
         let truthy = |value: &String| ["1", "true", "yes", "on"].contains(&value.to_lowercase().as_str());
         Ok(Self {
             endpoint,
@@ -151,6 +156,7 @@ impl DockerOptions {
                 .filter(|devices| !devices.is_empty())
                 .map(|devices| devices.split(',').map(str::to_owned).collect()),
             kwargs,
+            hardening,
             overlays: variable("SANDBOX_VOLUME_OVERLAYS").map(PathBuf::from),
             stream_logs: variable("DEBUG_RUNTIME").is_some_and(truthy),
             remove_all: sandbox.rm_all_containers,

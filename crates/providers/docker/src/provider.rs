@@ -44,6 +44,7 @@ pub(crate) const CAPABILITIES: Capabilities = Capabilities {
     limit_processes: true,
     gpus: true,
     network_policy: true,
+    snapshots: true,
     ports: true,
     labels: true,
     users: true,
@@ -338,6 +339,19 @@ impl Provider for Docker {
 
     fn release<'a>(&'a self, id: &'a SandboxId) -> BoxFuture<'a, Result<(), ProviderError>> {
         Box::pin(self.inner.release(id))
+    }
+
+    fn snapshot<'a>(&'a self, id: &'a SandboxId, name: &'a str) -> BoxFuture<'a, Result<String, ProviderError>> {
+        Box::pin(self.inner.snapshot(id, name))
+    }
+
+    fn fork<'a>(
+        &'a self,
+        id: &'a SandboxId,
+        session: &'a SessionId,
+        progress: &'a Progress,
+    ) -> BoxFuture<'a, Result<Sandbox, ProviderError>> {
+        Box::pin(self.inner.fork(id, session, progress))
     }
 
     fn check(&self) -> BoxFuture<'_, Vec<Check>> {

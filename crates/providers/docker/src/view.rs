@@ -28,6 +28,8 @@ pub(crate) struct Container {
     pub(crate) frozen: bool,
     /// The engine's id of the closed network that it is on.
     pub(crate) network: Option<String>,
+    /// The image of a fork, which ends with it.
+    pub(crate) fork: Option<String>,
     pub(crate) sandbox: Sandbox,
 }
 
@@ -45,7 +47,8 @@ impl Container {
         let engine_id = found.id.unwrap_or_default();
         let config = found.config.unwrap_or_default();
         let labels = config.labels.unwrap_or_default();
-        let label = |name: &str| labels.get(name).map(String::as_str);
+        // Images that some engines commit have empty ones.
+        let label = |name: &str| labels.get(name).map(String::as_str).filter(|value| !value.is_empty());
         if label(names::ROLE).is_some() {
             return None;
         }
@@ -94,7 +97,8 @@ impl Container {
             state,
             id,
         };
-        Some(Self { engine_id, backend, frozen, network, sandbox })
+        let fork = label(names::FORK).map(str::to_owned);
+        Some(Self { engine_id, backend, frozen, network, fork, sandbox })
     }
 }
 

@@ -5,22 +5,22 @@ use std::borrow::Cow;
 use memchr::{memchr, memchr_iter};
 
 /// Whether `str.strip` removes it: Unicode white space, and four separators of ASCII.
-pub(crate) fn is_space(character: char) -> bool {
+pub fn is_space(character: char) -> bool {
     character.is_whitespace() || matches!(character, '\u{1c}'..='\u{1f}')
 }
 
 /// `str.strip`.
-pub(crate) fn strip(text: &str) -> &str {
+pub fn strip(text: &str) -> &str {
     text.trim_matches(is_space)
 }
 
 /// `str.rstrip`.
-pub(crate) fn strip_end(text: &str) -> &str {
+pub fn strip_end(text: &str) -> &str {
     text.trim_end_matches(is_space)
 }
 
 /// `str.splitlines` joined by LF: every separator of lines becomes LF, and the last one goes.
-pub(crate) fn joined_lines(text: &str) -> String {
+pub fn joined_lines(text: &str) -> String {
     let mut joined = String::with_capacity(text.len());
     let mut rest = text;
     let separator =
@@ -41,7 +41,7 @@ pub(crate) fn joined_lines(text: &str) -> String {
 }
 
 /// Text as text mode reads it: CRLF and lone CR become LF.
-pub(crate) fn universal_newlines(text: &str) -> Cow<'_, str> {
+pub fn universal_newlines(text: &str) -> Cow<'_, str> {
     if memchr(b'\r', text.as_bytes()).is_none() {
         return Cow::Borrowed(text);
     }
@@ -58,7 +58,7 @@ pub(crate) fn universal_newlines(text: &str) -> Cow<'_, str> {
 }
 
 /// The same of text that is owned.
-pub(crate) fn into_universal_newlines(text: String) -> String {
+pub fn into_universal_newlines(text: String) -> String {
     match universal_newlines(&text) {
         Cow::Borrowed(_) => text,
         Cow::Owned(normal) => normal,
@@ -66,17 +66,17 @@ pub(crate) fn into_universal_newlines(text: String) -> String {
 }
 
 /// How many LF there are.
-pub(crate) fn newlines(text: &str) -> usize {
+pub fn newlines(text: &str) -> usize {
     memchr_iter(b'\n', text.as_bytes()).count()
 }
 
 /// How many lines a file has; a last one without LF counts.
-pub(crate) fn lines(text: &str) -> usize {
+pub fn lines(text: &str) -> usize {
     newlines(text) + usize::from(!text.is_empty() && !text.ends_with('\n'))
 }
 
 /// Where the line with this 0-based number begins; the end if there are fewer.
-pub(crate) fn line_start(text: &str, line: usize) -> usize {
+pub fn line_start(text: &str, line: usize) -> usize {
     match line.checked_sub(1) {
         None => 0,
         Some(before) => memchr_iter(b'\n', text.as_bytes()).nth(before).map_or(text.len(), |at| at + 1),

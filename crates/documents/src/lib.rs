@@ -19,7 +19,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use crate::{binary, encoding, path};
+use gloveport_text::{binary, encoding, path, python};
 
 /// How long a conversion may take, with the wait for its turn.
 const TIME_LIMIT: Duration = Duration::from_secs(30);
@@ -167,7 +167,7 @@ fn tidied(text: &str) -> String {
         if index > 0 && !tidy.ends_with("\n\n") {
             tidy.push('\n');
         }
-        tidy.push_str(crate::python::strip_end(line));
+        tidy.push_str(python::strip_end(line));
     }
     tidy
 }

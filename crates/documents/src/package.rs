@@ -11,7 +11,7 @@ use super::{
     ConversionError,
     xml::{self, Element},
 };
-use crate::encoding;
+use gloveport_text::encoding;
 
 /// Bytes that the parts of a document may unpack to, together.
 pub(super) const UNPACKED: usize = 64 * 1024 * 1024;

@@ -20,7 +20,7 @@ pub fn normalised(path: &str) -> String {
 }
 
 /// The extension with its dot, as written: `.PDF`. A name that only begins with a dot has none.
-pub(crate) fn extension(path: &str) -> &str {
+pub fn extension(path: &str) -> &str {
     let name = path.rsplit('/').next().unwrap_or(path);
     match name.rfind('.') {
         Some(at) if at > 0 && at + 1 < name.len() => &name[at..],

@@ -153,7 +153,7 @@ fn decode_legacy(bytes: &[u8]) -> (String, TextEncoding) {
 }
 
 /// The legacy encoding that the bytes look like.
-pub(crate) fn guess(bytes: &[u8]) -> &'static Encoding {
+pub fn guess(bytes: &[u8]) -> &'static Encoding {
     let mut detector = EncodingDetector::new(Iso2022JpDetection::Deny);
     let head = &bytes[..bytes.len().min(DETECTED)];
     detector.feed(head, head.len() == bytes.len());
@@ -161,13 +161,13 @@ pub(crate) fn guess(bytes: &[u8]) -> &'static Encoding {
 }
 
 /// The text, if encoding it gives back the same bytes.
-pub(crate) fn lossless(bytes: &[u8], encoding: &'static Encoding) -> Option<String> {
+pub fn lossless(bytes: &[u8], encoding: &'static Encoding) -> Option<String> {
     let text = encoding.decode_without_bom_handling_and_without_replacement(bytes)?.into_owned();
     (legacy_bytes(&text, encoding).ok()? == bytes).then_some(text)
 }
 
 /// Whether the bytes begin with the mark of a wide encoding and are text in it, but for an end that may be cut.
-pub(crate) fn is_marked_wide(bytes: &[u8]) -> bool {
+pub fn is_marked_wide(bytes: &[u8]) -> bool {
     Wide::ALL.into_iter().any(|wide| {
         let Some(rest) = bytes.strip_prefix(wide.mark()) else { return false };
         // The longest cut is half of a surrogate pair and one byte.

@@ -1,0 +1,69 @@
+//! `gloveport session snapshot` and `fork`: the files of a session as an image, and a session that begins with them.
+
+use std::process::ExitCode;
+
+use anyhow::Context as _;
+use gloveport_provider::{SessionId, WaitOptions, wait_until_alive};
+use tokio::time::timeout;
+
+use super::{
+    arguments::{ForkArgs, SnapshotArgs},
+    report::Report,
+    runtimes::Runtimes,
+};
+use crate::{local, output::print};
+
+/// Prints the name under which the engine knows the image.
+pub(super) async fn snapshot(runtimes: &Runtimes, arguments: &SnapshotArgs) -> anyhow::Result<ExitCode> {
+    let found = runtimes.find(&arguments.id).await?;
+    let image = found.provider.snapshot(&found.sandbox.id, &arguments.name).await?;
+    print(&format!("{image}\n"))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Prints the id of the new session when its server answers.
+pub(super) async fn fork(runtimes: &Runtimes, arguments: &ForkArgs) -> anyhow::Result<ExitCode> {
+    let found = runtimes.find(&arguments.id).await?;
+    let session = match &arguments.new {
+        Some(id) => SessionId::new(id.clone())?,
+        None => SessionId::random().map_err(|error| anyhow::anyhow!("no random id can be made: {error}"))?,
+    };
+    let stop = local::stop_signal()?;
+    let report = Report::new(arguments.quiet);
+    let progress = report.progress();
+    let provider = &*found.provider;
+    let made = async {
+        let made = tokio::select! {
+            made = timeout(arguments.timeout, provider.fork(&found.sandbox.id, &session, &progress)) => made,
+            () = stop.cancelled() => anyhow::bail!("interrupted; what was begun is being removed"),
+        };
+        let made = made.with_context(|| {
+            format!("the fork was not made within {} s; --timeout gives it more", arguments.timeout.as_secs())
+        })??;
+        let id = made.id.clone();
+        let options = WaitOptions { limit: arguments.timeout, cancel: stop.clone() };
+        match wait_until_alive(provider, made, &options, &progress).await {
+            Ok(sandbox) => Ok(sandbox),
+            Err(error) => {
+                provider.delete(&id).await.context("what was begun could not be removed")?;
+                Err(error.into())
+            }
+        }
+    };
+    let made = made.await;
+    let timings = progress.timings();
+    let sandbox = match made {
+        Ok(sandbox) => sandbox,
+        Err(error) => {
+            report.clear();
+            provider.close().await;
+            return Err(error);
+        }
+    };
+    let released = provider.release(&sandbox.id).await;
+    provider.close().await;
+    report.finish(&timings);
+    released.with_context(|| format!("the session `{session}` runs, but may be taken for an orphan"))?;
+    print(&format!("{session}\n"))?;
+    Ok(ExitCode::SUCCESS)
+}

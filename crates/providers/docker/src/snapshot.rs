@@ -1,0 +1,490 @@
+//! The files of a sandbox as an image, and sandboxes made from it.
+//!
+//! An engine writes into the image of a container all that the container was configured with: the key of its server, the
+//! labels by which we find it. So an image is committed without a name, and then told to the engine once more: the same
+//! layers, under the configuration of the image that the sandbox was made from. Where the engine cannot do that (Podman,
+//! and Docker with the image store of containerd), the commit itself is made with these values emptied, and looked at.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
+
+use bollard::{
+    models::{ContainerConfig, ContainerInspectResponse, ImageInspect},
+    query_parameters::{
+        CommitContainerOptionsBuilder, ImportImageOptionsBuilder, RemoveImageOptionsBuilder, TagImageOptionsBuilder,
+    },
+};
+use futures_util::StreamExt as _;
+use gloveport_docker_engine::images;
+use gloveport_provider::{
+    ExposedPort, Mount, MountSource, NetworkPolicy, Progress, ProviderError, ResourceLimits, RunAs, Sandbox, SandboxId,
+    SandboxSpec, SessionId, Workspace, backend,
+};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use sha2::{Digest as _, Sha256};
+
+use crate::{
+    fault::{self, NAME, failed, wrong},
+    inside::KEY,
+    names,
+    provider::Inner,
+};
+
+/// Repository of all snapshots.
+const REPOSITORY: &str = "gloveport-snapshot";
+/// Longest tag of an image.
+const LONGEST_TAG: usize = 128;
+/// Limit of a commit, which writes all that the sandbox has changed.
+const COMMIT: Duration = Duration::from_mins(30);
+/// Label of a snapshot: its name.
+const SNAPSHOT: &str = "gloveport.snapshot";
+/// Label of a snapshot: the session that it was made of.
+const OF_SESSION: &str = "gloveport.snapshot.session";
+/// Label of a snapshot: when it was made, in seconds since 1970.
+const MADE: &str = "gloveport.snapshot.created";
+
+impl Inner {
+    /// Keeps the files of a sandbox as the image `gloveport-snapshot:NAME`.
+    pub(crate) async fn snapshot(&self, id: &SandboxId, name: &str) -> Result<String, ProviderError> {
+        check_name(name)?;
+        let image = format!("{REPOSITORY}:{name}");
+        let docker = self.engine.docker().await.map_err(fault::of)?;
+        let look = docker.inspect_container(id.as_str(), None);
+        let container = match self.engine.ask(&format!("look at the container `{id}`"), look).await {
+            Ok(found) => found,
+            Err(error) if error.is_not_found() => return Err(ProviderError::NotFound(id.clone())),
+            Err(error) => return Err(fault::of(error)),
+        };
+        if container.host_config.as_ref().is_some_and(|host| host.readonly_rootfs == Some(true)) {
+            let what = "snapshots of a sandbox with a read-only root, whose files are in volumes".to_owned();
+            return Err(ProviderError::Unsupported { provider: NAME.to_owned(), what });
+        }
+        if images::inspect(&self.engine, &image).await.map_err(fault::of)?.is_some() {
+            return Err(wrong("the name", format!("there is an image `{image}` already; take another name")));
+        }
+        let of = container.image.clone().unwrap_or_default();
+        let base = images::inspect(&self.engine, &of).await.map_err(fault::of)?;
+        let base = base.ok_or_else(|| failed("make a snapshot", format!("the image {of} of the sandbox is gone")))?;
+        let made = self.commit(&container, &base, name, &image).await?;
+        let named = self.name(&made, &container, &base, name, &image).await;
+        // The layers belong to the named image by now, or to nobody.
+        let options = RemoveImageOptionsBuilder::default().noprune(true).build();
+        let removed = docker.remove_image(&made, Some(options), None);
+        if named.as_ref().is_ok_and(|kept| !kept) || named.is_err() {
+            match self.engine.ask("remove the unnamed image of a snapshot", removed).await {
+                Err(error) if !error.is_not_found() => tracing::warn!(%error, "an image without a name is left"),
+                _ => {}
+            }
+        }
+        named.map(|_| image)
+    }
+
+    /// Commits a container to an image without a name. Its id.
+    async fn commit(
+        &self,
+        container: &ContainerInspectResponse,
+        base: &ImageInspect,
+        name: &str,
+        image: &str,
+    ) -> Result<String, ProviderError> {
+        let docker = self.engine.docker().await.map_err(fault::of)?;
+        let config = clean(container, base, name);
+        // Podman reads this instead of the body.
+        let changes: Vec<String> = config
+            .env
+            .iter()
+            .flatten()
+            .filter(|variable| variable.ends_with('='))
+            .map(|variable| format!("ENV {variable}"))
+            .collect();
+        let changes = changes.join("\n");
+        let mut options = CommitContainerOptionsBuilder::default().pause(true);
+        let id = container.id.as_deref().unwrap_or_default();
+        options = options.container(id);
+        if !changes.is_empty() {
+            options = options.changes(&changes);
+        }
+        let made = docker.commit_container(options.build(), config);
+        let made = self.engine.within(COMMIT, &format!("commit the container to `{image}`"), made).await;
+        Ok(made.map_err(fault::of)?.id)
+    }
+
+    /// Gives a committed image its name, without what the container was configured with. Whether it is that very image.
+    async fn name(
+        &self,
+        made: &str,
+        container: &ContainerInspectResponse,
+        base: &ImageInspect,
+        name: &str,
+        image: &str,
+    ) -> Result<bool, ProviderError> {
+        let docker = self.engine.docker().await.map_err(fault::of)?;
+        let committed = images::inspect(&self.engine, made).await.map_err(fault::of)?;
+        let committed = committed.ok_or_else(|| failed("make a snapshot", "the committed image is gone"))?;
+        if !self.engine.about().await.map_err(fault::of)?.podman {
+            let archive = same_layers(&committed, base, container, name, image)?;
+            let options = ImportImageOptionsBuilder::default().quiet(true).build();
+            let mut load = docker.import_image(options, bollard::body_full(archive.into()), None).boxed();
+            let loaded = async {
+                while let Some(line) = load.next().await {
+                    line?;
+                }
+                Ok(())
+            };
+            let loaded = self.engine.within(COMMIT, "take the configuration of a snapshot", loaded).await;
+            let found = images::inspect(&self.engine, image).await.map_err(fault::of)?;
+            match (loaded, found) {
+                (Ok(()), Some(_)) => return Ok(false),
+                // The image store of containerd wants the layers themselves, and keeps no copy of the container's settings.
+                (loaded, _) => tracing::debug!(?loaded, "the engine takes no image without its layers"),
+            }
+        }
+        let variables = committed.config.and_then(|config| config.env).unwrap_or_default();
+        let key = format!("{KEY}=");
+        if variables.iter().any(|variable| variable.starts_with(&key) && *variable != key) {
+            let reason = "it keeps the key of the sandbox in the image";
+            return Err(failed(format!("make the snapshot `{name}`"), reason));
+        }
+        let options = TagImageOptionsBuilder::default().repo(REPOSITORY).tag(name).build();
+        let tagged = docker.tag_image(made, Some(options));
+        self.engine.ask(&format!("name an image `{image}`"), tagged).await.map_err(fault::of)?;
+        Ok(true)
+    }
+
+    /// Makes a sandbox of another session with the files and the settings of this one.
+    pub(crate) async fn fork(
+        self: &Arc<Self>,
+        id: &SandboxId,
+        session: &SessionId,
+        progress: &Progress,
+    ) -> Result<Sandbox, ProviderError> {
+        let docker = self.engine.docker().await.map_err(fault::of)?;
+        let found = self.existing(id).await?;
+        let look = docker.inspect_container(&found.engine_id, None);
+        let container = self.engine.ask(&format!("look at the container `{id}`"), look).await.map_err(fault::of)?;
+        let labels = container.config.and_then(|config| config.labels).unwrap_or_default();
+        let settings = labels.get(names::SETTINGS).ok_or_else(|| {
+            let what = format!("forks of `{id}`, which was made by something else; take a snapshot and start from it");
+            ProviderError::Unsupported { provider: NAME.to_owned(), what }
+        })?;
+        let settings: Settings =
+            serde_json::from_str(settings).map_err(|error| failed(format!("fork the sandbox `{id}`"), error))?;
+        let random = backend::random().map_err(|error| failed("name a snapshot", error))?;
+        let name = format!("fork-{}", random.chars().take(16).collect::<String>());
+        let (inner, of) = (Arc::clone(self), id.clone());
+        let mut forking = Forking {
+            inner: Arc::clone(self),
+            image: format!("{REPOSITORY}:{name}"),
+            snapshot: Some(tokio::spawn(async move { inner.snapshot(&of, &name).await })),
+            needed: false,
+        };
+        if let Some(snapshot) = &mut forking.snapshot {
+            snapshot.await.map_err(|error| failed("make a snapshot", error))??;
+        }
+        forking.snapshot = None;
+        let spec = settings.spec(session.clone(), forking.image.clone());
+        let made = self.create_of(&spec, Some(forking.image.clone()), progress).await;
+        forking.needed = made.is_ok();
+        made
+    }
+
+    /// Removes the image of a fork that is gone, unless somebody else uses it.
+    pub(crate) async fn remove_snapshot(&self, image: &str) {
+        let removed = async {
+            let docker = self.engine.docker().await.map_err(fault::of)?;
+            let removed = docker.remove_image(image, Some(RemoveImageOptionsBuilder::default().build()), None);
+            match self.engine.ask(&format!("remove the image `{image}`"), removed).await {
+                Err(error) if !error.is_not_found() && !error.is_conflict() => Err(fault::of(error)),
+                _ => Ok(()),
+            }
+        };
+        if let Err(error) = removed.await {
+            tracing::warn!(%error, "the image of a fork is left");
+        }
+    }
+}
+
+/// An image that is made for a fork, and removed if nothing comes of that, also when the caller gives up.
+struct Forking {
+    inner: Arc<Inner>,
+    image: String,
+    snapshot: Option<tokio::task::JoinHandle<Result<String, ProviderError>>>,
+    needed: bool,
+}
+
+impl Drop for Forking {
+    fn drop(&mut self) {
+        if self.needed {
+            return;
+        }
+        let (inner, image, snapshot) = (Arc::clone(&self.inner), self.image.clone(), self.snapshot.take());
+        tokio::spawn(async move {
+            if let Some(snapshot) = snapshot
+                && !snapshot.is_finished()
+            {
+                // However it ends, the image is removed then.
+                let _ended = snapshot.await;
+            }
+            inner.remove_snapshot(&image).await;
+        });
+    }
+}
+
+fn check_name(name: &str) -> Result<(), ProviderError> {
+    let first = name.bytes().next().is_some_and(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
+    let all = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.' | b'-'));
+    if first && all && name.len() <= LONGEST_TAG {
+        return Ok(());
+    }
+    let rule = "it has letters, digits, `_`, `.` and `-`, at most 128, and begins with none of the last two";
+    Err(wrong("the name of a snapshot", format!("`{name}` is none: {rule}")))
+}
+
+/// Labels of a snapshot beside those of the image that the sandbox was made from.
+fn labels(container: &ContainerInspectResponse, base: &ImageInspect, name: &str) -> HashMap<String, String> {
+    let mut labels = base.config.as_ref().and_then(|config| config.labels.clone()).unwrap_or_default();
+    let of_container = container.config.as_ref().and_then(|config| config.labels.as_ref());
+    let session = of_container.and_then(|labels| labels.get(names::SESSION)).cloned().unwrap_or_default();
+    labels.insert(SNAPSHOT.to_owned(), name.to_owned());
+    labels.insert(OF_SESSION.to_owned(), session);
+    labels.insert(MADE.to_owned(), crate::body::seconds(SystemTime::now()).to_string());
+    labels
+}
+
+/// What a commit writes: the configuration of the image below, and nothing in the place of all that the container has
+/// beside it, as an engine adds what it does not find here.
+fn clean(container: &ContainerInspectResponse, base: &ImageInspect, name: &str) -> ContainerConfig {
+    let base_config = base.config.clone().unwrap_or_default();
+    let own = container.config.clone().unwrap_or_default();
+    let mut labels = labels(container, base, name);
+    for label in own.labels.into_iter().flatten().map(|(label, _)| label) {
+        labels.entry(label).or_default();
+    }
+    let mut variables = base_config.env.unwrap_or_default();
+    let known: Vec<String> = variables.iter().filter_map(|one| Some(one.split_once('=')?.0.to_owned())).collect();
+    let added = own.env.into_iter().flatten().filter_map(|one| Some(one.split_once('=')?.0.to_owned()));
+    variables.extend(added.filter(|name| !known.contains(name)).map(|name| format!("{name}=")));
+    ContainerConfig {
+        user: base_config.user,
+        env: Some(variables),
+        cmd: base_config.cmd,
+        entrypoint: base_config.entrypoint,
+        working_dir: base_config.working_dir,
+        labels: Some(labels),
+        ..ContainerConfig::default()
+    }
+}
+
+/// An archive with an image of layers that the engine has, under the configuration of the image below.
+fn same_layers(
+    committed: &ImageInspect,
+    base: &ImageInspect,
+    container: &ContainerInspectResponse,
+    name: &str,
+    image: &str,
+) -> Result<Vec<u8>, ProviderError> {
+    let action = || format!("make the snapshot `{name}`");
+    let text = |error: serde_json::Error| failed(action(), error);
+    let layers = committed.root_fs.as_ref().and_then(|files| files.layers.clone()).unwrap_or_default();
+    let mut config: Value = serde_json::to_value(base.config.clone().unwrap_or_default()).map_err(text)?;
+    config["Labels"] = serde_json::to_value(labels(container, base, name)).map_err(text)?;
+    let mut whole = json!({
+        "architecture": committed.architecture,
+        "os": committed.os,
+        "config": config,
+        "rootfs": {"type": "layers", "diff_ids": layers},
+    });
+    if let Some(created) = &committed.created {
+        whole["created"] = serde_json::to_value(created).map_err(text)?;
+    }
+    let whole = serde_json::to_vec(&whole).map_err(text)?;
+    let hash = Sha256::digest(&whole).iter().fold(String::new(), |text, byte| text + &format!("{byte:02x}"));
+    let file = format!("{hash}.json");
+    let paths: Vec<String> =
+        layers.iter().map(|layer| format!("{}/layer.tar", layer.trim_start_matches("sha256:"))).collect();
+    let manifest =
+        serde_json::to_vec(&json!([{"Config": file, "RepoTags": [image], "Layers": paths}])).map_err(text)?;
+    let mut tar = tar::Builder::new(Vec::new());
+    for (path, content) in [(file.as_str(), &whole), ("manifest.json", &manifest)] {
+        let mut header = tar::Header::new_gnu();
+        header.set_size(content.len() as u64);
+        header.set_mode(0o644);
+        tar.append_data(&mut header, path, content.as_slice()).map_err(|error| failed(action(), error))?;
+    }
+    tar.into_inner().map_err(|error| failed(action(), error))
+}
+
+/// What a fork is made with again: a spec without what belongs to one sandbox alone, and without secrets.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Settings {
+    command: Option<Vec<String>>,
+    working_dir: Option<String>,
+    environment: BTreeMap<String, String>,
+    workspace: Where,
+    mounts: Vec<(Where, String, bool)>,
+    cpus: Option<f64>,
+    memory: Option<u64>,
+    processes: Option<u64>,
+    gpus: bool,
+    /// `None` is everybody, an empty list nobody.
+    network: Option<Vec<String>>,
+    ports: Vec<(String, Option<u16>)>,
+    labels: BTreeMap<String, String>,
+    plugins: Vec<String>,
+    user: Option<(u32, Option<u32>, Option<u32>)>,
+    runtime_class: Option<String>,
+    time_to_live: Option<Duration>,
+    idle_stop: Option<Duration>,
+    keep_alive: bool,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum Where {
+    Temporary,
+    Directory(std::path::PathBuf),
+    Volume(String),
+    Overlay(std::path::PathBuf),
+}
+
+impl Settings {
+    /// The settings of a spec.
+    pub(crate) fn of(spec: &SandboxSpec) -> Self {
+        Self {
+            command: spec.command.clone(),
+            working_dir: spec.working_dir.clone(),
+            environment: spec.environment.clone(),
+            workspace: match &spec.workspace {
+                Workspace::Temporary => Where::Temporary,
+                Workspace::Directory(path) => Where::Directory(path.clone()),
+                Workspace::Volume(name) => Where::Volume(name.clone()),
+            },
+            mounts: spec
+                .mounts
+                .iter()
+                .map(|Mount { source, target, read_only }| {
+                    let source = match source {
+                        MountSource::Directory(path) => Where::Directory(path.clone()),
+                        MountSource::Volume(name) => Where::Volume(name.clone()),
+                        MountSource::Overlay(path) => Where::Overlay(path.clone()),
+                    };
+                    (source, target.clone(), *read_only)
+                })
+                .collect(),
+            cpus: spec.limits.cpus,
+            memory: spec.limits.memory,
+            processes: spec.limits.processes,
+            gpus: spec.limits.gpus,
+            network: match &spec.network {
+                NetworkPolicy::Full => None,
+                NetworkPolicy::None => Some(Vec::new()),
+                NetworkPolicy::Only(hosts) => Some(hosts.clone()),
+            },
+            ports: spec.ports.iter().map(|port| (port.name.clone(), port.port)).collect(),
+            labels: spec.labels.clone(),
+            plugins: spec.plugins.clone(),
+            user: spec.user.map(|user| (user.user, user.group, user.files_group)),
+            runtime_class: spec.runtime_class.clone(),
+            time_to_live: spec.time_to_live,
+            idle_stop: spec.idle_stop,
+            keep_alive: spec.keep_alive,
+        }
+    }
+
+    fn spec(self, session: SessionId, image: String) -> SandboxSpec {
+        SandboxSpec {
+            image: Some(image),
+            command: self.command,
+            working_dir: self.working_dir,
+            environment: self.environment,
+            workspace: match self.workspace {
+                // Overlays are mounts only.
+                Where::Temporary | Where::Overlay(_) => Workspace::Temporary,
+                Where::Directory(path) => Workspace::Directory(path),
+                Where::Volume(name) => Workspace::Volume(name),
+            },
+            mounts: self.mounts.into_iter().filter_map(mount).collect(),
+            limits: ResourceLimits {
+                cpus: self.cpus,
+                memory: self.memory,
+                processes: self.processes,
+                gpus: self.gpus,
+                ..ResourceLimits::default()
+            },
+            network: match self.network {
+                None => NetworkPolicy::Full,
+                Some(hosts) if hosts.is_empty() => NetworkPolicy::None,
+                Some(hosts) => NetworkPolicy::Only(hosts),
+            },
+            ports: self.ports.into_iter().map(|(name, port)| ExposedPort { name, port }).collect(),
+            labels: self.labels,
+            plugins: self.plugins,
+            user: self.user.map(|(user, group, files_group)| RunAs { user, group, files_group }),
+            runtime_class: self.runtime_class,
+            time_to_live: self.time_to_live,
+            idle_stop: self.idle_stop,
+            keep_alive: self.keep_alive,
+            ..SandboxSpec::new(session)
+        }
+    }
+}
+
+fn mount((source, target, read_only): (Where, String, bool)) -> Option<Mount> {
+    let source = match source {
+        Where::Directory(path) => MountSource::Directory(path),
+        Where::Volume(name) => MountSource::Volume(name),
+        Where::Overlay(path) => MountSource::Overlay(path),
+        Where::Temporary => return None,
+    };
+    Some(Mount { source, target, read_only })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_fork_has_the_settings_of_a_spec_and_none_of_its_secrets() {
+        let session = |name: &str| SessionId::new(name).unwrap();
+        let spec = SandboxSpec {
+            image: Some("i".to_owned()),
+            environment: [("A".to_owned(), "b".to_owned())].into(),
+            secrets: [("S".to_owned(), gloveport_protocol::Secret::new("secret-value"))].into(),
+            session_key: Some(gloveport_protocol::Secret::new("key-value")),
+            workspace: Workspace::Volume("w".to_owned()),
+            mounts: vec![Mount { source: MountSource::Overlay("/o".into()), target: "/t".to_owned(), read_only: true }],
+            limits: ResourceLimits { memory: Some(5), ..ResourceLimits::default() },
+            network: NetworkPolicy::Only(vec!["a.test".to_owned()]),
+            ports: vec![ExposedPort { name: "web".to_owned(), port: Some(1) }],
+            user: Some(RunAs { user: 1, group: Some(2), files_group: None }),
+            time_to_live: Some(Duration::from_secs(7)),
+            keep_alive: true,
+            ..SandboxSpec::new(session("one"))
+        };
+        let text = serde_json::to_string(&Settings::of(&spec)).unwrap();
+        assert!(!text.contains("secret-value") && !text.contains("key-value"), "{text}");
+        let again = serde_json::from_str::<Settings>(&text).unwrap().spec(session("two"), "snapshot".to_owned());
+        let expected = SandboxSpec {
+            session_id: session("two"),
+            image: Some("snapshot".to_owned()),
+            secrets: BTreeMap::new(),
+            session_key: None,
+            ..spec
+        };
+        assert_eq!(format!("{again:?}"), format!("{expected:?}"));
+    }
+
+    #[test]
+    fn names_of_snapshots_are_tags() {
+        for name in ["a", "before-upgrade_1.2", "_x"] {
+            check_name(name).unwrap();
+        }
+        for name in ["", "-a", ".a", "a:b", "a/b", &"a".repeat(129)] {
+            assert!(check_name(name).is_err(), "{name}");
+        }
+    }
+}
