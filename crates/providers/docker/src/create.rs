@@ -35,6 +35,8 @@ pub(crate) type Lifeline = Pin<Box<dyn AsyncWrite + Send>>;
 const WAITING_LINES: usize = 256;
 /// How often the name of a container that is just going away is asked for again.
 const RACES: u32 = 100;
+/// How often a container is made anew whose ports were taken in between.
+const PORT_RACES: u32 = 3;
 /// Pause between them.
 const PAUSE: std::time::Duration = std::time::Duration::from_millis(30);
 
@@ -113,7 +115,17 @@ impl Making {
             self.inner.holders.own()?;
         }
         let mut binary = self.binary(&image).await?;
-        let made = match Box::pin(self.with(&image, &found, &binary)).await {
+        let mut made = Box::pin(self.with(&image, &found, &binary)).await;
+        let podman = self.inner.engine.about().await.map_err(fault::of)?.podman;
+        for _ in 0..PORT_RACES {
+            // Podman chooses ports when a container is made, and somebody else may have one when it is started.
+            let taken = |error: &ProviderError| error.to_string().contains("address already in use");
+            if !podman || !made.as_ref().is_err_and(taken) {
+                break;
+            }
+            made = Box::pin(self.with(&image, &found, &binary)).await;
+        }
+        let made = match made {
             // The engine is on another machine after all, or in one of its own.
             Err(ProviderError::Engine { reason, .. })
                 if self.inner.options.binary == BinaryMode::Auto && binary.is_not_seen(&reason) =>
