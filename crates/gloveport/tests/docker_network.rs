@@ -1,5 +1,5 @@
 //! Sandboxes whose network is closed, on a real engine.
-#![expect(clippy::unwrap_used, clippy::panic, reason = "a test stops at the first broken assumption")]
+#![expect(clippy::unwrap_used, reason = "a test stops at the first broken assumption")]
 
 mod docker;
 
