@@ -97,7 +97,7 @@ fn sandboxes_of_the_python_provider_end_and_are_waited_for() {
 
 #[test]
 fn the_python_provider_does_what_it_declares_and_removes_garbage() {
-    let skipped = ["optional/processes", "optional/ports", "optional/warm", "garbage/idle-stop"];
+    let skipped = ["optional/processes", "optional/ports", "optional/fork", "optional/warm", "garbage/idle-stop"];
     passes("process.py", &["optional/", "garbage/"], &skipped);
 }
 
@@ -118,6 +118,7 @@ fn the_shell_provider_does_what_it_declares_and_removes_garbage() {
         "optional/memory",
         "optional/processes",
         "optional/ports",
+        "optional/fork",
         "optional/warm",
         "garbage/orphan",
         "garbage/backend-died",
