@@ -69,7 +69,7 @@ impl EngineError {
                 hint: "start the engine (systemctl start docker), or set DOCKER_HOST to the one that runs".to_owned(),
             },
             other => {
-                let text = causes(&other);
+                let text = deepest(&other);
                 match kind_of(&other) {
                     Some(io::ErrorKind::PermissionDenied) => Self::Access {
                         endpoint: at(),
@@ -140,15 +140,12 @@ fn kind_of(error: &Error) -> Option<io::ErrorKind> {
     None
 }
 
-/// An error with its causes.
-fn causes(error: &Error) -> String {
+/// What is at the bottom: what stands above it tells of the library's parts.
+fn deepest(error: &Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();
     while let Some(cause) = source {
-        let more = cause.to_string();
-        if !text.contains(&more) {
-            text = format!("{text}: {more}");
-        }
+        text = cause.to_string();
         source = cause.source();
     }
     text

@@ -1,9 +1,28 @@
-//! Text on standard output.
+//! Text on standard output, and the line on standard error that moves while something is being made.
 
-use std::io::{ErrorKind, Write as _};
+use std::{
+    io::{ErrorKind, IsTerminal as _, Write as _},
+    time::Duration,
+};
 
 use anyhow::Context as _;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde::Serialize;
+
+/// How often the line on the terminal moves.
+const TICK: Duration = Duration::from_millis(100);
+
+/// A line that moves; only a terminal gets one.
+pub(crate) fn moving_line() -> Option<ProgressBar> {
+    std::io::stderr().is_terminal().then(|| {
+        let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
+        if let Ok(style) = ProgressStyle::with_template("{spinner} {msg} ({elapsed})") {
+            bar.set_style(style);
+        }
+        bar.enable_steady_tick(TICK);
+        bar
+    })
+}
 
 /// Writes a text. Whoever reads and has seen enough is no failure.
 pub(crate) fn print(text: &str) -> anyhow::Result<()> {

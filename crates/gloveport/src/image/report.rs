@@ -1,15 +1,15 @@
 //! What a build says, for people.
 
 use std::{
-    io::{IsTerminal as _, Write as _},
+    io::Write as _,
     time::{Duration, Instant},
 };
 
 use gloveport_image::Progress;
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::ProgressBar;
 
-/// How often the line on the terminal moves.
-const TICK: Duration = Duration::from_millis(100);
+use crate::output::moving_line;
+
 /// Most of a line that is shown on a terminal.
 const WIDTH: usize = 100;
 
@@ -22,14 +22,7 @@ pub(super) struct Report {
 
 impl Report {
     pub(super) fn new(quiet: bool) -> Self {
-        let bar = (!quiet && std::io::stderr().is_terminal()).then(|| {
-            let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
-            if let Ok(style) = ProgressStyle::with_template("{spinner} {msg} ({elapsed})") {
-                bar.set_style(style);
-            }
-            bar.enable_steady_tick(TICK);
-            bar
-        });
+        let bar = if quiet { None } else { moving_line() };
         Self { bar, quiet, began: Instant::now() }
     }
 

@@ -323,6 +323,9 @@ pub(super) struct ForkArgs {
     /// Give up after this time.
     #[arg(long, value_name = "TIME", default_value = "10m", value_parser = values::duration)]
     pub(super) timeout: Duration,
+    /// Print all about it as JSON instead of its id.
+    #[arg(long)]
+    pub(super) json: bool,
     /// Do not tell how far it is.
     #[arg(short, long)]
     pub(super) quiet: bool,

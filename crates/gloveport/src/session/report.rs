@@ -1,16 +1,14 @@
 //! How far the start of a session is, for people.
 
 use std::{
-    io::IsTerminal as _,
     sync::Arc,
     time::{Duration, Instant},
 };
 
 use gloveport_provider::{Phase, PhaseTiming, Progress};
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::ProgressBar;
 
-/// How often the line on the terminal moves.
-const TICK: Duration = Duration::from_millis(100);
+use crate::output::moving_line;
 
 /// A line on the terminal while something is being made, and one that tells how long it took.
 pub(super) struct Report {
@@ -22,15 +20,7 @@ pub(super) struct Report {
 impl Report {
     /// Tells nothing if `quiet`. Only a terminal gets a line that moves.
     pub(super) fn new(quiet: bool) -> Self {
-        let visible = !quiet && std::io::stderr().is_terminal();
-        let bar = visible.then(|| {
-            let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
-            if let Ok(style) = ProgressStyle::with_template("{spinner} {msg} ({elapsed})") {
-                bar.set_style(style);
-            }
-            bar.enable_steady_tick(TICK);
-            bar
-        });
+        let bar = if quiet { None } else { moving_line() };
         Self { bar, quiet, began: Instant::now() }
     }
 

@@ -10,6 +10,7 @@ use super::{
     arguments::{ForkArgs, SnapshotArgs},
     report::Report,
     runtimes::Runtimes,
+    start::tell,
 };
 use crate::{local, output::print};
 
@@ -51,19 +52,5 @@ pub(super) async fn fork(runtimes: &Runtimes, arguments: &ForkArgs) -> anyhow::R
         }
     };
     let made = made.await;
-    let timings = progress.timings();
-    let sandbox = match made {
-        Ok(sandbox) => sandbox,
-        Err(error) => {
-            report.clear();
-            provider.close().await;
-            return Err(error);
-        }
-    };
-    let released = provider.release(&sandbox.id).await;
-    provider.close().await;
-    report.finish(&timings);
-    released.with_context(|| format!("the session `{session}` runs, but may be taken for an orphan"))?;
-    print(&format!("{session}\n"))?;
-    Ok(ExitCode::SUCCESS)
+    tell(provider, &report, &progress.timings(), made, arguments.json).await
 }

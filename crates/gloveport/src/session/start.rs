@@ -5,7 +5,8 @@ use std::{collections::BTreeMap, process::ExitCode};
 use anyhow::Context as _;
 use gloveport_protocol::Secret;
 use gloveport_provider::{
-    Capabilities, NetworkPolicy, PhaseTiming, ProviderContext, ResourceLimits, SandboxSpec, SessionId, Workspace,
+    Capabilities, NetworkPolicy, PhaseTiming, Provider, ProviderContext, ResourceLimits, Sandbox, SandboxSpec,
+    SessionId, Workspace,
 };
 use serde_json::json;
 
@@ -29,8 +30,18 @@ pub(super) async fn start(runtimes: &Runtimes, arguments: Box<StartArgs>) -> any
     let spec = spec(*arguments, &provider.capabilities(), &runtimes.context)?;
     let progress = report.progress();
     let launched = launch(&*provider, &spec, &progress, &how).await;
-    let timings = progress.timings();
-    let sandbox = match launched {
+    tell(&*provider, &report, &progress.timings(), launched, as_json).await
+}
+
+/// What was made stays without us, and is told; or what went wrong is.
+pub(super) async fn tell(
+    provider: &dyn Provider,
+    report: &Report,
+    timings: &[PhaseTiming],
+    made: anyhow::Result<Sandbox>,
+    as_json: bool,
+) -> anyhow::Result<ExitCode> {
+    let sandbox = match made {
         Ok(sandbox) => sandbox,
         Err(error) => {
             report.clear();
@@ -38,10 +49,9 @@ pub(super) async fn start(runtimes: &Runtimes, arguments: Box<StartArgs>) -> any
             return Err(error);
         }
     };
-    // From here on it stays without us.
     let released = provider.release(&sandbox.id).await;
     provider.close().await;
-    report.finish(&timings);
+    report.finish(timings);
     released.with_context(|| format!("the session `{}` runs, but may be taken for an orphan", sandbox.session_id))?;
     if as_json {
         let mut shown = serde_json::to_value(&sandbox)?;
