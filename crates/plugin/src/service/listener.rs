@@ -1,6 +1,6 @@
 //! Who listens on a port: a program that has just been started, or somebody else.
 
-use std::fs;
+use std::{fs, io};
 
 use gloveport_sys::process;
 
@@ -20,8 +20,11 @@ pub(crate) fn is_foreign(port: u16, leader: u32) -> bool {
     all.push(leader);
     all.extend(process::in_session(leader));
     !all.into_iter().any(|pid| {
-        // What cannot be looked into may hold it.
-        let Ok(descriptors) = fs::read_dir(format!("/proc/{pid}/fd")) else { return true };
+        let descriptors = match fs::read_dir(format!("/proc/{pid}/fd")) {
+            Ok(descriptors) => descriptors,
+            // What has ended since it was listed holds nothing; what cannot be looked into may hold it.
+            Err(error) => return error.kind() != io::ErrorKind::NotFound,
+        };
         let mut targets = descriptors.flatten().filter_map(|entry| fs::read_link(entry.path()).ok());
         targets.any(|target| sockets.iter().any(|socket| target.as_os_str() == socket.as_str()))
     })
