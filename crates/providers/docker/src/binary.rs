@@ -28,8 +28,8 @@ const MOUNTED: &str = "/.gloveport/gloveport";
 /// Where the volume with it is mounted, and its path there.
 const VOLUME: &str = "/.gloveport/bin";
 const IN_VOLUME: &str = "/.gloveport/bin/gloveport";
-/// Its path in images that have it.
-const IN_IMAGE: &str = "/usr/local/bin/gloveport";
+/// Its path in images that have it: those of `gloveport image`.
+const IN_IMAGE: &str = "/openhands/bin/gloveport";
 /// How long somebody else may take to fill a volume.
 const FILLING: Duration = Duration::from_mins(2);
 /// Pause between two looks at that.

@@ -12,7 +12,7 @@ use gloveport_provider::{Phase, Progress, ProviderError, Sandbox, SandboxId, San
 use tokio::{
     io::{AsyncWrite, AsyncWriteExt as _},
     sync::mpsc,
-    time::sleep,
+    time::{sleep, timeout},
 };
 use tokio_util::sync::CancellationToken;
 
@@ -33,6 +33,8 @@ pub(crate) type Lifeline = Pin<Box<dyn AsyncWrite + Send>>;
 
 /// Lines of progress that wait to be told.
 const WAITING_LINES: usize = 256;
+/// How long a container that has been started may take to read its input.
+const INPUT: std::time::Duration = std::time::Duration::from_secs(30);
 /// How often the name of a container that is just going away is asked for again.
 const RACES: u32 = 100;
 /// How often a container is made anew whose ports were taken in between.
@@ -218,7 +220,7 @@ impl Making {
             Some(key) => key.clone(),
             None => Secret::new(backend::random().map_err(|error| failed("make a key", error))?),
         };
-        let locked = (options.port_ranges || options.host_network).then(locked).transpose()?;
+        let locked = if options.port_ranges || options.host_network { Some(locked().await?) } else { None };
         let backend = holders.label()?;
         let closed = match &self.policy {
             Some(policy) => Some(self.inner.closed_network(&self.id, policy.clone(), &backend).await?),
@@ -352,7 +354,12 @@ impl Making {
                 stdin.write_all(b"\n").await?;
                 stdin.flush().await
             };
-            write.await.map_err(|error| failed("pass something on to the container", error))?;
+            let written = timeout(INPUT, write).await;
+            let late = |_| ProviderError::Timeout {
+                action: "passing the secrets on to the container".to_owned(),
+                limit: INPUT,
+            };
+            written.map_err(late)?.map_err(|error| failed("pass the secrets on to the container", error))?;
         }
         for network in &inner.options.networks {
             let request = NetworkConnectRequest { container: engine_id.to_owned(), ..NetworkConnectRequest::default() };
@@ -402,8 +409,11 @@ fn given_up() -> ProviderError {
     failed("make the sandbox", "nobody waits for it any more")
 }
 
-fn locked() -> Result<[LockedPort; 4], ProviderError> {
-    ports::four(&ports::locks()).ok_or_else(|| failed("get ports", "no port of the configured ranges is free"))
+/// Four ports of the ranges. Locks of others are waited for, which is nothing for a thread of the runtime.
+async fn locked() -> Result<[LockedPort; 4], ProviderError> {
+    let found = tokio::task::spawn_blocking(|| ports::four(&ports::locks())).await;
+    let found = found.map_err(|error| failed("get ports", error))?;
+    found.ok_or_else(|| failed("get ports", "no port of the configured ranges is free"))
 }
 
 /// What to do about an image that cannot be pulled.

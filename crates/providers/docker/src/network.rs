@@ -492,11 +492,11 @@ mod tests {
         let words = closed(Some(&["a.test:443", "*.b.test"])).command(&binary, &[60_000, 3128]).join(" ");
         assert_eq!(
             words,
-            "/usr/local/bin/gloveport gate --sandbox 10.213.7.18 --forward 60000=10.213.7.18:60000 --forward \
+            "/openhands/bin/gloveport gate --sandbox 10.213.7.18 --forward 60000=10.213.7.18:60000 --forward \
              3128=10.213.7.18:3128 --proxy 10.213.7.19:3129 --allow a.test:443 --allow *.b.test"
         );
         let words = closed(None).command(&binary, &[60_000]).join(" ");
-        assert_eq!(words, "/usr/local/bin/gloveport gate --sandbox 10.213.7.18 --forward 60000=10.213.7.18:60000");
+        assert_eq!(words, "/openhands/bin/gloveport gate --sandbox 10.213.7.18 --forward 60000=10.213.7.18:60000");
     }
 
     #[test]

@@ -72,7 +72,7 @@ pub enum BinaryMode {
     Mount,
     /// It is copied into a volume of the engine once, which is mounted read-only.
     Copy,
-    /// The image has it as `/usr/local/bin/gloveport`.
+    /// The image has it as `/openhands/bin/gloveport`.
     Image,
 }
 
