@@ -5,7 +5,7 @@ mod pack;
 mod unpack;
 
 pub use pack::pack;
-pub use unpack::unpack;
+pub use unpack::{Origin, unpack};
 
 /// Bytes of a header, and the unit that contents are filled up to.
 const BLOCK: usize = 512;

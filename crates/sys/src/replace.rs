@@ -180,6 +180,16 @@ impl Replacement {
         self.finish(RenameFlags::empty())
     }
 
+    /// Takes the set-user-ID and set-group-ID bits and the capabilities away that the new content would have from the
+    /// old one: for content that must not run with the rights of the file that it replaces.
+    ///
+    /// # Errors
+    ///
+    /// The file system refuses it.
+    pub fn drop_privileges(&self) -> io::Result<()> {
+        attributes::drop_privileges(&self.file)
+    }
+
     /// Like [`commit`](Self::commit), but never replaces anything.
     ///
     /// # Errors

@@ -28,18 +28,39 @@ use crate::{
 /// Most bytes behind the mark of the end, where writers fill up their last record.
 const REST: u64 = 16 * 1024 * 1024;
 
+/// Bits of a mode by which a program runs with the rights of its owner or group, and the sticky bit.
+const SPECIAL: u32 = 0o7000;
+/// Bits by which others than the owner write.
+const WRITTEN_BY_OTHERS: u32 = 0o022;
+
+/// Whose files a stream has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Origin {
+    /// Files of the caller's own system, or for it: owners and the whole mode are kept.
+    Trusted,
+    /// Files of another system, which may be hostile: they belong to this process's user, whatever the stream says,
+    /// and none is set-user-ID, set-group-ID or sticky, so that a program of a sandbox never runs with rights of this
+    /// machine that were not given to it. A directory that was there is not opened to more users.
+    Foreign,
+}
+
 /// Unpacks a tar stream into a directory that exists, and reads the stream to its end.
 ///
-/// Modes, times, links and hard links are kept, and owners if this process may give files away. Links may point
-/// anywhere, but nothing is written through one that leads out of the destination. Files and links are replaced;
-/// directories stay and take over mode and time.
+/// Modes, times, links and hard links are kept, and owners if this process may give files away and the stream is
+/// trusted ([`Origin`]). Links may point anywhere, but nothing is written through one that leads out of the
+/// destination. Files and links are replaced; directories stay and take over mode and time.
 ///
 /// # Errors
 ///
 /// The stream is damaged or has no mark of its end; an entry has an absolute name, a `..`, or would leave the
 /// destination; it is a device, FIFO or sparse file; something is in the way; a bound is reached ([`Limits`]); or the
 /// storage fails. The entry at which it stopped leaves nothing behind; a file that it would have replaced is as it was.
-pub fn unpack(input: impl Read, destination: &Path, limits: &Limits) -> Result<Summary, ArchiveError> {
+pub fn unpack(
+    input: impl Read,
+    destination: &Path,
+    origin: Origin,
+    limits: &Limits,
+) -> Result<Summary, ArchiveError> {
     // Who does not want it any more ends the input.
     let never = AtomicBool::new(false);
     let mut unpacking = Unpacking {
@@ -47,7 +68,8 @@ pub fn unpack(input: impl Read, destination: &Path, limits: &Limits) -> Result<S
         destination: Destination::open(destination)?,
         account: Account::new(limits, &never),
         directories: Vec::new(),
-        gives_away: rustix::process::geteuid().is_root(),
+        origin,
+        gives_away: origin == Origin::Trusted && rustix::process::geteuid().is_root(),
     };
     match unpacking.all() {
         Ok(()) => Ok(unpacking.account.done),
@@ -61,6 +83,7 @@ struct Unpacking<'a, R> {
     account: Account<'a>,
     /// Directories whose mode and time are set at the end, because unpacking needs the one and changes the other.
     directories: Vec<Attributes>,
+    origin: Origin,
     gives_away: bool,
 }
 
@@ -68,6 +91,8 @@ struct Unpacking<'a, R> {
 #[derive(Debug)]
 struct Attributes {
     path: Vec<u8>,
+    /// It was there before.
+    existed: bool,
     mode: u32,
     owner: (u32, u32),
     modified: (i64, u32),
@@ -122,11 +147,12 @@ impl<R: Read> Unpacking<'_, R> {
             let before = self.account.made();
             self.destination.directory(&components, &mut self.account)?;
             // One that is there already counts as well: its attributes are kept until the end.
-            if self.account.made() == before {
+            let existed = self.account.made() == before;
+            if existed {
                 self.account.make()?;
             }
             let (path, mode) = (components.join(&b'/'), entry.mode);
-            self.directories.push(Attributes { path, mode, owner: entry.owner, modified: entry.modified });
+            self.directories.push(Attributes { path, existed, mode, owner: entry.owner, modified: entry.modified });
             return self.skip(entry.size);
         }
         let Some((name, parents)) = components.split_last() else {
@@ -209,7 +235,12 @@ impl<R: Read> Unpacking<'_, R> {
         let path = if attributes.path.is_empty() { b"." } else { attributes.path.as_slice() };
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let directory = self.destination.open_beneath(path, flags).map_err(|error| refusal(&attributes.path, error))?;
-        self.give(&directory, attributes.mode, attributes.owner, attributes.modified).map_err(failed)
+        let mut mode = attributes.mode;
+        if attributes.existed && self.origin == Origin::Foreign {
+            let had = rustix::fs::fstat(&directory).map_err(failed)?.st_mode;
+            mode &= !WRITTEN_BY_OTHERS | had;
+        }
+        self.give(&directory, mode, attributes.owner, attributes.modified).map_err(failed)
     }
 
     /// Gives owner, mode and time, in this order, because a change of the owner clears bits of the mode.
@@ -217,7 +248,8 @@ impl<R: Read> Unpacking<'_, R> {
         if self.gives_away {
             rustix::fs::fchown(&file, Some(Uid::from_raw(owner.0)), Some(Gid::from_raw(owner.1)))?;
         }
-        rustix::fs::fchmod(&file, Mode::from_raw_mode(mode))?;
+        let dropped = if self.origin == Origin::Foreign { SPECIAL } else { 0 };
+        rustix::fs::fchmod(&file, Mode::from_raw_mode(mode & !dropped))?;
         rustix::fs::futimens(&file, &times(modified))
     }
 

@@ -27,7 +27,8 @@ pub(super) async fn copy(source: End, destination: End, progress: &Progress) -> 
         }
         (End::Stream, End::Here(to)) if to.is_dir() || to.as_os_str().as_bytes().ends_with(b"/") => {
             fs::create_dir_all(&to).with_context(|| format!("cannot make the directory {}", to.display()))?;
-            tar::unpack(io::stdin().lock(), &to, &limits())?;
+            // It may come out of a sandbox.
+            tar::unpack(io::stdin().lock(), &to, tar::Origin::Foreign, &limits())?;
             Ok(())
         }
         (End::Stream, End::Here(to)) => store(io::stdin().lock(), &to, NewFile::default(), &progress),
@@ -56,7 +57,7 @@ fn from_path_to_path(from: &Path, to: &Path, progress: &Progress) -> anyhow::Res
     let (reader, writer) = io::pipe().context("cannot make a pipe")?;
     std::thread::scope(|scope| {
         let packing = scope.spawn(|| tar::pack(from, io::BufWriter::with_capacity(PIECE, writer)));
-        let unpacked = tar::unpack(Counted { reader, progress }, &to, &limits());
+        let unpacked = tar::unpack(Counted { reader, progress }, &to, tar::Origin::Trusted, &limits());
         let packed = packing.join().map_err(|_| anyhow::anyhow!("packing failed by a defect"))?;
         unpacked?;
         packed?;

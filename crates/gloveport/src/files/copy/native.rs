@@ -18,6 +18,9 @@ use tokio_util::io::ReaderStream;
 
 use super::{PIECE, Progress, kind_there, limits, target, to_output};
 
+/// Bits of a mode that a file of a sandbox brings along.
+const PERMISSIONS: u32 = 0o777;
+
 /// Copies a file or a tree from the sandbox.
 pub(super) async fn download(
     client: &ActionExecutionClient,
@@ -36,9 +39,11 @@ pub(super) async fn download(
     if let Some(length) = content.info.length {
         progress.expect(length);
     }
-    let new = NewFile { mode: content.info.mode, owner: None };
+    // A program of the sandbox must not run with rights of this machine, under a name that is new here or not.
+    let new = NewFile { mode: content.info.mode.map(|mode| mode & PERMISSIONS), owner: None };
     let cannot_write = || format!("cannot write {}", to.display());
     let mut replacement = Replacement::begin(&to, new).with_context(cannot_write)?;
+    replacement.drop_privileges().with_context(cannot_write)?;
     {
         let mut out = BufWriter::with_capacity(PIECE, replacement.file());
         while let Some(bytes) = content.bytes.next().await? {

@@ -143,5 +143,5 @@ fn store(source: Source, path: &Path, parents: bool, limits: &Limits) -> Result<
     if parents {
         fs::create_dir_all(path).map_err(|source| ArchiveError::Destination { path: PathBuf::from(path), source })?;
     }
-    tar::unpack(source, path, limits)
+    tar::unpack(source, path, tar::Origin::Trusted, limits)
 }
