@@ -106,8 +106,9 @@ impl ActionExecutionClient {
         }
         let mut stream = self.files().read_tar(source).await?;
         let (sender, reader) = channel();
-        let unpacked =
-            tokio::spawn(blocking_owned(destination.to_owned(), move || tar::unpack(reader, &path, tar::Origin::Foreign, &limits)));
+        let unpacked = tokio::spawn(blocking_owned(destination.to_owned(), move || {
+            tar::unpack(reader, &path, tar::Origin::Foreign, &limits)
+        }));
         let received = async {
             // A receiver that is gone has failed, and says why itself.
             while let Some(piece) = stream.next().await? {

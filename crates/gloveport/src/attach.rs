@@ -19,6 +19,7 @@ use tokio::{
     sync::mpsc,
 };
 
+use crate::visible;
 use keys::Watch;
 use local::{Output, RawMode};
 use sequences::Sequences;
@@ -313,6 +314,7 @@ impl Signals {
 /// Tells a person something, on a line of its own; a terminal in raw mode does not begin one by itself.
 #[expect(clippy::print_stderr, reason = "this is output for people")]
 fn tell(is_person: bool, text: &str) {
+    let text = visible::lines(text);
     if is_person {
         eprint!("\r\n[{text}]\r\n");
     } else {

@@ -15,6 +15,8 @@ use gloveport_conformance::{
     report, run, select,
 };
 
+use crate::{output::print, visible};
+
 /// Exit codes, as `--help` shows them.
 pub(crate) const EXIT_CODES: &str = "Exit codes: 0 all passed; 1 some failed, or the server does not answer; 2 wrong \
     command line.";
@@ -191,7 +193,7 @@ impl Progress {
 
     fn tell(&mut self, what: &str) {
         self.done += 1;
-        self.write(&format!("\r\x1b[K{}/{} {what}", self.done, self.all));
+        self.write(&format!("\r\x1b[K{}/{} {}", self.done, self.all, visible::one_line(what)));
     }
 
     fn end(&self) {
@@ -204,9 +206,4 @@ impl Progress {
             let _written = std::io::stderr().write_all(text.as_bytes());
         }
     }
-}
-
-fn print(text: &str) -> anyhow::Result<()> {
-    let mut output = std::io::stdout().lock();
-    output.write_all(text.as_bytes()).and_then(|()| output.flush()).context("cannot write to standard output")
 }

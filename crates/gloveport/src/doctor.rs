@@ -15,7 +15,7 @@ use gloveport_sys::{Surroundings, host, users::UserDatabase};
 use gloveport_vscode::VsCode;
 use serde::Serialize;
 
-use crate::{Owner, cli::DoctorArgs, local, plugins};
+use crate::{Owner, cli::DoctorArgs, local, plugins, visible};
 
 /// Free space below which output of long commands may be lost.
 const SPOOL_SPACE: u64 = 512 * 1024 * 1024;
@@ -256,9 +256,9 @@ fn print_table(checks: &[Check]) {
             Verdict::Failed => ("failed", 31),
         };
         let word = if colours { format!("\x1b[{colour}m{word:<8}\x1b[0m") } else { format!("{word:<8}") };
-        println!("{word} {:<20} {}", check.name, check.found);
+        println!("{word} {:<20} {}", check.name, visible::one_line(&check.found));
         if let Some(remedy) = &check.remedy {
-            println!("{:8} {:<20} -> {remedy}", "", "");
+            println!("{:8} {:<20} -> {}", "", "", visible::one_line(remedy));
         }
     }
 }

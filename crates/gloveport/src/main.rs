@@ -28,6 +28,7 @@ mod run;
 mod sandbox_server;
 mod serve;
 mod session;
+mod visible;
 
 use std::{process::ExitCode, sync::Arc};
 
@@ -57,9 +58,8 @@ fn main() -> ExitCode {
 }
 
 /// Tells a person what failed.
-#[expect(clippy::print_stderr, reason = "this is where errors reach the user")]
 fn report(error: &anyhow::Error) {
-    eprintln!("gloveport: {}", explained(error));
+    output::tell(&format!("gloveport: {}", explained(error)));
 }
 
 /// An error with its causes, for people.

@@ -1,4 +1,4 @@
-//! Text on standard output, and the line on standard error that moves while something is being made.
+//! Text for people: on standard output, on standard error, and the line that moves while something is being made.
 
 use std::{
     io::{ErrorKind, IsTerminal as _, Write as _},
@@ -8,6 +8,8 @@ use std::{
 use anyhow::Context as _;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde::Serialize;
+
+use crate::visible;
 
 /// How often the line on the terminal moves.
 const TICK: Duration = Duration::from_millis(100);
@@ -24,8 +26,19 @@ pub(crate) fn moving_line() -> Option<ProgressBar> {
     })
 }
 
-/// Writes a text. Whoever reads and has seen enough is no failure.
+/// Tells a person what is going on, on standard error. What cannot be told is no failure.
+pub(crate) fn tell(text: &str) {
+    let _nobody_reads = writeln!(std::io::stderr(), "{}", visible::lines(text));
+}
+
+/// Writes a text that may come from anywhere: a terminal shows what it would otherwise obey. Whoever reads and has seen
+/// enough is no failure.
 pub(crate) fn print(text: &str) -> anyhow::Result<()> {
+    if std::io::stdout().is_terminal() { print_painted(&visible::lines(text)) } else { print_painted(text) }
+}
+
+/// Writes a text with colours of ours, whose foreign parts are harmless already.
+pub(crate) fn print_painted(text: &str) -> anyhow::Result<()> {
     let mut output = std::io::stdout().lock();
     match output.write_all(text.as_bytes()).and_then(|()| output.flush()) {
         Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),

@@ -2,6 +2,8 @@
 
 use std::io::IsTerminal as _;
 
+use crate::visible;
+
 /// What a piece of text is.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Style {
@@ -31,7 +33,9 @@ impl Paint {
         Self { on: false }
     }
 
+    /// The text may be anyone's.
     pub(crate) fn text(self, style: Style, text: &str) -> String {
+        let text = visible::lines(text);
         let code = match style {
             Style::Heading => "1",
             Style::Faint => "2",
@@ -40,6 +44,6 @@ impl Paint {
             Style::Error => "31",
             Style::Hint => "36",
         };
-        if self.on { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_owned() }
+        if self.on { format!("\x1b[{code}m{text}\x1b[0m") } else { text.into_owned() }
     }
 }

@@ -2,13 +2,7 @@
 
 mod json;
 
-use std::{
-    io::{IsTerminal as _, Write as _},
-    path::PathBuf,
-    process::ExitCode,
-    sync::Arc,
-    time::Duration,
-};
+use std::{io::IsTerminal as _, path::PathBuf, process::ExitCode, sync::Arc, time::Duration};
 
 use anyhow::Context as _;
 use clap::{Args, Subcommand};
@@ -19,7 +13,10 @@ use gloveport_provider::{
 };
 use tokio::time::timeout;
 
-use crate::providers;
+use crate::{
+    output::{print, tell},
+    providers,
+};
 
 /// Exit codes, as `--help` shows them.
 const EXIT_CODES: &str = "Exit codes: 0 done, and all passed; 1 something failed; 2 wrong command line.";
@@ -205,8 +202,7 @@ async fn conformance(arguments: &ConformanceArgs) -> anyhow::Result<ExitCode> {
                 Verdict::Fail { .. } => "FAILED",
                 Verdict::Skip { .. } => "skipped",
             };
-            // Progress that cannot be shown is no failure.
-            let _written = writeln!(std::io::stderr(), "{word:<7} {} ({:.1} s)", result.id, result.seconds);
+            tell(&format!("{word:<7} {} ({:.1} s)", result.id, result.seconds));
         }
     };
     let report = tokio::select! {
@@ -223,9 +219,4 @@ async fn conformance(arguments: &ConformanceArgs) -> anyhow::Result<ExitCode> {
         "no check has an id that begins so; see --list"
     );
     Ok(if counts.failed > 0 { ExitCode::FAILURE } else { ExitCode::SUCCESS })
-}
-
-fn print(text: &str) -> anyhow::Result<()> {
-    let mut output = std::io::stdout().lock();
-    output.write_all(text.as_bytes()).and_then(|()| output.flush()).context("cannot write to standard output")
 }

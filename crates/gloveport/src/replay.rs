@@ -1,6 +1,6 @@
 //! `gloveport replay`: a recorded trajectory, executed once more.
 
-use std::{io::Write as _, path::PathBuf, process::ExitCode, sync::Arc};
+use std::{path::PathBuf, process::ExitCode, sync::Arc};
 
 use anyhow::Context as _;
 use clap::Args;
@@ -13,7 +13,7 @@ use gloveport_event_stream::{
 use gloveport_protocol::EventSource;
 use gloveport_runtime::{Connector, InProcess, Runtime, RuntimeOptions, ServerAt};
 
-use crate::{Owner, describe, local, plugins};
+use crate::{Owner, describe, local, output::print, plugins};
 
 /// Exit codes, as `--help` shows them.
 pub(crate) const EXIT_CODES: &str = "Exit codes: 0 every action was executed, whatever came of it; 1 an action gave \
@@ -133,9 +133,4 @@ async fn print_from(stream: &EventStream, start: i64) -> anyhow::Result<i64> {
         print(&format!("{}\n", event.to_value()))?;
     }
     Ok(next)
-}
-
-fn print(text: &str) -> anyhow::Result<()> {
-    let mut output = std::io::stdout().lock();
-    output.write_all(text.as_bytes()).and_then(|()| output.flush()).context("cannot write to standard output")
 }

@@ -181,6 +181,32 @@ async fn variables_secrets_labels_and_ports_are_those_of_the_spec() {
 }
 
 #[tokio::test]
+async fn a_session_of_the_command_line_gets_its_secret_and_nobody_else_sees_it() {
+    let place = Place::new();
+    let session = place.session("secret");
+    let gloveport = |words: &[&str]| {
+        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_gloveport"));
+        command.arg("session").args(words).env("HOME", place.path()).env("XDG_STATE_HOME", place.path().join("state"));
+        command.env("DOCKER_HOST", &place.engine.0).env("TOKEN", "s3cr3t-value").stdin(std::process::Stdio::null());
+        let output = command.output().unwrap();
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        (output.status.code(), text(&output.stdout), text(&output.stderr))
+    };
+    let words = ["start", "--runtime", "docker", "--image", PYTHON, "--id", session.as_str(), "--secret", "TOKEN"];
+    let (code, _, complaint) = gloveport(&words);
+    assert_eq!(code, Some(0), "{complaint}");
+    let printed = gloveport(&["exec", session.as_str(), "printf %s \"$TOKEN\" | rev; echo \"$TOKEN\""]);
+    let name = place.engine.container_of(&session);
+    let described = place.engine.docker(["inspect", &name]);
+    let events = gloveport(&["events", session.as_str()]);
+    let removed = gloveport(&["rm", "-f", session.as_str()]);
+    assert!(printed.1.starts_with("eulav-t3rc3s"), "{printed:?}");
+    assert!(!described.contains("s3cr3t-value") && !events.1.contains("s3cr3t-value"), "{described} {events:?}");
+    assert_eq!(removed.0, Some(0), "{removed:?}");
+    place.assert_nothing_left();
+}
+
+#[tokio::test]
 async fn nothing_of_the_entrypoint_or_the_command_of_an_image_runs() {
     let place = Place::new();
     let backend = place.backend();

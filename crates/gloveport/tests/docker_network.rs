@@ -236,6 +236,13 @@ async fn what_would_open_a_closed_network_is_refused_before_anything_is_made() {
         ),
         (with(&kwargs(json!({"privileged": true}))), &closed, "`privileged`"),
         (with(&kwargs(json!({"network": "bridge"}))), &closed, "`network`"),
+        (
+            with(&kwargs(json!({"sysctls": {"net.ipv6.conf.all.disable_ipv6": "0"}}))),
+            &closed,
+            "`net.ipv6.conf.all.disable_ipv6`",
+        ),
+        (with(&kwargs(json!({"cap_add": ["NET_RAW"]}))), &closed, "`NET_RAW`"),
+        (with(&|place| place.extend(&json!({"cap_add": ["NET_ADMIN"]}))), &closed, "`NET_ADMIN`"),
     ] {
         let error = refused(&*backend, spec, Duration::from_secs(5)).await;
         assert!(matches!(&error, ProviderError::Spec { field, .. } if field == "network"), "{error}");

@@ -10,8 +10,9 @@ use super::{
     show::{note, style},
 };
 use crate::{
-    output::print,
+    output::{print, print_painted},
     paint::{Paint, Style},
+    visible,
 };
 
 pub(super) fn check(arguments: &CheckArgs) -> anyhow::Result<ExitCode> {
@@ -21,7 +22,7 @@ pub(super) fn check(arguments: &CheckArgs) -> anyhow::Result<ExitCode> {
         let notes: Vec<_> = notes.iter().map(note).collect();
         print(&format!("{:#}\n", json!({"ok": problems == 0, "notes": notes})))?;
     } else {
-        print(&text(&notes, problems, Paint::for_stdout()))?;
+        print_painted(&text(&notes, problems, Paint::for_stdout()))?;
     }
     Ok(if problems == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
@@ -32,7 +33,7 @@ fn text(notes: &[Note], problems: usize, paint: Paint) -> String {
         let place = note.place.as_ref().map(|place| format!("{place}: ")).unwrap_or_default();
         let severity = paint.text(style(note.severity), note.severity.name());
         // Writing into a string cannot fail.
-        let _ = writeln!(text, "{}{severity}: {}", paint.text(Style::Heading, &place), note.message);
+        let _ = writeln!(text, "{}{severity}: {}", paint.text(Style::Heading, &place), visible::lines(&note.message));
         if let Some(suggestion) = &note.suggestion {
             let _ = writeln!(text, "    {}", paint.text(Style::Faint, &format!("-> {suggestion}")));
         }

@@ -7,8 +7,9 @@ use serde_json::{Map, Value, json};
 
 use super::{ShowArgs, options};
 use crate::{
-    output::print,
+    output::{print, print_painted},
     paint::{Paint, Style},
+    visible,
 };
 
 pub(super) fn show(arguments: &ShowArgs) -> anyhow::Result<ExitCode> {
@@ -18,7 +19,7 @@ pub(super) fn show(arguments: &ShowArgs) -> anyhow::Result<ExitCode> {
     if arguments.json {
         print(&format!("{:#}\n", json(&loaded, &values, arguments)))?;
     } else {
-        print(&text(&loaded, &values, arguments, Paint::for_stdout()))?;
+        print_painted(&text(&loaded, &values, arguments, Paint::for_stdout()))?;
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -38,7 +39,7 @@ fn text(loaded: &Loaded, values: &[ShownValue], arguments: &ShowArgs, paint: Pai
             (true, origin) => paint.text(Style::Faint, &format!("  # {origin}")),
         };
         for line in lines(value) {
-            let _ = writeln!(text, "{line}{origin}");
+            let _ = writeln!(text, "{}{origin}", visible::lines(&line));
         }
     }
     if values.iter().all(|value| value.is_default) && !arguments.all {

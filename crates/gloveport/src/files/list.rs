@@ -8,8 +8,9 @@ use gloveport_protocol::files::{FileEntry, FileKind};
 
 use super::{
     ListArgs,
-    place::{Place, lacks_native_files, print},
+    place::{Place, lacks_native_files},
 };
+use crate::{output::print, visible::one_line};
 
 pub(crate) async fn list(arguments: ListArgs) -> anyhow::Result<ExitCode> {
     let place = Place::new(&arguments.server)?;
@@ -75,7 +76,7 @@ async fn names_alone(client: &ActionExecutionClient, arguments: &ListArgs) -> an
     if arguments.json {
         print(&(serde_json::to_string_pretty(&names)? + "\n"))?;
     } else {
-        print(&names.iter().fold(String::new(), |text, name| text + name + "\n"))?;
+        print(&names.iter().fold(String::new(), |text, name| text + &one_line(name) + "\n"))?;
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -109,11 +110,6 @@ fn table(entries: &[FileEntry], long: bool) -> String {
         text.push('\n');
     }
     text
-}
-
-/// A name without what would move the cursor or end the line.
-fn one_line(name: &str) -> String {
-    name.chars().map(|c| if c.is_control() { '?' } else { c }).collect()
 }
 
 const fn letter(kind: FileKind) -> char {

@@ -13,6 +13,10 @@ use gloveport_protocol::{Action, ActionEvent, ActionExecutor as _, FileReadSourc
 use gloveport_sys::replace::{self, NewFile};
 
 use super::{arguments::ServerArgs, copy::zipped};
+use crate::{
+    output::{print, print_painted},
+    visible,
+};
 
 /// What an editor's message begins with when it failed.
 const EDITOR_ERROR: &str = "ERROR:\n";
@@ -145,7 +149,8 @@ impl Shown {
         }
         let Observation::Edit(edit) = self.0 else { anyhow::bail!("the server did not answer with an edit") };
         match edit.diff.filter(|diff| !diff.is_empty()) {
-            Some(diff) => print(&(coloured(&diff, with_colours) + "\n"))?,
+            Some(diff) if with_colours => print_painted(&(coloured(&visible::lines(&diff)) + "\n"))?,
+            Some(diff) => print(&(diff + "\n"))?,
             None => print(&edit.content)?,
         }
         Ok(ExitCode::SUCCESS)
@@ -172,10 +177,7 @@ impl Shown {
     }
 }
 
-fn coloured(diff: &str, with_colours: bool) -> String {
-    if !with_colours {
-        return diff.to_owned();
-    }
+fn coloured(diff: &str) -> String {
     let line = |line: &str| {
         let colour = match line.as_bytes().first() {
             _ if line.starts_with("--- ") || line.starts_with("+++ ") => "1",
@@ -187,10 +189,4 @@ fn coloured(diff: &str, with_colours: bool) -> String {
         format!("\x1b[{colour}m{line}\x1b[0m")
     };
     diff.split('\n').map(line).collect::<Vec<_>>().join("\n")
-}
-
-/// Writes to standard output.
-pub(super) fn print(text: &str) -> anyhow::Result<()> {
-    let mut output = std::io::stdout().lock();
-    output.write_all(text.as_bytes()).and_then(|()| output.flush()).context("cannot write to standard output")
 }

@@ -1,14 +1,14 @@
 //! What a build says, for people.
 
-use std::{
-    io::Write as _,
-    time::{Duration, Instant},
-};
+use std::time::{Duration, Instant};
 
 use gloveport_image::Progress;
 use indicatif::ProgressBar;
 
-use crate::output::moving_line;
+use crate::{
+    output::{moving_line, tell},
+    visible,
+};
 
 /// Most of a line that is shown on a terminal.
 const WIDTH: usize = 100;
@@ -31,11 +31,11 @@ impl Report {
             (_, true) => Progress::silent(),
             (Some(bar), false) => {
                 let bar = bar.clone();
-                Progress::to(move |line| bar.set_message(line.chars().take(WIDTH).collect::<String>()))
+                Progress::to(move |line| {
+                    bar.set_message(visible::one_line(line).chars().take(WIDTH).collect::<String>());
+                })
             }
-            (None, false) => Progress::to(|line| {
-                let _nobody_reads = writeln!(std::io::stderr(), "{line}");
-            }),
+            (None, false) => Progress::to(tell),
         }
     }
 

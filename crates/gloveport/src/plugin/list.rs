@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::{LsArgs, registry};
 use crate::{
-    output::{print, print_json},
+    output::{print_json, print_painted},
     paint::Paint,
     session::table::table,
 };
@@ -22,7 +22,7 @@ pub(super) fn list(arguments: &LsArgs) -> anyhow::Result<ExitCode> {
         print_json(&Value::Array(all))?;
     } else {
         let rows: Vec<Vec<String>> = registry.entries().iter().map(row).collect();
-        print(&table(&["NAME", "FROM", "REQUIRES", "DESCRIPTION"], &rows, Paint::for_stdout()))?;
+        print_painted(&table(&["NAME", "FROM", "REQUIRES", "DESCRIPTION"], &rows, Paint::for_stdout()))?;
         for warning in registry.warnings() {
             tracing::warn!("{warning}");
         }

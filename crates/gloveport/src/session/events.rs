@@ -14,7 +14,7 @@ use super::{
     history::History,
     runtimes::{Missing, Runtimes},
 };
-use crate::describe;
+use crate::{describe, visible};
 
 /// How often it is looked for more: histories of other processes tell nobody that they grow.
 const PAUSE: Duration = Duration::from_millis(100);
@@ -75,10 +75,6 @@ fn text(event: &Event) -> String {
         Event::Action(action) => describe::action(action),
         Event::Observation(observation) => describe::observation(&observation.observation),
     };
-    format!("# {}{cause}  {time}  {source}\n{}", event.id().unwrap_or(-1), printable(&body))
-}
-
-/// Without what would move the cursor: what a program wrote is not meant for our terminal.
-fn printable(text: &str) -> String {
-    text.chars().filter(|c| !c.is_control() || matches!(c, '\n' | '\t')).collect()
+    // What a program wrote is not meant for our terminal.
+    format!("# {}{cause}  {time}  {source}\n{}", event.id().unwrap_or(-1), visible::lines(&body))
 }

@@ -11,7 +11,7 @@ use super::{
     history::History,
     runtimes::{Missing, Runtimes},
 };
-use crate::output::print;
+use crate::output::{print, tell};
 
 /// Sessions that are worked on at the same time.
 const AT_ONCE: usize = 8;
@@ -79,7 +79,6 @@ pub(super) async fn remove(runtimes: &Runtimes, arguments: &RemoveArgs) -> anyho
 }
 
 /// Does something with each, and tells the id or the error of each in their order.
-#[expect(clippy::print_stderr, reason = "one of several errors, while the others go on")]
 async fn each(ids: &[String], act: impl AsyncFn(&str) -> anyhow::Result<String>) -> anyhow::Result<ExitCode> {
     let mut results = stream::iter(ids).map(|id| act(id)).buffered(AT_ONCE);
     let mut failed = false;
@@ -88,7 +87,8 @@ async fn each(ids: &[String], act: impl AsyncFn(&str) -> anyhow::Result<String>)
             Ok(id) => print(&format!("{id}\n"))?,
             Err(error) => {
                 failed = true;
-                eprintln!("gloveport: {}", crate::explained(&error));
+                // One of several, while the others go on.
+                tell(&format!("gloveport: {}", crate::explained(&error)));
             }
         }
     }

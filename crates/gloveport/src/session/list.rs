@@ -10,7 +10,7 @@ use super::{
     table,
 };
 use crate::{
-    output::{print, print_json},
+    output::{print, print_json, print_painted},
     paint::Paint,
 };
 
@@ -25,7 +25,7 @@ pub(super) async fn list(runtimes: &Runtimes, arguments: ListArgs) -> anyhow::Re
     } else if arguments.quiet {
         print(&found.iter().flat_map(|found| [found.name(), "\n"]).collect::<String>())?;
     } else {
-        print(&text(&found, Paint::for_stdout()))?;
+        print_painted(&text(&found, Paint::for_stdout()))?;
     }
     // That nobody could be asked is no empty list.
     let nobody = found.is_empty() && !silent.is_empty() && silent.len() == runtimes.names().len();

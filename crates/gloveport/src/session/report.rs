@@ -8,7 +8,10 @@ use std::{
 use gloveport_provider::{Phase, PhaseTiming, Progress};
 use indicatif::ProgressBar;
 
-use crate::output::moving_line;
+use crate::{
+    output::{moving_line, tell},
+    visible,
+};
 
 /// A line on the terminal while something is being made, and one that tells how long it took.
 pub(super) struct Report {
@@ -28,7 +31,11 @@ impl Report {
     pub(super) fn progress(&self) -> Progress {
         let Some(bar) = self.bar.clone() else { return Progress::silent() };
         Progress::to(Arc::new(move |report| {
-            let detail = if report.detail.is_empty() { String::new() } else { format!(": {}", report.detail) };
+            let detail = if report.detail.is_empty() {
+                String::new()
+            } else {
+                format!(": {}", visible::one_line(report.detail))
+            };
             bar.set_message(format!("{}{detail}", report.phase.text()));
         }))
     }
@@ -41,11 +48,11 @@ impl Report {
     }
 
     /// The line is gone, and what took how long is told.
-    #[expect(clippy::print_stderr, reason = "standard output is for the id")]
     pub(super) fn finish(&self, timings: &[PhaseTiming]) {
         self.clear();
         if !self.quiet {
-            eprintln!("{}", summary(self.began.elapsed(), timings));
+            // Standard output is for the id.
+            tell(&summary(self.began.elapsed(), timings));
         }
     }
 }

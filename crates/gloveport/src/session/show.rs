@@ -12,8 +12,9 @@ use super::{
     table::{age, until},
 };
 use crate::{
-    output::{print, print_json},
+    output::{print, print_json, print_painted},
     paint::{Paint, Style},
+    visible,
 };
 
 pub(super) async fn show(runtimes: &Runtimes, arguments: &ShowArgs) -> anyhow::Result<ExitCode> {
@@ -21,7 +22,7 @@ pub(super) async fn show(runtimes: &Runtimes, arguments: &ShowArgs) -> anyhow::R
     if arguments.json {
         print_json(&found.sandbox)?;
     } else {
-        print(&text(&found, Paint::for_stdout()))?;
+        print_painted(&text(&found, Paint::for_stdout()))?;
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -47,7 +48,7 @@ fn text(found: &Found, paint: Paint) -> String {
     }
     let mut text = String::new();
     for (name, value) in rows {
-        let value: String = value.chars().map(|c| if c.is_control() { '?' } else { c }).collect();
+        let value = visible::one_line(&value);
         // Writing into a string cannot fail.
         let _ = writeln!(text, "{} {value}", paint.text(Style::Heading, &format!("{name:<10}")));
     }

@@ -2,13 +2,16 @@
 
 use std::time::{Duration, SystemTime};
 
-use crate::paint::{Paint, Style};
+use crate::{
+    paint::{Paint, Style},
+    visible,
+};
 
 /// A table with a heading: each column as wide as its widest cell, two blanks between. Control characters are shown as
 /// `?`, so that what a sandbox is called cannot move the cursor.
 pub(crate) fn table(heading: &[&str], rows: &[Vec<String>], paint: Paint) -> String {
-    let clean = |cell: &String| cell.chars().map(|c| if c.is_control() { '?' } else { c }).collect::<String>();
-    let rows: Vec<Vec<String>> = rows.iter().map(|row| row.iter().map(clean).collect()).collect();
+    let rows: Vec<Vec<String>> =
+        rows.iter().map(|row| row.iter().map(|cell| visible::one_line(cell)).collect()).collect();
     let width = |column: usize| {
         let cells = rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count());
         cells.chain(heading.get(column).map(|cell| cell.len())).max().unwrap_or(0)

@@ -206,8 +206,8 @@ impl Plan<'_> {
     fn labels(&self, ports: &Ports, expires: Option<f64>) -> Result<HashMap<String, String>, ProviderError> {
         let json = |value: serde_json::Result<String>| value.map_err(|error| failed("be told the labels", error));
         let mut labels: HashMap<String, String> = self.spec.labels.clone().into_iter().collect();
-        if let Some(name) = labels.keys().find(|name| name.starts_with("gloveport.")) {
-            return Err(wrong("labels", format!("`{name}` is one of ours; take another name")));
+        if let Some(name) = labels.keys().find(|name| names::OURS.contains(&name.as_str())) {
+            return Err(wrong("labels", format!("`{name}` is set by the runtime itself; take another name")));
         }
         let names: Vec<&String> = self.spec.labels.keys().collect();
         let mut set = |name: &str, value: String| labels.insert(name.to_owned(), value);

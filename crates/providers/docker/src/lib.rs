@@ -11,6 +11,7 @@
 //! | [`inside`] | what the provider and the server in a container have agreed on |
 //! | `names` | names, labels, ports |
 //! | `body` | from a spec to what the engine is asked to make |
+//! | `closing` | what would open a closed network |
 //! | `kwargs` | `sandbox.docker_runtime_kwargs`, by the names of the Docker SDK for Python |
 //! | `binary` | how our binary gets into a container |
 //! | `create` | pull, create, attach, start, each a phase; what is given up is taken back |
@@ -27,6 +28,7 @@
 mod binary;
 mod body;
 mod checks;
+mod closing;
 mod create;
 mod fault;
 mod garbage;

@@ -32,6 +32,10 @@ pub(crate) const FORK: &str = "gloveport.fork";
 /// What else of ours it is: absent for a sandbox.
 pub(crate) const ROLE: &str = "gloveport.role";
 
+/// Labels that the provider sets itself. Those of a session may begin as ours do: `gloveport.secrets` is one.
+pub(crate) const OURS: [&str; 12] =
+    [SESSION, BACKEND, KEEP, EXPIRES, CREATED, PORTS, LABELS, WORKSPACE, NETWORK, SETTINGS, FORK, ROLE];
+
 /// Port of the web editor in a container.
 pub(crate) const EDITOR: (&str, u16) = ("vscode", 60_001);
 /// Ports for programs of the user in a container (`spec/remote-runtime-api.md` 2.2).

@@ -34,6 +34,7 @@ use crate::{
     DockerOptions,
     binary::Binary,
     body::{Plan, Published, seconds},
+    closing,
     fault::{self, failed, wrong},
     names::{self, BACKEND, CREATED, NETWORK, ROLE, SESSION},
     options::Variables,
@@ -66,10 +67,6 @@ const LOOKS: u32 = 100;
 /// A network without a sandbox is being made for this long at most.
 const MAKING: Duration = Duration::from_mins(15);
 
-/// Options of containers that would open a closed network.
-const OPENING: [&str; 8] =
-    ["cap_add", "devices", "dns", "network", "network_mode", "pid_mode", "privileged", "volumes_from"];
-
 /// Whom a sandbox may reach, checked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Policy {
@@ -85,18 +82,7 @@ impl Policy {
             NetworkPolicy::None => None,
             NetworkPolicy::Only(hosts) => Some(Rules::parse(hosts).map_err(|error| wrong("network", error))?),
         };
-        if options.host_network {
-            return Err(wrong("network", "`sandbox.use_host_network` and a network policy exclude each other"));
-        }
-        if !options.networks.is_empty() {
-            let reason =
-                "`sandbox.additional_networks` would be a way around the network policy; leave one of them out";
-            return Err(wrong("network", reason));
-        }
-        if let Some(name) = OPENING.iter().find(|name| options.kwargs.contains_key(**name)) {
-            let reason = format!("`{name}` in sandbox.docker_runtime_kwargs could open it; leave one of them out");
-            return Err(wrong("network", reason));
-        }
+        closing::check(spec, options)?;
         Ok(Some(Self { rules }))
     }
 }

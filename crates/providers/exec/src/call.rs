@@ -1,13 +1,13 @@
 //! One call of the program: input, output, limits, and the end of its process group.
 
-use std::{process::ExitStatus, time::Duration};
+use std::{io, os::fd::OwnedFd, process::ExitStatus, time::Duration};
 
 use gloveport_provider::{Phase, Progress, ProviderError};
-use gloveport_sys::process;
-use rustix::process::{Pid, Signal, kill_process_group};
+use gloveport_sys::{process, pty};
+use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
 use serde::Deserialize;
 use tokio::{
-    io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _},
+    io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _, unix::AsyncFd},
     process::{Child, ChildStdin, Command},
     time::{Instant, sleep, timeout},
 };
@@ -23,6 +23,10 @@ const MOST: usize = 16 * 1024 * 1024;
 const LINE: usize = 64 * 1024;
 /// Time between SIGTERM and SIGKILL.
 const GRACE: Duration = Duration::from_secs(2);
+/// How long a process that was left behind has to begin a session of its own, before it is ended.
+const LEAVING: Duration = Duration::from_millis(200);
+/// Pause between looks at something that no event tells.
+const LOOK: Duration = Duration::from_millis(10);
 /// How long the output is read on that other processes hold open after the program has ended.
 const HELD_OPEN: Duration = Duration::from_millis(500);
 
@@ -62,10 +66,7 @@ impl Call {
         let result =
             timeout(self.limit, group.attend(&self.input, &mut output, &mut lines, progress, &self.mask)).await;
         match result {
-            Ok(Ok(status)) => {
-                group.reaped();
-                Ok(Ended { status, answer: output.rest, lines, took: began.elapsed() })
-            }
+            Ok(Ok(status)) => Ok(Ended { status, answer: output.rest, lines, took: began.elapsed() }),
             Ok(Err(failure)) => {
                 group.end().await;
                 Err(self.failed(&failure, &lines))
@@ -160,6 +161,9 @@ impl Output {
 pub(crate) struct Group {
     /// `None` when its end was seen.
     child: Option<Child>,
+    /// Can be read when the program has ended. Nobody waits for the program before its group is gone: until then its
+    /// process id, and with it the group, is nobody else's.
+    ended: AsyncFd<OwnedFd>,
 }
 
 impl Group {
@@ -176,7 +180,18 @@ impl Group {
             .spawn();
         let failed =
             |source| ProviderError::File { action: "run the provider program", path: call.program.clone(), source };
-        Ok(Self { child: Some(spawned.map_err(failed)?) })
+        let child = spawned.map_err(failed)?;
+        let watched = id(&child)
+            .ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))
+            .and_then(|pid| Ok(pidfd_open(pid, PidfdFlags::empty())?))
+            .and_then(pty::watch);
+        match watched {
+            Ok(ended) => Ok(Self { child: Some(child), ended }),
+            Err(error) => {
+                signal(&child, Signal::KILL);
+                Err(failed(error))
+            }
+        }
     }
 
     /// The program's pipes and itself.
@@ -184,9 +199,28 @@ impl Group {
         self.child.as_mut().ok_or_else(|| "it has ended".to_owned())
     }
 
-    /// Its end was seen.
-    pub(crate) fn reaped(&mut self) {
+    /// Waits for the end of the program, and ends what it has left in its group: what is to go on has begun a session
+    /// of its own.
+    pub(crate) async fn wait(&mut self) -> Result<ExitStatus, String> {
+        let failed = |error: io::Error| format!("it cannot be waited for: {error}");
+        let _stays_ready = self.ended.readable().await.map_err(failed)?;
+        let child = self.child.as_mut().ok_or_else(|| "it has ended".to_owned())?;
+        let left = |child: &Child| {
+            let group = child.id().map(process::in_group).unwrap_or_default();
+            group.into_iter().any(|pid| process::stat(pid).is_some_and(|stat| stat.state != 'Z'))
+        };
+        let began = Instant::now();
+        while left(child) {
+            if began.elapsed() > LEAVING {
+                tracing::warn!("a provider program has left processes behind, which are ended");
+                signal(child, Signal::KILL);
+                break;
+            }
+            sleep(LOOK).await;
+        }
+        let status = child.wait().await.map_err(failed)?;
         self.child = None;
+        Ok(status)
     }
 
     /// Gives it its input, and reads until it ends.
@@ -211,20 +245,18 @@ impl Group {
             tokio::try_join!(output.read(stdout, progress, mask), told, feed(stdin, input)).map(|_| ())
         };
         tokio::pin!(pipes);
-        let waited =
-            |result: std::io::Result<ExitStatus>| result.map_err(|error| format!("it cannot be waited for: {error}"));
         tokio::select! {
             read = &mut pipes => {
                 read?;
-                waited(child.wait().await)
+                self.wait().await
             }
-            status = child.wait() => {
+            status = self.wait() => {
                 if let Ok(read) = timeout(HELD_OPEN, &mut pipes).await {
                     read?;
                 } else {
                     tracing::debug!("the program has left processes that hold its output open");
                 }
-                waited(status)
+                status
             }
         }
     }
@@ -257,15 +289,18 @@ async fn end(mut child: Child) {
     let runs = |child: &Child| child.id().and_then(process::stat).is_some_and(|stat| stat.state != 'Z');
     while runs(&child) && began.elapsed() < GRACE {
         // The end itself cannot be waited for without giving the process id free.
-        sleep(Duration::from_millis(10)).await;
+        sleep(LOOK).await;
     }
     signal(&child, Signal::KILL);
     let _reaped = child.wait().await;
 }
 
+fn id(child: &Child) -> Option<Pid> {
+    child.id().and_then(|pid| i32::try_from(pid).ok()).and_then(Pid::from_raw)
+}
+
 fn signal(child: &Child, signal: Signal) {
-    let pid = child.id().and_then(|pid| i32::try_from(pid).ok()).and_then(Pid::from_raw);
-    if let Some(pid) = pid {
+    if let Some(pid) = id(child) {
         let _all_gone = kill_process_group(pid, signal);
     }
 }

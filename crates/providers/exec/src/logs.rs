@@ -77,12 +77,7 @@ impl Reading {
 
     /// The error that the program ended with.
     async fn ended(mut self) -> Option<ProviderError> {
-        let waited = match self.group.child() {
-            Ok(child) => timeout(Duration::from_secs(5), child.wait()).await,
-            Err(_) => return None,
-        };
-        let status = waited.ok()?.ok()?;
-        self.group.reaped();
+        let status = timeout(Duration::from_secs(5), self.group.wait()).await.ok()?.ok()?;
         if status.success() {
             return None;
         }

@@ -65,6 +65,21 @@ async fn what_is_no_answer_is_an_error_that_says_why_and_what_the_program_wrote_
 }
 
 #[tokio::test]
+async fn what_a_program_that_answered_leaves_in_its_group_is_ended_and_a_session_of_its_own_goes_on() {
+    let body = "sleep 1000 >/dev/null 2>&1 <&- & echo $! > $DIR/left
+        setsid sleep 1001 >/dev/null 2>&1 <&- & echo $! > $DIR/kept
+        echo \"{\\\"sandbox\\\": $SANDBOX}\"";
+    let (program, exec) = exec(body);
+    create(&exec, &spec()).await.unwrap();
+    let pid = |name| program.file(name).trim().parse::<u32>().unwrap();
+    ended(&program.file("left")).await;
+    let kept = gloveport_sys::process::stat(pid("kept")).unwrap();
+    assert_eq!((kept.name.as_str(), kept.session), ("sleep", pid("kept")));
+    let kept = rustix::process::Pid::from_raw(pid("kept").cast_signed()).unwrap();
+    rustix::process::kill_process(kept, rustix::process::Signal::KILL).unwrap();
+}
+
+#[tokio::test]
 async fn each_code_of_an_error_is_its_own_kind_whatever_the_exit_code() {
     let id = SandboxId::new("b").unwrap();
     let error = async |fields: &str| {
