@@ -39,5 +39,7 @@ pub use kernels::{CellEvent, CellStream, Kernels};
 pub use options::{ClientOptions, Clock, Limits, Pause};
 pub use pool::{Certificates, Pool};
 pub use retry::{Failure, Recovery, Verdict};
+#[cfg(fuzzing)]
+pub use sse::fuzz as fuzz_events;
 pub use terminals::{AttachOptions, AttachedTerminal, TerminalEvent, TerminalInput, Terminals};
 pub use tree::{TreeCopy, TreeForm};

@@ -108,6 +108,21 @@ impl Events {
     }
 }
 
+/// Cuts a stream, given in two pieces, into events; none is larger than the stream.
+#[cfg(fuzzing)]
+pub fn fuzz(first: &[u8], second: &[u8]) {
+    let mut cutter = Cutter::default();
+    let mut taken = 0;
+    for piece in [first, second] {
+        cutter.push(piece);
+        while let Some(event) = cutter.next() {
+            taken += event.data.len();
+        }
+    }
+    // Each byte that is no text becomes three.
+    assert!(taken <= 3 * (first.len() + second.len()));
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

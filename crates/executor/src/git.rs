@@ -36,6 +36,12 @@ pub(crate) enum Question {
     },
 }
 
+/// What `git` may print, read as the list of changes.
+#[cfg(fuzzing)]
+pub fn fuzz_changes(output: &[u8]) -> usize {
+    changes::fuzz(output)
+}
+
 /// Recognises the commands of a backend. A script that is there is run and not stood in for.
 pub(crate) fn question(action: &RunAction) -> Option<Question> {
     if !action.is_static || action.is_input {

@@ -31,6 +31,9 @@ pub mod plugins;
 mod run;
 pub mod terminals;
 
+#[cfg(fuzzing)]
+pub use git::fuzz_changes;
+
 pub use error::{ExecError, ExecutorError, PauseError, TerminalsError};
 pub use exec::Execution;
 pub use executor::{Executor, ExecutorOptions};

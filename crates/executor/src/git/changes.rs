@@ -113,6 +113,14 @@ fn tracked(output: &[u8]) -> Vec<Change> {
     changes
 }
 
+/// How many changes an output has.
+#[cfg(fuzzing)]
+pub(super) fn fuzz(output: &[u8]) -> usize {
+    let changes = tracked(output);
+    assert!(changes.iter().all(|change| matches!(change.status, 'A' | 'D' | 'M' | 'U')));
+    changes.len()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -307,3 +307,27 @@ impl From<CheckAnswer> for Vec<Check> {
 /// An answer that says nothing but that it worked.
 #[derive(Deserialize)]
 pub(crate) struct Done {}
+
+/// Reads bytes as every kind of answer.
+#[cfg(fuzzing)]
+pub fn fuzz(bytes: &[u8]) {
+    let Ok(value) = serde_json::from_slice::<Value>(bytes) else { return };
+    let of = |value: &Value| {
+        if let Ok(OneAnswer { sandbox: Some(sandbox) }) = serde_json::from_value(value.clone())
+            && let Ok(sandbox) = sandbox.into_sandbox("exec:fuzz")
+        {
+            assert!(sandbox.url.is_none_or(|url| url.starts_with("http://") || url.starts_with("https://")));
+        }
+        if let Ok(ListAnswer { sandboxes }) = serde_json::from_value(value.clone()) {
+            for sandbox in sandboxes {
+                let _refused = sandbox.into_sandbox("exec:fuzz");
+            }
+        }
+        let _garbage = serde_json::from_value::<GarbageAnswer>(value.clone()).map(GcReport::from);
+        let _checks = serde_json::from_value::<CheckAnswer>(value.clone()).map(Vec::<Check>::from);
+        let _failure = value.get("error").map(Failure::deserialize);
+        let _deleted = serde_json::from_value::<DeleteAnswer>(value.clone());
+    };
+    of(&value);
+    let _description = crate::describe::Description::read(value);
+}

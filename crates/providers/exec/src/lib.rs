@@ -20,6 +20,8 @@ mod options;
 mod request;
 mod stderr;
 
+#[cfg(fuzzing)]
+pub use answer::fuzz as fuzz_answer;
 pub use exec::Exec;
 pub use options::{ExecOptions, register};
 
