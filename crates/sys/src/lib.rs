@@ -2,6 +2,7 @@
 //!
 //! | module | idea |
 //! |---|---|
+//! | [`apart`] | work on what others wrote, in a process without rights |
 //! | [`pty`] | a pseudo-terminal and its modes |
 //! | [`spawn`] | one program started with a controlling terminal, an identity, limits and a directory |
 //! | [`guard`] | a small process that owns every started program, and ends them all when its server is gone |
@@ -19,6 +20,7 @@
 //! | [`memory`] | memory of this process |
 //! | [`host`] | facts about the machine |
 
+pub mod apart;
 pub mod beneath;
 pub mod file_identity;
 pub mod freeze;
