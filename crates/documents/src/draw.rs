@@ -15,16 +15,16 @@ use hayro::{
 
 /// How much larger than on paper (72 dots per inch) pages are drawn.
 const SCALE: f32 = 1.5;
-/// Most pages that are shown.
-const PAGES: usize = 200;
+/// Most pages that are drawn.
+pub const PAGES: u32 = 200;
 /// Longest side of a picture, in dots. Larger pages are drawn smaller.
-const SIDE: f32 = 4096.0;
+pub const SIDE: u16 = 4096;
 /// Time for all pages.
 const TIME: Duration = Duration::from_secs(30);
 
 /// Why nothing is shown, or no more.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum PdfError {
+pub(crate) enum PdfError {
     #[error("the file is no PDF, or is damaged")]
     Damaged,
     #[error("the file is encrypted, and needs a password")]
@@ -37,21 +37,21 @@ pub(super) enum PdfError {
 
 /// What is shown.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Page {
+pub(crate) enum Page {
     Picture {
         /// Counted from 1.
-        number: usize,
+        number: u32,
         width: u16,
         height: u16,
-        png: io::Cursor<Vec<u8>>,
+        png: Vec<u8>,
     },
     /// Something about pages that are not shown.
     Note(String),
 }
 
 /// Draws page by page.
-pub(super) fn pages(file: Vec<u8>, mut show: impl FnMut(Page) -> io::Result<()>) -> Result<(), PdfError> {
-    // Files from anywhere meet the parser here, so a defect of it must not become one of ours.
+pub(crate) fn pages(file: Vec<u8>, mut show: impl FnMut(Page) -> io::Result<()>) -> Result<(), PdfError> {
+    // A defect that one page meets leaves the others.
     let opened = catch_unwind(|| Pdf::new(file)).map_err(|_| PdfError::Damaged)?;
     let pdf = opened.map_err(|error| match error {
         LoadPdfError::Decryption(DecryptionError::PasswordProtected) => PdfError::Encrypted,
@@ -76,7 +76,7 @@ pub(super) fn pages(file: Vec<u8>, mut show: impl FnMut(Page) -> io::Result<()>)
         }
         let drawn = catch_unwind(AssertUnwindSafe(|| draw(page, &cache, &settings)));
         match drawn.ok().flatten() {
-            Some((width, height, png)) => show(Page::Picture { number, width, height, png: io::Cursor::new(png) })?,
+            Some((width, height, png)) => show(Page::Picture { number, width, height, png })?,
             None => show(Page::Note(format!("Page {number} can not be drawn.")))?,
         }
     }
@@ -94,7 +94,7 @@ fn draw<'a>(
     if !(width > 0.0 && height > 0.0 && longest.is_finite()) {
         return None;
     }
-    let scale = SCALE.min(SIDE / longest);
+    let scale = SCALE.min(f32::from(SIDE) / longest);
     let pixmap = PixmapSettings { x_scale: scale, y_scale: scale, bg_color: WHITE };
     let picture = hayro::render(page, cache, settings, &RenderSettings::default(), &pixmap);
     let (width, height) = (picture.width(), picture.height());

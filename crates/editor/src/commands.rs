@@ -6,7 +6,7 @@ use memchr::memmem;
 
 use crate::{
     diff,
-    documents::Format,
+    documents::{Format, Interrupt},
     editor::Editor,
     encoding::TextEncoding,
     error::{EditorError, Hint, LineNumbers},
@@ -64,6 +64,7 @@ pub(crate) fn view(
     path: &str,
     is_directory: bool,
     range: Option<ViewRange<'_>>,
+    interrupt: &Interrupt,
 ) -> Result<EditReport, EditorError> {
     let range = range.filter(|range| !range.is_empty());
     let output = if is_directory {
@@ -73,10 +74,11 @@ pub(crate) fn view(
         let listing = listing::list(&editor.options.reach, path)?;
         output::directory(&listing.paths, path, listing.hidden)
     } else if let Some(format) = Format::of(path) {
-        let (bytes, _) = source::read_bytes(&editor.options.reach, path)?;
+        let file = source::open(&editor.options.reach, path)?;
         let text = editor
-            .converter
-            .convert(format, bytes)
+            .options
+            .documents
+            .markdown(format, file, interrupt)
             .map_err(|error| EditorError::Conversion { path: path.to_owned(), reason: error.to_string() })?;
         output::markdown(&text, path)
     } else {

@@ -10,7 +10,7 @@ use gloveport_sys::{os_error, reach::Reach, replace::NewFile};
 
 use crate::{
     commands,
-    documents::{Converter, Format},
+    documents::{Format, Interrupt, Reader},
     encoding::TextEncoding,
     error::{EditorError, Hint},
     history::History,
@@ -38,6 +38,8 @@ pub struct EditorOptions {
     pub history_bytes: usize,
     /// What judges edits; nothing does if there is none.
     pub linter: Option<Arc<dyn Linter>>,
+    /// What reads documents.
+    pub documents: Reader,
 }
 
 impl EditorOptions {
@@ -54,6 +56,7 @@ impl EditorOptions {
             new_file: NewFile::default(),
             history_bytes: HISTORY_BYTES,
             linter: None,
+            documents: Reader::default(),
         }
     }
 }
@@ -67,6 +70,7 @@ impl std::fmt::Debug for EditorOptions {
             .field("new_file", &self.new_file)
             .field("history_bytes", &self.history_bytes)
             .field("linter", &self.linter.is_some())
+            .field("documents", &self.documents)
             .finish()
     }
 }
@@ -77,7 +81,6 @@ pub struct Editor {
     pub(crate) options: EditorOptions,
     pub(crate) history: History,
     pub(crate) encodings: Encodings,
-    pub(crate) converter: Converter,
     locks: PathLocks,
 }
 
@@ -110,19 +113,27 @@ impl Editor {
             history: History::new(options.history_bytes),
             options,
             encodings: Encodings::default(),
-            converter: Converter::default(),
             locks: PathLocks::default(),
         }
     }
 
-    /// Does what is asked. It blocks, for as long as the file system does, a document takes to convert or a linter to
+    /// Does what is asked. It blocks, for as long as the file system does, a document takes to be read or a linter to
     /// run; both of those have a time limit.
     ///
     /// # Errors
     ///
     /// The request is refused or fails; then nothing is changed.
     pub fn run(&self, request: &EditRequest<'_>) -> Result<EditReport, EditorError> {
-        self.run_judged(request, self.options.linter.as_deref())
+        self.run_until(request, &Interrupt::default())
+    }
+
+    /// Does what is asked, but reads a document only as long as somebody waits for it.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`run`](Self::run), and that of a document that nobody waits for any more.
+    pub fn run_until(&self, request: &EditRequest<'_>, interrupt: &Interrupt) -> Result<EditReport, EditorError> {
+        self.run_with(request, self.options.linter.as_deref(), interrupt)
     }
 
     /// Does what is asked, and has the edit judged by this linter and no other.
@@ -135,6 +146,15 @@ impl Editor {
         request: &EditRequest<'_>,
         linter: Option<&dyn Linter>,
     ) -> Result<EditReport, EditorError> {
+        self.run_with(request, linter, &Interrupt::default())
+    }
+
+    fn run_with(
+        &self,
+        request: &EditRequest<'_>,
+        linter: Option<&dyn Linter>,
+        interrupt: &Interrupt,
+    ) -> Result<EditReport, EditorError> {
         let path = &path::normalised(request.path);
         if !path.starts_with('/') {
             return Err(invalid_path(path, Hint::Relative { meant: self.meant(path) }));
@@ -144,7 +164,7 @@ impl Editor {
         if command == Some(Command::View) {
             let _shared = lease.shared();
             let is_directory = self.check(command, path)?;
-            return commands::view(self, path, is_directory, request.view_range);
+            return commands::view(self, path, is_directory, request.view_range, interrupt);
         }
         let exclusive = lease.exclusive();
         self.check(command, path)?;

@@ -45,29 +45,40 @@ pub(crate) fn read(reach: &Reach, path: &str, known: &Encodings) -> Result<Sourc
     Ok(Source { text: python::into_universal_newlines(text), encoding })
 }
 
-/// Reads a file of a size that can be shown, whatever is in it.
-pub(crate) fn read_bytes(reach: &Reach, path: &str) -> Result<(Vec<u8>, Version), EditorError> {
-    let failed =
-        |error: io::Error| EditorError::Read { path: path.to_owned(), reason: os_error::described(&error, path) };
+/// Opens a file of a size that can be shown, whatever is in it.
+pub(crate) fn open(reach: &Reach, path: &str) -> Result<File, EditorError> {
     let file = reach.open_to_read(Path::new(path)).map_err(|error| match reach.special_kind(Path::new(path)) {
         Some(kind) => EditorError::Validation { path: path.to_owned(), reason: Reason::Special(kind) },
-        None => failed(error),
+        None => unread(path, &error),
     })?;
-    let (bytes, length, version) = read_open(file).map_err(failed)?;
-    if length > FILE_LIMIT {
-        return Err(EditorError::Validation { path: path.to_owned(), reason: Reason::Size(length) });
-    }
+    let length = file.metadata().map_err(|error| unread(path, &error))?.len();
+    check_length(path, length)?;
+    Ok(file)
+}
+
+/// Reads such a file.
+fn read_bytes(reach: &Reach, path: &str) -> Result<(Vec<u8>, Version), EditorError> {
+    let (bytes, length, version) = read_open(open(reach, path)?).map_err(|error| unread(path, &error))?;
+    check_length(path, length)?;
     Ok((bytes, version))
 }
 
-/// The content, its length and its version; no content if it is too long.
+fn check_length(path: &str, length: u64) -> Result<(), EditorError> {
+    if length > FILE_LIMIT {
+        return Err(EditorError::Validation { path: path.to_owned(), reason: Reason::Size(length) });
+    }
+    Ok(())
+}
+
+fn unread(path: &str, error: &io::Error) -> EditorError {
+    EditorError::Read { path: path.to_owned(), reason: os_error::described(error, path) }
+}
+
+/// The content, its length and its version; of a file that has grown, a byte more than is shown.
 fn read_open(file: File) -> io::Result<(Vec<u8>, u64, Version)> {
     let metadata = file.metadata()?;
     let version = Version::of(&metadata);
-    if metadata.len() > FILE_LIMIT {
-        return Ok((Vec::new(), metadata.len(), version));
-    }
-    let mut bytes = Vec::with_capacity(usize::try_from(metadata.len()).unwrap_or(0) + 1);
+    let mut bytes = Vec::with_capacity(usize::try_from(metadata.len().min(FILE_LIMIT)).unwrap_or(0) + 1);
     // A file of the kernel has content but no length, and any other may grow meanwhile.
     file.take(FILE_LIMIT + 1).read_to_end(&mut bytes)?;
     let length = bytes.len() as u64;

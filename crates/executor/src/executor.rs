@@ -7,13 +7,14 @@ use std::{
     time::{Duration, Instant},
 };
 
+use gloveport_editor::documents::Interrupt;
 use gloveport_plugin::PluginHost;
 use gloveport_protocol::{
     Action, ActionEvent, ActionExecutor, BoxFuture, ErrorObservation, ExecuteError, FileEditSource, Observation,
     RunAction, RunIpythonAction,
     exec::{ExecRequest, ExecStatus, Session},
 };
-use gloveport_sys::{Spawner, Surroundings};
+use gloveport_sys::{Identity, Spawner, Surroundings};
 use gloveport_terminal::{RunEnd, RunRequest, Shell, ShellOptions, TerminalError};
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
@@ -78,6 +79,15 @@ impl ExecutorOptions {
     }
 }
 
+/// Interrupts what a caller waited for.
+struct Leaving(Interrupt);
+
+impl Drop for Leaving {
+    fn drop(&mut self) {
+        self.0.interrupt();
+    }
+}
+
 /// The tools of one sandbox.
 #[derive(Debug)]
 pub struct Executor {
@@ -114,7 +124,7 @@ impl Executor {
         if let Some(account) = &options.account {
             user = Some(account::prepare(account, &options.working_directory, &mut shell_options)?);
         }
-        let files = Files::new(&options.working_directory, user);
+        let files = Files::new(&options.working_directory, user, shell_options.identity.clone());
         tokio::task::spawn_blocking(remove_leftovers);
         let (shell, part) = match Shell::start(shell_options.clone()).await {
             // Files and plugins work without one.
@@ -165,6 +175,11 @@ impl Executor {
     /// The persistent shell.
     pub fn shell(&self) -> &Shell {
         &self.shell
+    }
+
+    /// As whom the tools work, if that is another user than this process's.
+    pub fn identity(&self) -> Option<&Identity> {
+        self.shell_options.identity.as_ref()
     }
 
     /// Directory that tools start in.
@@ -302,8 +317,11 @@ impl Executor {
     async fn file_action(&self, action: Action) -> Result<Observation, ExecuteError> {
         let (files, directory, kind) = (self.files.clone(), self.shell_directory(), action.kind());
         let (sender, receiver) = oneshot::channel();
+        let interrupt = Interrupt::default();
+        // A caller that leaves drops this.
+        let _left = Leaving(interrupt.clone());
         tokio::task::spawn_blocking(move || {
-            files.execute_and_tell(&action, &directory, |result| {
+            files.execute_and_tell(&action, &directory, &interrupt, |result| {
                 // Its caller may have left.
                 let _left = sender.send(result);
             });

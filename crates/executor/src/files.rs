@@ -19,9 +19,12 @@ use std::{
     sync::Arc,
 };
 
-use gloveport_editor::{Editor, EditorOptions};
+use gloveport_editor::{
+    Editor, EditorOptions,
+    documents::{Interrupt, Reader},
+};
 use gloveport_protocol::{Action, ExecuteError, Observation};
-use gloveport_sys::{os_error::described, replace::NewFile};
+use gloveport_sys::{Identity, os_error::described, replace::NewFile};
 
 pub use entries::{entry, list, make_directory, move_to};
 pub use names::names;
@@ -46,10 +49,12 @@ impl std::fmt::Debug for Files {
 }
 
 impl Files {
-    /// The tools for a workspace. New files belong to `user`, where one is given.
-    pub fn new(workspace: &Path, user: Option<u32>) -> Self {
+    /// The tools for a workspace. New files belong to `user`, where one is given, and documents are read with the rights
+    /// of `reader`.
+    pub fn new(workspace: &Path, user: Option<u32>, reader: Option<Identity>) -> Self {
         let new_file = NewFile { mode: Some(NEW_FILE_MODE), owner: user.map(|user| (user, user)) };
-        let options = EditorOptions { new_file, ..EditorOptions::new(workspace.to_owned()) };
+        let options =
+            EditorOptions { new_file, documents: Reader::new(reader), ..EditorOptions::new(workspace.to_owned()) };
         Self { editor: Arc::new(Editor::new(options)), new_file }
     }
 
@@ -57,26 +62,27 @@ impl Files {
     /// of another kind.
     pub fn execute(&self, action: &Action, directory: &Path) -> Option<Result<Observation, ExecuteError>> {
         let mut result = None;
-        self.execute_and_tell(action, directory, |told| result = Some(told));
+        self.execute_and_tell(action, directory, &Interrupt::default(), |told| result = Some(told));
         result
     }
 
     /// Like [`execute`](Self::execute); tells the result as soon as it is there, before it cleans up. An action of
-    /// another kind is not told.
+    /// another kind is not told. After the interrupt nothing goes on that takes long.
     pub(crate) fn execute_and_tell(
         &self,
         action: &Action,
         directory: &Path,
+        interrupt: &Interrupt,
         tell: impl FnOnce(Result<Observation, ExecuteError>),
     ) {
         match action {
-            Action::Read(action) => tell(self.read(action, directory)),
+            Action::Read(action) => tell(self.read(action, directory, interrupt)),
             Action::Write(action) => {
                 let written = self.write(action, directory);
                 tell(written.result);
                 drop(written.old);
             }
-            Action::Edit(action) => tell(Ok(self.edit(action))),
+            Action::Edit(action) => tell(Ok(self.edit(action, interrupt))),
             _ => {}
         }
     }

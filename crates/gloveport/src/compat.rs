@@ -42,8 +42,11 @@ pub(crate) async fn serve(arguments: CompatArgs, owner: &Owner) -> anyhow::Resul
     }
     options.plugins = plugins;
     // Before the tools, so that they find its address.
-    let viewer = Viewer::start(arguments.port, Path::new(URL_FILE)).await;
+    let mut viewer = Viewer::start(arguments.port, Path::new(URL_FILE)).await;
     let executor = Executor::start(options).await?;
+    if let Some(viewer) = &mut viewer {
+        viewer.serve_as(executor.identity());
+    }
     let monitor = CancellationToken::new();
     if variable("RUNTIME_MEMORY_MONITOR")
         .is_some_and(|value| ["true", "1", "yes"].contains(&value.to_lowercase().as_str()))

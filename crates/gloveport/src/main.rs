@@ -42,6 +42,11 @@ use crate::cli::{Cli, Command};
 const OWN_FAILURE: u8 = 125;
 
 fn main() -> ExitCode {
+    // Before all else: this may be the process that reads a document.
+    if let Some(code) = gloveport_documents::run_if_asked(std::env::args_os()) {
+        return code;
+    }
+    gloveport_documents::choose_program("/proc/self/exe");
     let cli = cli::parse(argv::normalize(std::env::args_os().collect()));
     let own_failure = match &cli.command {
         Command::Run(_) | Command::Ipython(_) => OWN_FAILURE,

@@ -8,7 +8,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use gloveport_editor::{Editor, EditorError, EditorOptions, Linter, lint::PythonLinter};
+use gloveport_editor::{Editor, EditorError, EditorOptions, Linter, documents::Reader, lint::PythonLinter};
 use gloveport_sys::{Identity, file_identity, os_error};
 use rustix::io::Errno;
 use tokio::sync::{Semaphore, SemaphorePermit};
@@ -55,7 +55,11 @@ pub(crate) fn serve(stream: &UnixStream, service: &Service) -> io::Result<()> {
         tracing::warn!(%error, user = user.uid, "the editor can not work as the user of the kernel");
         return send(stream, &Answer::refused(format!("it can not work as the user {}: {error}", user.uid)));
     }
-    let editor = Editor::new(EditorOptions { history_bytes: HISTORY, ..EditorOptions::without_workspace() });
+    let editor = Editor::new(EditorOptions {
+        history_bytes: HISTORY,
+        documents: Reader::new(service.identity.clone()),
+        ..EditorOptions::without_workspace()
+    });
     let mut requests = Requests::new(stream, &service.large);
     loop {
         let request: Request = match requests.next() {

@@ -7,8 +7,14 @@
 
 use std::{fs, path::PathBuf};
 
-use gloveport_editor::{EditReport, EditRequest, Editor, EditorError, EditorOptions};
+use gloveport_editor::{EditReport, EditRequest, Editor, EditorError, EditorOptions, documents::choose_program};
 use tempfile::TempDir;
+
+/// The program that cargo builds beside the tests.
+fn document_reader() -> PathBuf {
+    let test = std::env::current_exe().unwrap();
+    test.parent().unwrap().parent().unwrap().join("examples/editor_document_reader")
+}
 
 pub(crate) struct Desk {
     pub(crate) editor: Editor,
@@ -23,6 +29,7 @@ impl Desk {
     }
 
     pub(crate) fn with(change: impl FnOnce(EditorOptions) -> EditorOptions) -> Self {
+        choose_program(document_reader());
         let directory = tempfile::tempdir().unwrap();
         let root = directory.path().canonicalize().unwrap();
         let editor = Editor::new(change(EditorOptions::new(root.clone())));

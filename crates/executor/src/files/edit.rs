@@ -1,6 +1,6 @@
 //! The `edit` action, and `read` through the editor (`file-editor` §3).
 
-use gloveport_editor::{EditReport, EditRequest, Editor, EditorError, ViewRange};
+use gloveport_editor::{EditReport, EditRequest, Editor, EditorError, ViewRange, documents::Interrupt};
 use gloveport_protocol::{
     EditAction, EditObservation, FileEditSource, FileReadSource, InsertLine, Observation, ReadAction, ReadObservation,
 };
@@ -9,9 +9,9 @@ use super::Files;
 
 impl Files {
     /// Performs one command of the editor.
-    pub(crate) fn edit(&self, action: &EditAction) -> Observation {
+    pub(crate) fn edit(&self, action: &EditAction, interrupt: &Interrupt) -> Observation {
         let result = action.insert_line.as_ref().map(InsertLine::number).transpose().map(|insert_line| {
-            self.editor.run(&EditRequest {
+            let request = EditRequest {
                 command: &action.command,
                 path: &action.path,
                 file_text: action.file_text.as_deref(),
@@ -19,7 +19,8 @@ impl Files {
                 old_str: action.old_str.as_deref(),
                 new_str: action.new_str.as_deref(),
                 insert_line,
-            })
+            };
+            self.editor.run_until(&request, interrupt)
         });
         let (content, diff) = match result {
             Ok(Ok(report)) => (report.output, report.diff),
@@ -38,8 +39,8 @@ impl Files {
 }
 
 /// The observation of a `read` through the editor.
-pub(super) fn view(editor: &Editor, action: &ReadAction) -> Observation {
-    let content = match show(editor, action) {
+pub(super) fn view(editor: &Editor, action: &ReadAction, interrupt: &Interrupt) -> Observation {
+    let content = match show(editor, action, interrupt) {
         Ok(report) => report.output,
         Err(error) => failed(&error),
     };
@@ -47,7 +48,7 @@ pub(super) fn view(editor: &Editor, action: &ReadAction) -> Observation {
     Observation::Read(ReadObservation { impl_source, ..ReadObservation::new(content, action.path.clone()) })
 }
 
-fn show(editor: &Editor, action: &ReadAction) -> Result<EditReport, EditorError> {
+fn show(editor: &Editor, action: &ReadAction, interrupt: &Interrupt) -> Result<EditReport, EditorError> {
     let request = |view_range| EditRequest {
         command: "view",
         path: &action.path,
@@ -58,9 +59,9 @@ fn show(editor: &Editor, action: &ReadAction) -> Result<EditReport, EditorError>
         insert_line: None,
     };
     match action.view_lines() {
-        None => editor.run(&request(None)),
-        Some(Ok(lines)) => editor.run(&request(Some(ViewRange::Lines(&lines)))),
-        Some(Err(text)) => editor.run(&request(Some(ViewRange::Malformed(&text)))),
+        None => editor.run_until(&request(None), interrupt),
+        Some(Ok(lines)) => editor.run_until(&request(Some(ViewRange::Lines(&lines))), interrupt),
+        Some(Err(text)) => editor.run_until(&request(Some(ViewRange::Malformed(&text))), interrupt),
     }
 }
 

@@ -8,7 +8,7 @@ use std::{
 };
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
-use gloveport_editor::binary;
+use gloveport_editor::{binary, documents::Interrupt};
 use gloveport_protocol::{ErrorObservation, ExecuteError, FileReadSource, Observation, ReadAction, ReadObservation};
 use gloveport_sys::replace;
 
@@ -24,13 +24,18 @@ const BINARY_FILE: &str = "ERROR_BINARY_FILE";
 
 impl Files {
     /// Reads a file. `directory` is where relative paths begin: that of the shell.
-    pub(crate) fn read(&self, action: &ReadAction, directory: &Path) -> Result<Observation, ExecuteError> {
+    pub(crate) fn read(
+        &self,
+        action: &ReadAction,
+        directory: &Path,
+        interrupt: &Interrupt,
+    ) -> Result<Observation, ExecuteError> {
         // The reference looks at the path as it is given, so the test does not meet relative ones.
         if action.path.starts_with('/') && binary::is_binary_file(Path::new(&action.path)) {
             return Ok(failed(BINARY_FILE));
         }
         if action.impl_source == FileReadSource::OhAci {
-            return Ok(edit::view(&self.editor, action));
+            return Ok(edit::view(&self.editor, action, interrupt));
         }
         let path = paths::resolve(&action.path, directory);
         let shown = paths::shown(&path).0;

@@ -33,7 +33,7 @@ impl Place {
     pub(crate) fn new(server: &ServerArgs) -> anyhow::Result<Self> {
         let Some(url) = &server.url else {
             let directory = std::env::current_dir().context("the current directory cannot be used")?;
-            return Ok(Self::Here { files: Files::new(&directory, None), directory });
+            return Ok(Self::Here { files: Files::new(&directory, None, None), directory });
         };
         let options = ClientOptions::new(url).with_key(server.key.as_deref());
         Ok(Self::There(Box::new(ActionExecutionClient::new(&options)?)))

@@ -2,21 +2,21 @@
 
 use std::{
     fs::File,
-    io::{self, BufWriter, Read, Write},
+    io::{self, BufWriter, Read, Seek as _, Write},
     time::Duration,
 };
 
 use axum::{body::Body, response::Response};
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use futures_util::{StreamExt as _, stream};
-use http::{
-    HeaderName, HeaderValue, StatusCode,
-    header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, X_CONTENT_TYPE_OPTIONS},
-};
+use gloveport_documents as documents;
+use gloveport_documents::{DrawError, Interrupt, Reader};
+use gloveport_sys::Identity;
+use http::{HeaderValue, StatusCode, header::CONTENT_SECURITY_POLICY};
 use rustix::rand::{GetRandomFlags, getrandom};
 use tokio::time::timeout;
 
-use super::{Kind, find, pdf};
+use super::open::{self, Kind};
 use crate::{
     answer,
     docs::escape,
@@ -41,6 +41,10 @@ pub(super) enum ViewError {
     Directory,
     #[error("Unsupported file extension: {0}. Supported extensions are: .pdf, .png, .jpg, .jpeg, .gif.")]
     Unsupported(String),
+    #[error("The content of the file is no PNG, JPEG or GIF image.")]
+    NoImage,
+    #[error("The file is made by the kernel, which shows no files to be viewed.")]
+    Kernel,
     #[error("The file has {size} bytes, and at most {LARGEST} are shown.")]
     TooLarge { size: u64 },
     #[error(transparent)]
@@ -57,9 +61,13 @@ impl ViewError {
             Self::Relative => (StatusCode::BAD_REQUEST, "Error: Path must be absolute"),
             Self::Missing => (StatusCode::NOT_FOUND, "Error: File not found"),
             Self::Directory => (StatusCode::BAD_REQUEST, "Error: Path is a directory"),
-            Self::Unsupported(_) | Self::TooLarge { .. } | Self::Busy(_) | Self::Io(_) | Self::Defect(_) => {
-                (StatusCode::INTERNAL_SERVER_ERROR, "Error viewing file")
-            }
+            Self::Unsupported(_)
+            | Self::NoImage
+            | Self::Kernel
+            | Self::TooLarge { .. }
+            | Self::Busy(_)
+            | Self::Io(_)
+            | Self::Defect(_) => (StatusCode::INTERNAL_SERVER_ERROR, "Error viewing file"),
         }
     }
 
@@ -72,29 +80,30 @@ impl ViewError {
     }
 }
 
-/// The page of a file.
-pub(super) async fn answer(turns: &Transfers, path: &str) -> Result<Response, ViewError> {
+/// The page of a file, as a user may see it.
+pub(super) async fn answer(turns: &Transfers, identity: Option<&Identity>, path: &str) -> Result<Response, ViewError> {
     let turn = turns.turn().await?;
     let name = path.rsplit('/').next().unwrap_or_default().to_owned();
-    let path = path.to_owned();
+    let (path, user) = (path.to_owned(), identity.cloned());
     let opening = tokio::task::spawn_blocking(move || {
-        let (path, kind) = find(&path)?;
-        let file = gloveport_sys::replace::open_to_read(&path)?;
+        let (file, kind) = open::find(path, user)?;
         let size = file.metadata()?.len();
         if size > LARGEST { Err(ViewError::TooLarge { size }) } else { Ok((file, kind)) }
     });
     let (file, kind) = opening.await??;
     let nonce = nonce()?;
     let page = Page { name: escape(&name), nonce: nonce.clone() };
+    let (reader, interrupt) = (Reader::new(identity.cloned()), Interrupt::default());
+    let leaving = Leaving(interrupt.clone());
     let body = transfer::stream::<ViewError, _>(turn, move |out| {
         let mut out = BufWriter::with_capacity(PIECE, out);
         match kind {
             Kind::Image { mime } => page.image(&mut out, file, mime)?,
-            Kind::Pdf => page.pdf(&mut out, file)?,
+            Kind::Pdf { is_one } => page.pdf(&mut out, file, is_one, &reader, &interrupt)?,
         }
         Ok(out.flush()?)
     });
-    let mut response = answer::with_type(StatusCode::OK, "text/html; charset=utf-8", watched(body.await?));
+    let mut response = answer::with_type(StatusCode::OK, "text/html; charset=utf-8", watched(body.await?, leaving));
     let headers = response.headers_mut();
     let policy = format!(
         "default-src 'none'; img-src data:; script-src 'nonce-{nonce}'; style-src 'nonce-{nonce}'; base-uri 'none'; \
@@ -103,18 +112,24 @@ pub(super) async fn answer(turns: &Transfers, path: &str) -> Result<Response, Vi
     if let Ok(policy) = HeaderValue::from_str(&policy) {
         headers.insert(CONTENT_SECURITY_POLICY, policy);
     }
-    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
-    headers.insert(HeaderName::from_static("referrer-policy"), HeaderValue::from_static("no-referrer"));
     Ok(response)
 }
 
+/// Ends what is read for a page that nobody waits for.
+struct Leaving(Interrupt);
+
+impl Drop for Leaving {
+    fn drop(&mut self) {
+        self.0.interrupt();
+    }
+}
+
 /// The body, broken off if it stands still.
-fn watched(body: Body) -> Body {
-    Body::from_stream(stream::unfold(Some(body.into_data_stream()), async |body| {
-        let mut body = body?;
+fn watched(body: Body, leaving: Leaving) -> Body {
+    Body::from_stream(stream::unfold(Some((body.into_data_stream(), leaving)), async |state| {
+        let (mut body, leaving) = state?;
         match timeout(PAUSE, body.next()).await {
-            Ok(Some(Ok(piece))) => Some((Ok(piece), Some(body))),
+            Ok(Some(Ok(piece))) => Some((Ok(piece), Some((body, leaving)))),
             Ok(None) => None,
             Ok(Some(Err(error))) => Some((Err(io::Error::other(error)), None)),
             Err(_) => Some((Err(io::Error::new(io::ErrorKind::TimedOut, "a page takes too long")), None)),
@@ -144,16 +159,47 @@ impl Page {
         Ok(())
     }
 
-    fn pdf(&self, out: &mut impl Write, file: File) -> Result<(), ViewError> {
-        let mut bytes = Vec::new();
-        file.take(LARGEST).read_to_end(&mut bytes)?;
+    fn pdf(
+        &self,
+        out: &mut impl Write,
+        mut file: File,
+        is_one: bool,
+        reader: &Reader,
+        interrupt: &Interrupt,
+    ) -> Result<(), ViewError> {
         self.head(out)?;
-        // The file itself, for whoever wants more of it than the pictures of its pages.
-        write!(out, "<script type=\"application/pdf;base64\" id=\"file\" nonce=\"{}\">", self.nonce)?;
-        encode(bytes.as_slice(), out)?;
-        write!(out, "</script>\n<script nonce=\"{}\">{DRAW}</script>\n", self.nonce)?;
-        let shown = pdf::pages(bytes, |page| match page {
-            pdf::Page::Picture { number, width, height, png } => {
+        if is_one {
+            // The file itself, for whoever wants more of it than the pictures of its pages.
+            write!(out, "<script type=\"application/pdf;base64\" id=\"file\" nonce=\"{}\">", self.nonce)?;
+            encode((&file).take(LARGEST), out)?;
+            out.write_all(b"</script>\n")?;
+        }
+        writeln!(out, "<script nonce=\"{}\">{DRAW}</script>", self.nonce)?;
+        // What has come so far is shown while the pages are drawn.
+        out.flush()?;
+        let failure = if is_one {
+            file.rewind()?;
+            match reader.draw(file, interrupt, |page| self.page(out, page)) {
+                Ok(()) => None,
+                Err(DrawError::Output(error)) => return Err(error.into()),
+                Err(DrawError::Read(error)) => Some(error.to_string()),
+            }
+        } else {
+            Some("the file is no PDF, or is damaged".to_owned())
+        };
+        if let Some(reason) = failure {
+            // As text of a script: JSON, with nothing that could end it.
+            let message = serde_json::to_string(&reason).unwrap_or_default().replace('<', "\\u003c");
+            writeln!(out, "<script nonce=\"{}\">fail({message});</script>", self.nonce)?;
+        }
+        out.write_all(b"</div></body></html>\n")?;
+        Ok(())
+    }
+
+    /// One page of a PDF.
+    fn page(&self, out: &mut impl Write, page: documents::Page<'_>) -> io::Result<()> {
+        match page {
+            documents::Page::Picture(documents::Picture { number, width, height, png }) => {
                 writeln!(
                     out,
                     "<canvas class=\"page\" id=\"page{number}\" width=\"{width}\" height=\"{height}\"></canvas>"
@@ -163,19 +209,8 @@ impl Page {
                 out.write_all(b"\");</script>\n")?;
                 out.flush()
             }
-            pdf::Page::Note(text) => writeln!(out, "<p>{}</p>", escape(&text)),
-        });
-        match shown {
-            Ok(()) => {}
-            Err(pdf::PdfError::Output(error)) => return Err(error.into()),
-            Err(error) => {
-                // As text of a script: JSON, with nothing that could end it.
-                let message = serde_json::to_string(&error.to_string()).unwrap_or_default().replace('<', "\\u003c");
-                writeln!(out, "<script nonce=\"{}\">fail({message});</script>", self.nonce)?;
-            }
+            documents::Page::Note(text) => writeln!(out, "<p>{}</p>", escape(&text)),
         }
-        out.write_all(b"</div></body></html>\n")?;
-        Ok(())
     }
 
     fn head(&self, out: &mut impl Write) -> io::Result<()> {

@@ -113,4 +113,3 @@ fn set_limits(limits: &Limits) -> rustix::io::Result<()> {
     }
     Ok(())
 }
-

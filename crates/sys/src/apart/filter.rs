@@ -6,7 +6,8 @@ use std::{io, mem::offset_of};
 
 use libc::{
     BPF_ABS, BPF_JEQ, BPF_JMP, BPF_JSET, BPF_K, BPF_LD, BPF_RET, BPF_W, SECCOMP_FILTER_FLAG_TSYNC, SECCOMP_RET_ALLOW,
-    SECCOMP_RET_ERRNO, SECCOMP_RET_KILL_PROCESS, SECCOMP_SET_MODE_FILTER, c_long, seccomp_data, sock_filter, sock_fprog,
+    SECCOMP_RET_ERRNO, SECCOMP_RET_KILL_PROCESS, SECCOMP_SET_MODE_FILTER, c_long, seccomp_data, sock_filter,
+    sock_fprog,
 };
 
 /// The architecture that the numbers belong to, as the kernel names it.
