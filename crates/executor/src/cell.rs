@@ -1,11 +1,12 @@
 //! The `run_ipython` action: what is asked of a kernel, and how its report becomes an observation
 //! (ipython-and-plugins 2.3 and 2.4).
 
-use std::{path::PathBuf, time::Duration};
+use std::path::PathBuf;
 
 use gloveport_kernel::{Cell, CellEnd, CellReport};
 use gloveport_protocol::{
     ErrorObservation, ExecuteError, Observation, RunIpythonAction, RunIpythonObservation, python::float_text,
+    seconds,
 };
 use gloveport_sys::session::Exit;
 
@@ -16,8 +17,6 @@ use crate::{
 
 /// What is shown of a cell that shows nothing.
 const NO_OUTPUT: &str = "[Code executed successfully with no output]";
-/// Longest time limit; what is longer is the same as none.
-const FOREVER: f64 = 1e9;
 
 /// Runs a cell in the default kernel. `directory` is where the shell is.
 pub(crate) async fn run(
@@ -26,13 +25,12 @@ pub(crate) async fn run(
     timeout: Option<f64>,
     directory: PathBuf,
 ) -> Result<Observation, ExecuteError> {
-    let limit = match timeout {
-        Some(seconds) if seconds.is_nan() || seconds < 0.0 => {
-            let text = format!("timeout must not be negative, and is {}", float_text(seconds));
+    let limit = match timeout.map(seconds::limit).transpose() {
+        Ok(limit) => limit.flatten(),
+        Err(seconds::NoLimit(number)) => {
+            let text = format!("timeout must not be negative, and is {}", float_text(number));
             return Ok(Observation::Error(ErrorObservation::new(text)));
         }
-        Some(seconds) if seconds < FOREVER => Some(Duration::from_secs_f64(seconds)),
-        _ => None,
     };
     let cell = Cell { code: action.code.clone(), limit, directory: Some(directory.clone()), progress: None };
     let result = async { Ok::<_, KernelsError>(notebook.kernel(DEFAULT).await?.execute(cell).await?) }.await;

@@ -7,7 +7,10 @@ use std::{
     time::Duration,
 };
 
-use gloveport_protocol::exec::{ExecEnd, ExecInput, ExecRequest, ExecState, ExecStatus, ExecUsage, Session};
+use gloveport_protocol::{
+    exec::{ExecEnd, ExecInput, ExecRequest, ExecState, ExecStatus, ExecUsage, Session},
+    seconds,
+};
 use gloveport_terminal::{
     ControlKey, EXIT_WORD, LogError, Mode, OutputLog, Piece, Progress, RunEnd, RunReport, RunRequest, Shell,
     ShellOptions, Usage,
@@ -237,9 +240,9 @@ pub(crate) fn check(request: &ExecRequest) -> Result<Option<Duration>, ExecError
     }
     match request.timeout {
         None => Ok(None),
-        Some(seconds) => match Duration::try_from_secs_f64(seconds) {
-            Ok(limit) if !limit.is_zero() => Ok(Some(limit)),
-            _ => invalid(format!("timeout must be a positive number of seconds, and is {seconds}")),
+        Some(number) => match seconds::limit(number) {
+            Ok(limit) if limit.is_none_or(|limit| !limit.is_zero()) => Ok(limit),
+            _ => invalid(format!("timeout must be a positive number of seconds, and is {number}")),
         },
     }
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use gloveport_protocol::{
-    CommandMetadata, ErrorObservation, Observation, RunAction, RunObservation, python::float_text,
+    CommandMetadata, ErrorObservation, Observation, RunAction, RunObservation, python::float_text, seconds,
 };
 use gloveport_terminal::{ControlKey, Facts, Mode, RunEnd, RunReport, RunRequest, ShellLoss, TerminalError};
 
@@ -11,8 +11,6 @@ use gloveport_terminal::{ControlKey, Facts, Mode, RunEnd, RunReport, RunRequest,
 const HELP: &str = "You may wait longer to see additional output by sending empty command '', send other commands to \
     interact with the current process, send keys (\"C-c\", \"C-z\", \"C-d\") to interrupt/kill the previous command before \
     sending your new command, or use the timeout parameter in execute_bash for future commands.";
-/// Longest time limit; what is longer is the same as none.
-const FOREVER: f64 = 1e9;
 
 /// Time limits of one command.
 #[derive(Debug, Clone, Copy)]
@@ -45,13 +43,11 @@ impl Waits {
 /// The time limits of an action. Zero counts as none, as in the reference.
 pub(crate) fn waits(action: &RunAction, timeout: Option<f64>, no_change: Duration) -> Result<Waits, Box<Observation>> {
     let limit_seconds = timeout.unwrap_or(0.0);
-    if limit_seconds < 0.0 || limit_seconds.is_nan() {
-        return Err(Box::new(failed(
-            action,
-            format!("timeout must not be negative, and is {}", float_text(limit_seconds)),
-        )));
-    }
-    let limit = (limit_seconds > 0.0 && limit_seconds < FOREVER).then(|| Duration::from_secs_f64(limit_seconds));
+    let Ok(limit) = seconds::limit(limit_seconds) else {
+        let text = format!("timeout must not be negative, and is {}", float_text(limit_seconds));
+        return Err(Box::new(failed(action, text)));
+    };
+    let limit = limit.filter(|_| limit_seconds > 0.0);
     Ok(Waits {
         no_change: (!action.blocking).then_some(no_change),
         limit,

@@ -13,6 +13,7 @@
 //! | [`http`] | bodies of the other endpoints |
 //! | [`exec`], [`files`], [`kernels`], [`terminals`] | bodies of the native API |
 //! | [`executor`] | the boundary between who receives actions and who executes them |
+//! | [`seconds`] | numbers of seconds as time limits |
 //! | [`truncate`], [`prompt_block`], [`python`], [`python_literal`] | the text forms that the wire depends on |
 
 pub mod action;
@@ -31,6 +32,7 @@ pub mod prompt_block;
 pub mod python;
 pub mod python_literal;
 pub mod sandbox;
+pub mod seconds;
 mod secret;
 pub mod terminals;
 pub mod truncate;

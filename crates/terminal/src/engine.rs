@@ -7,10 +7,12 @@
 //! | [`command`] | one command: what was sent for it, and when it is complete |
 //! | `requests` | what a request does in each state |
 //! | `answers` | what is reported at each end |
+//! | `supervise` | the life of the task, also behind a defect of it |
 
 mod answers;
 mod command;
 mod requests;
+mod supervise;
 
 use std::{io, path::PathBuf, time::Duration};
 
@@ -22,6 +24,7 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use self::command::{Command, Verdict};
+pub(crate) use self::supervise::supervise;
 use crate::{
     content::Content,
     error::TerminalError,
@@ -76,6 +79,13 @@ struct Waiter {
     echo: Option<String>,
 }
 
+impl Waiter {
+    /// When the soft time limit passes; `None` for a limit that no time is beyond.
+    fn quiet_until(&self) -> Option<Instant> {
+        self.last_change.checked_add(self.no_change?)
+    }
+}
+
 #[derive(Debug)]
 pub(crate) struct Engine {
     // Dropped before the options: these may hold the last handle to the guard, which waits for the end of all sessions.
@@ -125,8 +135,16 @@ impl Engine {
         log: OutputLog,
         facts: watch::Sender<Facts>,
     ) -> Result<Self, TerminalError> {
+        let mut engine = Self::new(options, log, facts);
+        engine.start_shell().await?;
+        Ok(engine)
+    }
+
+    /// An engine whose shell is still to be started.
+    fn new(options: ShellOptions, log: OutputLog, facts: watch::Sender<Facts>) -> Self {
         let size = Size { columns: options.columns, rows: options.rows, history: options.history };
-        let mut engine = Self {
+        Self {
+            reported_to: log.end(),
             options,
             log,
             facts,
@@ -139,7 +157,6 @@ impl Engine {
             waiter: None,
             renderer: Renderer::new(size),
             content: Content::default(),
-            reported_to: 0,
             open_line: false,
             outgoing: Vec::new(),
             queued: Vec::new(),
@@ -149,9 +166,7 @@ impl Engine {
             exit: None,
             deferred: None,
             buffer: vec![0; READ_SIZE],
-        };
-        engine.start_shell().await?;
-        Ok(engine)
+        }
     }
 
     /// Starts a shell in the last known directory. A start-up file that ends or blocks the shell is left out in a
@@ -203,12 +218,12 @@ impl Engine {
         }
     }
 
-    /// Serves requests until the session is closed or all its handles are dropped, then ends everything.
-    pub(crate) async fn run(
-        mut self,
-        mut jobs: mpsc::Receiver<Job>,
-        mut typing: mpsc::Receiver<String>,
-        close: CancellationToken,
+    /// Serves requests until the session is closed or all its handles are dropped.
+    async fn serve(
+        &mut self,
+        jobs: &mut mpsc::Receiver<Job>,
+        typing: &mut mpsc::Receiver<String>,
+        close: &CancellationToken,
     ) {
         loop {
             if self.instance.is_none() {
@@ -262,9 +277,9 @@ impl Engine {
                 () = close.cancelled() => break,
             }
         }
-        self.end().await;
     }
 
+    /// Ends everything.
     async fn end(mut self) {
         // The terminal is closed last: its end is a signal that takes parents away before their children are found.
         let (current, terminal) = self.instance.take().map(|instance| (instance.process, instance.master)).unzip();
@@ -375,7 +390,7 @@ impl Engine {
     fn next_wake(&self) -> Option<Instant> {
         let ending = self.exit.as_ref().map(|ending| ending.quiet_at);
         let waiter = self.waiter.as_ref();
-        let no_change = waiter.and_then(|waiter| waiter.no_change.map(|limit| waiter.last_change + limit));
+        let no_change = waiter.and_then(Waiter::quiet_until);
         let deadline = waiter.and_then(|waiter| waiter.deadline);
         let look = matches!(self.phase, Phase::Running).then(|| self.command.next_look()).flatten();
         let deferred = self.deferred.as_ref().map(|(_, at)| *at);

@@ -46,6 +46,11 @@ pub enum TerminalError {
         /// The system's error.
         source: io::Error,
     },
+    /// The task of the session failed.
+    #[error(
+        "the session failed by a defect of the server, and a new shell takes its place; what the command did is not known"
+    )]
+    Defect,
     /// The session was closed.
     #[error("the session is closed")]
     Closed,

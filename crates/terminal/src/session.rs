@@ -6,7 +6,10 @@ use gloveport_sys::{Exit, Identity, Spawner, host, users::UserDatabase};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
-use crate::{engine::Engine, error::TerminalError, log::OutputLog};
+use crate::{
+    engine::{Engine, supervise},
+    error::TerminalError, log::OutputLog,
+};
 
 /// How a session's shell is started.
 #[derive(Debug, Clone)]
@@ -251,7 +254,7 @@ impl Shell {
         let engine = Engine::start(options, log.clone(), facts_sender).await?;
         let (close_engine, report_closed) = (close.clone(), closed.clone());
         tokio::spawn(async move {
-            engine.run(queue, typed, close_engine).await;
+            supervise(engine, queue, typed, close_engine).await;
             report_closed.cancel();
         });
         Ok(Self { jobs, typing, log, facts, close, closed })
@@ -285,7 +288,10 @@ impl Shell {
     pub async fn run(&self, request: RunRequest) -> Result<RunReport, TerminalError> {
         let (reply, answer) = oneshot::channel();
         self.jobs.send(Job { request, reply }).await.map_err(|_| TerminalError::Closed)?;
-        answer.await.map_err(|_| TerminalError::Closed)?
+        answer.await.map_err(|_| {
+            // Without a word of the session's end it was a panic that dropped the request.
+            if self.close.is_cancelled() || self.closed.is_cancelled() { TerminalError::Closed } else { TerminalError::Defect }
+        })?
     }
 
     /// Types text (with Enter) or a key into the program that runs, also while somebody waits for its end. Nothing

@@ -14,7 +14,10 @@ use gloveport_executor::{
     kernels::{Cell, CellEnd, CellReport, KernelState},
     plugins::Notebook,
 };
-use gloveport_protocol::kernels::{CellOutcome, CellRequest, CellResult, KernelActivity, KernelStatus};
+use gloveport_protocol::{
+    kernels::{CellOutcome, CellRequest, CellResult, KernelActivity, KernelStatus},
+    seconds,
+};
 use http::StatusCode;
 use serde::{Deserialize, Serialize};
 
@@ -100,9 +103,11 @@ fn find(app: &App, name: Id) -> Result<(String, gloveport_executor::kernels::Ker
 }
 
 fn limit(timeout: Option<f64>) -> Result<Option<Duration>, ApiError> {
-    let Some(seconds) = timeout else { return Ok(None) };
-    let limit = Duration::try_from_secs_f64(seconds).ok().filter(|limit| !limit.is_zero());
-    limit.map(Some).ok_or(ApiError::CellTimeout(seconds))
+    let Some(number) = timeout else { return Ok(None) };
+    match seconds::limit(number) {
+        Ok(limit) if limit.is_none_or(|limit| !limit.is_zero()) => Ok(limit),
+        _ => Err(ApiError::CellTimeout(number)),
+    }
 }
 
 fn result(report: CellReport) -> CellResult {

@@ -44,7 +44,7 @@ impl Engine {
 
     pub(super) fn check_limits(&mut self, now: Instant) {
         let Some(waiter) = &self.waiter else { return };
-        if waiter.no_change.is_some_and(|limit| waiter.last_change + limit <= now) {
+        if waiter.quiet_until().is_some_and(|until| until <= now) {
             self.answer(RunEnd::NoChange);
         } else if waiter.deadline.is_some_and(|deadline| deadline <= now) {
             self.answer(RunEnd::TimedOut);

@@ -21,6 +21,10 @@ use crate::{
 /// Commands beyond this are left out of the shell's history list.
 const MAX_HISTORY: usize = 64 * 1024;
 
+/// A request that the engine cannot bear, for tests.
+#[cfg(test)]
+pub(super) const DEFECT: &str = "a defect of the engine";
+
 impl Engine {
     /// Takes a request, or keeps it for the next shell if this one has ended and its exit is still on its way.
     pub(super) fn admit(&mut self, job: Job) {
@@ -39,6 +43,8 @@ impl Engine {
             return;
         }
         let text = request.text.trim().to_owned();
+        #[cfg(test)]
+        assert_ne!(text, DEFECT);
         if let Some(at) = text.find('\0') {
             let _caller_gone = reply.send(Err(TerminalError::Nul(at)));
             return;
@@ -47,7 +53,7 @@ impl Engine {
         self.waiter = Some(Waiter {
             reply,
             no_change: request.no_change,
-            deadline: request.limit.map(|limit| now + limit),
+            deadline: request.limit.and_then(|limit| now.checked_add(limit)),
             last_change: now,
             revision: self.renderer.revision(),
             progress: request.progress.clone(),
