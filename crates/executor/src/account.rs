@@ -3,16 +3,18 @@
 use std::{
     fs,
     io::{self, Write as _},
-    os::unix::fs::{DirBuilderExt as _, MetadataExt as _, PermissionsExt as _, chown, lchown},
+    os::fd::OwnedFd,
     path::Path,
     process::Command,
 };
 
 use gloveport_sys::{
     Identity,
+    held::{self, Given, Missing, NewOwner},
     users::{User, UserDatabase},
 };
 use gloveport_terminal::ShellOptions;
+use rustix::fs::{AtFlags, Gid, Mode, OFlags, Uid};
 
 use crate::error::ExecutorError;
 
@@ -26,16 +28,28 @@ pub struct Account {
     pub name: String,
     /// User id for a user that has to be made.
     pub uid: u32,
-    /// The shell becomes this user.
-    pub switch: bool,
+    /// Whether the shell becomes this user.
+    pub switch: Switch,
     /// Group that the working directory is given to.
     pub group: String,
     /// Nothing is made or changed: the user is the one who runs this process.
     pub untouched: bool,
 }
 
+/// Whether the shells become the user of an account.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Switch {
+    /// They stay what this process is.
+    Never,
+    /// They do if this process is root. The reference leaves them root then: it knows no other names than `root`,
+    /// `openhands` and `RUNTIME_USERNAME`.
+    FromRoot,
+    /// They do; a process that cannot make them that does not start.
+    Always,
+}
+
 impl Account {
-    /// An account by the rules of the reference.
+    /// An account by the rules of the reference, but for what runs as root without having been asked to.
     ///
     /// `own_name` is the value of `USER`, `extra_name` that of `RUNTIME_USERNAME`, `may_switch` that of `SU_TO_USER`.
     pub fn new(
@@ -47,13 +61,13 @@ impl Account {
         group: &str,
     ) -> Self {
         let known = ["root", "openhands"].contains(&name);
-        Self {
-            name: name.to_owned(),
-            uid,
-            switch: may_switch && (known || extra_name == Some(name)),
-            group: group.to_owned(),
-            untouched: own_name == Some(name) && !known,
-        }
+        let untouched = own_name == Some(name) && !known;
+        let switch = match (may_switch, known || extra_name == Some(name)) {
+            (true, true) => Switch::Always,
+            (true, false) if !untouched => Switch::FromRoot,
+            _ => Switch::Never,
+        };
+        Self { name: name.to_owned(), uid, switch, group: group.to_owned(), untouched }
     }
 }
 
@@ -61,6 +75,7 @@ impl Account {
 /// that of the user, but the one that was given for root and for a user that is left as it is (1.5).
 pub(crate) fn prepare(account: &Account, directory: &Path, shells: &mut ShellOptions) -> Result<u32, ExecutorError> {
     let mut uid = account.uid;
+    check_name(account)?;
     if !account.untouched {
         if account.name != "root" {
             if user(&account.name)?.is_none() {
@@ -70,10 +85,36 @@ pub(crate) fn prepare(account: &Account, directory: &Path, shells: &mut ShellOpt
         }
         prepare_directory(account, directory)?;
     }
-    if account.switch {
-        switch(account, shells)?;
+    let is_root = rustix::process::geteuid().is_root();
+    match account.switch {
+        Switch::Always => switch(account, shells)?,
+        Switch::FromRoot if is_root => switch(account, shells)?,
+        Switch::FromRoot | Switch::Never => {}
+    }
+    let runs_as_root = is_root && shells.identity.as_ref().is_none_or(|identity| identity.uid == 0);
+    if runs_as_root && account.name != "root" {
+        tracing::warn!(
+            user = account.name,
+            "THE SHELLS RUN AS ROOT, and not as the user that was asked for: {}",
+            if account.untouched {
+                "USER says that this process is that user already, and it is root; unset USER, or start it as the user"
+            } else {
+                "SU_TO_USER forbids to become another user, or the user has the id 0"
+            }
+        );
     }
     Ok(uid)
+}
+
+/// Refuses a name that is an option or several fields to those who make users.
+fn check_name(account: &Account) -> Result<(), ExecutorError> {
+    let name = &account.name;
+    let plain = |c: char| !c.is_whitespace() && !c.is_control() && !matches!(c, ':' | '/' | ',');
+    if !name.is_empty() && !name.starts_with('-') && name.chars().all(plain) {
+        return Ok(());
+    }
+    let reason = "a user's name is not empty, begins with no `-`, and has no blank, `:`, `/` or `,`".to_owned();
+    Err(ExecutorError::User { name: name.clone(), uid: account.uid, reason })
 }
 
 /// Makes the shells run as the user.
@@ -146,8 +187,8 @@ fn write_user(account: &Account, home: &str, users: &UserDatabase) -> io::Result
     }
     let shell = login_shell();
     append(Path::new("/etc/passwd"), &format!("{}:x:{}:0::{home}:{shell}", account.name, account.uid))?;
-    fs::create_dir_all(home)?;
-    chown(home, Some(account.uid), Some(0))
+    let home = held::directory(Path::new(home), Missing::Made(0o755))?;
+    Ok(rustix::fs::chownat(&home, "", Some(Uid::from_raw(account.uid)), Some(Gid::ROOT), AtFlags::EMPTY_PATH)?)
 }
 
 /// Appends the rule once: a restarted server does not add it again.
@@ -171,57 +212,121 @@ fn prepare_directory(account: &Account, directory: &Path) -> Result<(), Executor
     let users = UserDatabase::load().map_err(ExecutorError::Users)?;
     let uid = users.by_name(&account.name).map(|user| user.uid).or((account.name == "root").then_some(0));
     let gid = users.group(&account.group).map(|group| group.gid).or((account.group == "root").then_some(0));
-    if let Err(error) = fs::DirBuilder::new().recursive(true).mode(0o775).create(directory) {
-        tracing::warn!(%error, directory = %directory.display(), "the working directory can not be made");
-        return Ok(());
-    }
-    if uid.is_some() {
-        give(directory, uid, gid);
-    }
-    if let Ok(metadata) = fs::metadata(directory) {
-        let mode = metadata.permissions().mode() | 0o060;
-        if let Err(error) = fs::set_permissions(directory, fs::Permissions::from_mode(mode)) {
-            tracing::warn!(%error, directory = %directory.display(), "the working directory's mode can not be set");
+    // Whoever has been in this sandbox before may have left links there, and may still run.
+    let held = match held::directory(directory, Missing::Made(0o775)) {
+        Ok(held) => held,
+        Err(error) => {
+            tracing::warn!(%error, directory = %directory.display(), "the working directory is left as it is");
+            return Ok(());
         }
+    };
+    if uid.is_some() {
+        give(&held, NewOwner { uid, gid }, directory);
+    }
+    if let Err(error) = open_to_group(&held) {
+        tracing::warn!(%error, directory = %directory.display(), "the working directory's mode can not be set");
     }
     Ok(())
 }
 
-/// Changes the owner of a tree, links themselves and not their targets; what has the right owner is not touched.
-fn give(root: &Path, uid: Option<u32>, gid: Option<u32>) {
-    let mut queue = vec![root.to_owned()];
-    while let Some(path) = queue.pop() {
-        let Ok(metadata) = fs::symlink_metadata(&path) else { continue };
-        let other = uid.is_some_and(|uid| uid != metadata.uid()) || gid.is_some_and(|gid| gid != metadata.gid());
-        if other && let Err(error) = lchown(&path, uid, gid) {
-            tracing::debug!(%error, path = %path.display(), "the owner can not be changed");
-        }
-        if metadata.is_dir()
-            && let Ok(entries) = fs::read_dir(&path)
-        {
-            queue.extend(entries.flatten().map(|entry| entry.path()));
-        }
+fn give(held: &OwnedFd, owner: NewOwner, directory: &Path) {
+    match held::give(held, owner) {
+        Ok(Given { with_other_names: 0, lost_bits: 0, refused: 0, too_deep: 0, .. }) => {}
+        Ok(given) => tracing::warn!(
+            directory = %directory.display(),
+            changed = given.changed,
+            kept_because_of_other_names = given.with_other_names,
+            lost_set_id_bits = given.lost_bits,
+            refused = given.refused,
+            too_deep = given.too_deep,
+            "not all of the working directory could be given to its user as it was"
+        ),
+        Err(error) => tracing::warn!(%error, directory = %directory.display(), "the owner can not be changed"),
     }
+}
+
+/// Lets the group of a directory write into it.
+fn open_to_group(held: &OwnedFd) -> io::Result<()> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let opened = rustix::fs::openat(held, ".", flags, Mode::empty())?;
+    let mode = Mode::from_raw_mode(rustix::fs::fstat(&opened)?.st_mode) | Mode::RGRP | Mode::WGRP;
+    Ok(rustix::fs::fchmod(&opened, mode)?)
 }
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
     use super::*;
 
     #[test]
     fn the_rules_of_switching_and_of_creation_hold() {
         let account = |name, own, extra, switch| Account::new(name, 1000, own, extra, switch, "root");
         for (name, own, extra, may, switch, untouched) in [
-            ("openhands", Some("root"), None, true, true, false),
-            ("root", Some("root"), None, true, true, false),
-            ("root", Some("root"), None, false, false, false),
-            ("ann", Some("ann"), None, true, false, true),
-            ("ann", Some("root"), None, true, false, false),
-            ("ann", Some("root"), Some("ann"), true, true, false),
+            ("openhands", Some("root"), None, true, Switch::Always, false),
+            ("root", Some("root"), None, true, Switch::Always, false),
+            ("root", Some("root"), None, false, Switch::Never, false),
+            ("ann", Some("ann"), None, true, Switch::Never, true),
+            ("ann", Some("ann"), Some("ann"), true, Switch::Always, true),
+            ("ann", Some("root"), None, true, Switch::FromRoot, false),
+            ("ann", Some("root"), None, false, Switch::Never, false),
+            ("ann", None, None, true, Switch::FromRoot, false),
+            ("ann", Some("root"), Some("ann"), true, Switch::Always, false),
         ] {
             let made = account(name, own, extra, may);
             assert_eq!((made.switch, made.untouched), (switch, untouched), "{name} {own:?} {extra:?} {may}");
         }
+    }
+
+    #[test]
+    fn shells_of_a_root_server_become_the_user_that_was_asked_for_whatever_its_name_is() {
+        let users = UserDatabase::load().unwrap();
+        let Some(nobody) = users.by_name("nobody").filter(|_| rustix::process::geteuid().is_root()) else {
+            println!("skipped: it needs root, and the user nobody");
+            return;
+        };
+        let root = tempfile::tempdir().unwrap();
+        let directory = root.path().join("workspace");
+        let mut shells = ShellOptions::inherited(directory.clone());
+        let account = Account::new("nobody", 1000, Some("root"), None, true, "root");
+        assert_eq!(prepare(&account, &directory, &mut shells).unwrap(), nobody.uid);
+        assert_eq!(shells.identity.map(|identity| identity.uid), Some(nobody.uid));
+        assert_eq!(shells.user_name, "nobody");
+        assert_eq!(std::os::unix::fs::MetadataExt::uid(&fs::metadata(&directory).unwrap()), nobody.uid);
+        let mut shells = ShellOptions::inherited(directory.clone());
+        let forbidden = Account { switch: Switch::Never, ..account };
+        prepare(&forbidden, &directory, &mut shells).unwrap();
+        assert_eq!(shells.identity, None);
+    }
+
+    #[test]
+    fn a_name_that_is_more_than_a_name_is_refused() {
+        for name in ["", "-o", "a b", "a:0", "../a", "a\n", "a,b", "a\0"] {
+            let account = Account::new(name, 1000, None, None, true, "root");
+            let mut shells = ShellOptions::inherited("/".into());
+            assert!(prepare(&account, Path::new("/nowhere"), &mut shells).is_err(), "{name:?}");
+        }
+        assert!(!Path::new("/nowhere").exists());
+    }
+
+    #[test]
+    fn a_working_directory_behind_a_link_of_its_user_is_left_as_it_is() {
+        if !rustix::process::geteuid().is_root() {
+            println!("skipped: it needs root");
+            return;
+        }
+        let (root, outside) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        fs::write(outside.path().join("f"), "x").unwrap();
+        let link = root.path().join("workspace");
+        std::os::unix::fs::symlink(outside.path(), &link).unwrap();
+        std::os::unix::fs::lchown(&link, Some(4_242), None).unwrap();
+        let before = fs::metadata(outside.path()).unwrap();
+        let account = Account::new("nobody", 65_534, None, None, true, "root");
+        prepare_directory(&account, &link).unwrap();
+        for path in [outside.path(), &outside.path().join("f")] {
+            assert_eq!(std::os::unix::fs::MetadataExt::uid(&fs::metadata(path).unwrap()), 0);
+        }
+        assert_eq!(fs::metadata(outside.path()).unwrap().permissions(), before.permissions());
     }
 
     #[test]

@@ -3,6 +3,7 @@
 
 use std::{
     net::{Ipv4Addr, SocketAddr},
+    os::unix::ffi::OsStrExt as _,
     path::Path,
     process::ExitCode,
 };
@@ -38,7 +39,7 @@ pub(crate) async fn serve(arguments: CompatArgs, owner: &Owner) -> anyhow::Resul
     options.memory_limit = limit;
     options.startup_commands.push(local::NO_PAGER.to_owned());
     if !rustix::process::geteuid().is_root() {
-        options.startup_commands.push(format!("cd {}", directory.display()));
+        options.startup_commands.push(enter(&directory));
     }
     options.plugins = plugins;
     // Before the tools, so that they find its address.
@@ -72,6 +73,19 @@ pub(crate) async fn serve(arguments: CompatArgs, owner: &Owner) -> anyhow::Resul
     Ok(ExitCode::SUCCESS)
 }
 
+/// The command that enters a directory, whatever bytes its name has. A shell reads nothing else in it.
+fn enter(directory: &Path) -> String {
+    let bytes = directory.as_os_str().as_bytes();
+    match std::str::from_utf8(bytes) {
+        Ok(text) => format!("cd '{}'", text.replace('\'', r"'\''")),
+        // Made by the shell, because a command is text. What is behind the name keeps a line feed at its end.
+        Err(_) => {
+            let octal: String = bytes.iter().map(|byte| format!("\\{byte:03o}")).collect();
+            format!("cd \"$(printf '{octal}/.')\"")
+        }
+    }
+}
+
 fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|value| !value.is_empty())
 }
@@ -90,4 +104,40 @@ fn memory_limit() -> anyhow::Result<Option<u64>> {
         .parse()
         .with_context(|| format!("RUNTIME_MAX_MEMORY_GB must be a whole number of GiB, and is `{text}`"))?;
     Ok((gib > 0).then(|| gib.saturating_mul(1024 * 1024 * 1024)))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{ffi::OsStr, fs, process::Command};
+
+    use super::*;
+
+    #[test]
+    fn every_directory_can_be_entered_and_none_is_a_command() {
+        let root = tempfile::tempdir().unwrap();
+        for name in [
+            &b"plain"[..],
+            b"a b;touch PWN",
+            b"$(touch PWN)",
+            b"`touch PWN`",
+            b"it's \"quoted\" \\ %s",
+            b"-P",
+            b"~",
+            b"two\nlines\n",
+            b"\xff\xfe;touch PWN",
+            b"\xff %s\\'\n",
+        ] {
+            let directory = root.path().join(OsStr::from_bytes(name));
+            fs::create_dir(&directory).unwrap();
+            for shell in ["bash", "sh"] {
+                let script = format!("{} && pwd -P && ls -A . ..", enter(&directory));
+                let Ok(output) = Command::new(shell).arg("-c").arg(script).current_dir(root.path()).output() else {
+                    continue;
+                };
+                let real = fs::canonicalize(&directory).unwrap();
+                assert!(output.stdout.starts_with(real.as_os_str().as_bytes()), "{shell}: {directory:?}: {output:?}");
+                assert!(!root.path().join("PWN").exists() && !directory.join("PWN").exists(), "{directory:?}");
+            }
+        }
+    }
 }

@@ -160,6 +160,59 @@ async fn zips_are_unpacked_and_do_not_leave_the_destination() {
 }
 
 #[tokio::test]
+async fn an_upload_onto_a_link_replaces_the_link_and_never_what_it_leads_to() {
+    within(async {
+        let server = Server::start().await;
+        let root = server.directory.path();
+        let outside = tempfile::tempdir().unwrap();
+        let secret = outside.path().join("secret");
+        fs::write(&secret, "secret").unwrap();
+        symlink(&secret, root.join("link")).unwrap();
+        symlink(outside.path().join("missing"), root.join("dangling")).unwrap();
+        fs::hard_link(&secret, root.join("hard")).unwrap();
+        for name in ["link", "dangling", "hard"] {
+            let found = upload(&server, &format!("?destination={}", root.display()), file_form(name, b"new")).await;
+            assert_eq!(found.status, 200, "{name}: {found:?}");
+            assert!(fs::symlink_metadata(root.join(name)).unwrap().is_file(), "{name}");
+            assert_eq!(fs::read_to_string(root.join(name)).unwrap(), "new", "{name}");
+        }
+        assert_eq!(fs::read_to_string(&secret).unwrap(), "secret");
+        assert_eq!(names(outside.path()), ["secret"]);
+        server.stop().await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn an_upload_of_a_root_server_goes_through_no_link_of_another_user() {
+    within(async {
+        if !rustix::process::geteuid().is_root() {
+            println!("skipped: it needs root");
+            return;
+        }
+        let server = Server::start().await;
+        let root = server.directory.path();
+        let outside = tempfile::tempdir().unwrap();
+        symlink(outside.path(), root.join("link")).unwrap();
+        std::os::unix::fs::lchown(root.join("link"), Some(4_242), None).unwrap();
+        let project = tempfile::tempdir().unwrap();
+        fs::write(project.path().join("f"), "f").unwrap();
+        for (name, content) in [("a", b"new".to_vec()), ("a.zip", zip_of(project.path()))] {
+            for destination in ["link", "link/deeper"] {
+                let query = format!("?destination={}/{destination}", root.display());
+                let found = upload(&server, &query, file_form(name, &content)).await;
+                assert_eq!(found.status, 500, "{found:?}");
+                let detail = found.json()["detail"].as_str().unwrap().to_owned();
+                assert!(detail.contains("belongs to the user 4242"), "{detail}");
+            }
+        }
+        assert_eq!(names(outside.path()), Vec::<String>::new());
+        server.stop().await;
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn an_upload_that_breaks_off_changes_nothing() {
     within(async {
         let server = Server::start().await;

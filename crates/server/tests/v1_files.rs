@@ -276,6 +276,16 @@ async fn entries_are_made_moved_and_removed_and_nothing_is_lost_by_mistake() {
             (400, "invalid_request".to_owned())
         );
         symlink("new", directory.join("link")).unwrap();
+        for path in ["new/..", "new/../", "new/.", "..", "/tmp/..", "/proc", "/.."] {
+            let answer = refused("remove", json!({"path": path, "recursive": true})).await;
+            assert_eq!(answer, (400, "invalid_request".to_owned()), "{path}");
+        }
+        assert!(directory.join("new/three").exists());
+        for mode in [0o10000_u64, 65_535, 4_294_967_295] {
+            let answer = refused("mkdir", json!({"path": "moded", "mode": mode})).await;
+            assert_eq!(answer, (400, "invalid_request".to_owned()), "{mode}");
+        }
+        assert!(!directory.join("moded").exists());
         assert_eq!(post("remove", json!({"path": "link", "recursive": true})).await.status, 200);
         assert!(directory.join("new/three").exists(), "the target of a removed link stays");
         assert_eq!(post("remove", json!({"path": "new", "recursive": true})).await.status, 200);

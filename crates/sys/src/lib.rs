@@ -13,6 +13,7 @@
 //! | [`file_identity`] | one thread that works on files as a user |
 //! | [`users`] | the user database, read from its files without the name-service switch |
 //! | [`beneath`] | paths beneath a directory, resolved by the kernel |
+//! | [`held`] | directories reached by a name once and held by a descriptor: given away, emptied |
 //! | [`reach`] | files that a tool may use: all, or those beneath one directory |
 //! | [`reap`] | the end of any child of this process |
 //! | [`replace`] | files written whole, and what a killed process left of them |
@@ -25,6 +26,7 @@ pub mod beneath;
 pub mod file_identity;
 pub mod freeze;
 pub mod guard;
+pub mod held;
 pub mod host;
 pub mod memory;
 pub mod os_error;

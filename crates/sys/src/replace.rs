@@ -26,7 +26,7 @@ use rustix::{
     io::Errno,
 };
 
-use target::{Access, Target};
+use target::{Access, Link, Target};
 
 pub use journal::{open_journal, remove_leftovers};
 
@@ -90,13 +90,23 @@ impl Replacement {
     ///
     /// Those of [`begin`](Self::begin).
     pub fn begin_in(directory: OwnedFd, name: std::ffi::OsString, path: PathBuf, new: NewFile) -> io::Result<Self> {
-        Self::begin_at(Target::In { directory, name, path }, new)
+        Self::begin_at(Target::In { directory, name, path, link: Link::Refused }, new)
+    }
+
+    /// The same, but a link that has the name is replaced itself; what it leads to stays as it is.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`begin`](Self::begin).
+    pub fn begin_over(directory: OwnedFd, name: std::ffi::OsString, path: PathBuf, new: NewFile) -> io::Result<Self> {
+        Self::begin_at(Target::In { directory, name, path, link: Link::Replaced }, new)
     }
 
     fn begin_at(target: Target, new: NewFile) -> io::Result<Self> {
         let old = match target.open(Access::Read) {
             Ok(file) => Some(file),
             Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+            Err(error) if target.replaces_link(&error) => None,
             // A file can be writable and not readable; its attributes can not be taken over then.
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
                 target.check_writable()?;

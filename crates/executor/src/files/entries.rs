@@ -99,12 +99,17 @@ fn seconds(metadata: &Metadata) -> f64 {
 ///
 /// # Errors
 ///
-/// It exists and `parents` is not set, its parent does not exist, or the system refuses it.
+/// It exists and `parents` is not set, its parent does not exist, the mode has other bits than permissions, or the system
+/// refuses it.
 pub fn make_directory(path: &Path, request: &MkdirRequest) -> Result<(), FileError> {
     let mut builder = fs::DirBuilder::new();
     builder.recursive(request.parents);
     if let Some(mode) = request.mode {
-        builder.mode(mode & 0o7777);
+        if mode > 0o7777 {
+            let text = format!("mode must be permission bits, from 0 to {} (octal 7777), and is {mode}", 0o7777);
+            return Err(FileError::Invalid(text));
+        }
+        builder.mode(mode);
     }
     builder.create(path).map_err(FileError::os(path))
 }

@@ -1,8 +1,9 @@
 //! Removing files and trees.
 
-use std::{fs, io, path::Path};
+use std::{io, path::Path};
 
 use gloveport_protocol::files::RemoveRequest;
+use gloveport_sys::held::{self, RemoveError};
 
 use super::FileError;
 
@@ -11,24 +12,17 @@ use super::FileError;
 /// # Errors
 ///
 /// Nothing is there and `missing_ok` is not set, it is a directory that is not empty and `recursive` is not set, or
-/// the system refuses it; of a tree a part may be gone then.
+/// the system refuses it; of a tree a part may be gone then. The root, what ends with `.` or `..`, and mounted file
+/// systems are not removed.
 pub fn remove(path: &Path, request: &RemoveRequest) -> Result<(), FileError> {
-    let metadata = match fs::symlink_metadata(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound && request.missing_ok => return Ok(()),
-        other => other.map_err(FileError::os(path))?,
+    let error = match held::remove(path, request.recursive) {
+        Err(RemoveError::System(error)) => error,
+        Err(error) => return Err(FileError::Invalid(format!("{} can not be removed: {error}", path.display()))),
+        Ok(()) => return Ok(()),
     };
-    if path.parent().is_none() {
-        return Err(FileError::Invalid("the root of the file system can not be removed".to_owned()));
-    }
-    let result = if !metadata.is_dir() {
-        fs::remove_file(path)
-    } else if request.recursive {
-        fs::remove_dir_all(path)
-    } else {
-        fs::remove_dir(path)
-    };
-    match result {
-        Err(error) if error.kind() == io::ErrorKind::DirectoryNotEmpty => Err(FileError::NotEmpty(path.to_owned())),
-        other => other.map_err(FileError::os(path)),
+    match error.kind() {
+        io::ErrorKind::NotFound if request.missing_ok => Ok(()),
+        io::ErrorKind::DirectoryNotEmpty => Err(FileError::NotEmpty(path.to_owned())),
+        _ => Err(FileError::os(path)(error)),
     }
 }

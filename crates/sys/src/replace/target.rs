@@ -35,7 +35,17 @@ pub(super) enum Target {
         name: OsString,
         /// For messages and the journal.
         path: PathBuf,
+        link: Link,
     },
+}
+
+/// What becomes of a link that has the name of a file in a directory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Link {
+    /// It is an error.
+    Refused,
+    /// The new file takes its place.
+    Replaced,
 }
 
 impl Target {
@@ -63,6 +73,12 @@ impl Target {
     /// Whether a file with other names is filled, so that it changes under all of them.
     pub(super) fn fills_others(&self) -> bool {
         matches!(self, Self::At(_))
+    }
+
+    /// Whether an error at opening it says that it is a link, whose place the new file takes.
+    pub(super) fn replaces_link(&self, error: &io::Error) -> bool {
+        matches!(self, Self::In { link: Link::Replaced, .. })
+            && error.raw_os_error() == Some(Errno::LOOP.raw_os_error())
     }
 
     /// Opens it, if it is a regular file.

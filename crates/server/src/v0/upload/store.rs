@@ -1,14 +1,15 @@
 //! Where an upload goes, and how it gets there.
 
 use std::{
-    fs,
     io::{self, Write as _},
+    os::fd::OwnedFd,
     path::{Path, PathBuf},
     sync::atomic::AtomicBool,
 };
 
 use gloveport_archive::{ArchiveError, Limits, zip};
 use gloveport_sys::{
+    held::{self, Missing},
     os_error::described,
     replace::{NewFile, Replacement},
 };
@@ -46,20 +47,24 @@ impl Target {
     }
 
     /// Stores everything that comes, or nothing. The error is the text for the client.
+    ///
+    /// The programs of the sandbox may rename and link where the file goes, and this process may have more rights than
+    /// they: the directory is held, and a link with the name of the file is replaced, never followed.
     pub(super) fn store(&self, source: Source, stop: &AtomicBool) -> Result<(), String> {
         let destination = &self.destination;
-        fs::create_dir_all(destination).map_err(|error| described(&error, destination))?;
+        let held = held::directory(destination, Missing::Made(0o777)).map_err(|error| described(&error, destination))?;
         let path = destination.join(&self.filename);
         if is_zip(&self.filename) {
-            self.unpack(source, &path, stop)
+            self.unpack(source, &held, &path, stop)
         } else {
-            replace(source, &path).map_err(|error| described(&error, &path))
+            replace(source, held, &self.filename, &path).map_err(|error| described(&error, &path))
         }
     }
 
-    fn unpack(&self, mut source: Source, path: &Path, stop: &AtomicBool) -> Result<(), String> {
+    fn unpack(&self, mut source: Source, held: &OwnedFd, path: &Path, stop: &AtomicBool) -> Result<(), String> {
+        let destination = held::path_of(held);
         // A file without a name, where there must be room for its contents as well.
-        let mut file = tempfile::tempfile_in(&self.destination).map_err(|error| described(&error, path))?;
+        let mut file = tempfile::tempfile_in(&destination).map_err(|error| described(&error, path))?;
         let mut spool = || -> io::Result<()> {
             while let Some(piece) = source.next()? {
                 file.write_all(&piece)?;
@@ -67,7 +72,7 @@ impl Target {
             Ok(())
         };
         spool().map_err(|error| described(&error, path))?;
-        match zip::unpack_until(&file, &self.destination, &self.limits, stop) {
+        match zip::unpack_until(&file, &destination, &self.limits, stop) {
             Ok(_) => Ok(()),
             Err(ArchiveError::NotAZip) => Err(format!("{} is not a zip file", path.display())),
             Err(error) => Err(error.to_string()),
@@ -79,8 +84,8 @@ fn is_zip(name: &str) -> bool {
     Path::new(name).as_os_str().as_encoded_bytes().ends_with(b".zip")
 }
 
-fn replace(mut source: Source, path: &Path) -> io::Result<()> {
-    let mut replacement = Replacement::begin(path, NewFile::default())?;
+fn replace(mut source: Source, directory: OwnedFd, name: &str, path: &Path) -> io::Result<()> {
+    let mut replacement = Replacement::begin_over(directory, name.into(), path.to_owned(), NewFile::default())?;
     while let Some(piece) = source.next()? {
         replacement.write_all(&piece)?;
     }
