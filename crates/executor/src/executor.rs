@@ -383,12 +383,17 @@ fn surroundings(shells: &ShellOptions) -> Surroundings {
     }
 }
 
-/// Removes what a killed process left of files that it was writing.
+/// Removes what killed processes left: of files that they were writing, and of sandboxes that they owned.
 fn remove_leftovers() {
     match gloveport_sys::replace::remove_leftovers() {
         Ok(0) => {}
         Ok(count) => tracing::info!(count, "removed temporary files that a killed process left"),
         Err(error) => tracing::warn!(%error, "cannot look for temporary files that a killed process left"),
+    }
+    match gloveport_sys::mark::sweep() {
+        Ok(0) => {}
+        Ok(count) => tracing::info!(count, "ended processes of sandboxes whose owners were killed"),
+        Err(error) => tracing::warn!(%error, "cannot look for processes of sandboxes whose owners were killed"),
     }
 }
 

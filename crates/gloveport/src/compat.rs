@@ -27,7 +27,7 @@ pub(crate) async fn serve(arguments: CompatArgs, owner: &Owner) -> anyhow::Resul
         !arguments.no_enable_browser || arguments.browsergym_eval_env.is_empty(),
         "Browser environment is not enabled in config, but browsergym_eval_env is set"
     );
-    let stop = local::stop_signal()?;
+    let stop = local::server_stop(owner)?;
     let directory = match &arguments.working_dir {
         Some(directory) => std::path::absolute(directory)
             .with_context(|| format!("cannot use the working directory {}", directory.display()))?,
@@ -70,6 +70,7 @@ pub(crate) async fn serve(arguments: CompatArgs, owner: &Owner) -> anyhow::Resul
     if let DrainEnd::CutOff { open } = end? {
         tracing::warn!(open, "requests were cut off");
     }
+    owner.check()?;
     Ok(ExitCode::SUCCESS)
 }
 

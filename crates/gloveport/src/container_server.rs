@@ -27,7 +27,7 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    Owner, local, plugins,
+    GUARD_LOST, Owner, local, plugins,
     sandbox_server::{expired, unused},
     serve::bind,
 };
@@ -145,11 +145,14 @@ pub(crate) async fn serve(arguments: ContainerServerArgs, owner: &Owner) -> anyh
     };
     let closing = CancellationToken::new();
     let server = gloveport_server::serve(listener, Arc::clone(&executor), options, closing.clone(), DRAIN);
-    let expires = arguments.expires.map(|seconds| SystemTime::UNIX_EPOCH + Duration::from_secs_f64(seconds.max(0.0)));
-    let idle_stop = arguments.idle_stop.map(|seconds| Duration::from_secs_f64(seconds.max(0.0)));
+    // A time that no clock can show is never.
+    let seconds = |number: f64| Duration::try_from_secs_f64(number.max(0.0)).ok();
+    let expires = arguments.expires.and_then(seconds).and_then(|since| SystemTime::UNIX_EPOCH.checked_add(since));
+    let idle_stop = arguments.idle_stop.and_then(seconds);
     let watch = async {
         let (code, reason) = tokio::select! {
             () = stop.cancelled() => (0, "it was told to end".to_owned()),
+            () = owner.lost() => (1, GUARD_LOST.to_owned()),
             () = ended(&mut stdin, arguments.lifeline) => (ABANDONED, "its backend has ended".to_owned()),
             () = expired(expires) => (EXPIRED, "its time is over".to_owned()),
             limit = unused(idle_stop, &occupancy, &executor) => {

@@ -55,6 +55,17 @@ pub(crate) fn existing_directory(path: &Path) -> anyhow::Result<PathBuf> {
     Ok(absolute)
 }
 
+/// A token for a server: it is cancelled by SIGTERM, SIGINT or SIGHUP, and when the guard of its processes was killed.
+pub(crate) fn server_stop(owner: &Owner) -> anyhow::Result<CancellationToken> {
+    let stop = stop_signal()?;
+    let (lost, stopped) = (owner.lost(), stop.clone());
+    tokio::spawn(async move {
+        lost.await;
+        stopped.cancel();
+    });
+    Ok(stop)
+}
+
 /// A token that is cancelled by SIGTERM, SIGINT or SIGHUP.
 pub(crate) fn stop_signal() -> anyhow::Result<CancellationToken> {
     let stop = CancellationToken::new();

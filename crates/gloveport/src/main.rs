@@ -186,6 +186,9 @@ fn people(command: impl Future<Output = anyhow::Result<ExitCode>>) -> anyhow::Re
     runtime()?.block_on(command)
 }
 
+/// What is told of a server that ended because its guard was killed.
+pub(crate) const GUARD_LOST: &str = "its process guard was killed, and with it everything that it had started";
+
 /// The owner of every process that is started.
 #[derive(Debug)]
 pub(crate) struct Owner {
@@ -198,6 +201,30 @@ impl Owner {
         let guard = Guard::start()?;
         let pid = guard.pid();
         Ok(Self { spawner: Spawner::Guarded(Arc::new(guard)), pid })
+    }
+
+    /// Ends when the guard was killed; what it owned has been ended then.
+    pub(crate) fn lost(&self) -> impl Future<Output = ()> + Send + use<> {
+        let lost = match &self.spawner {
+            Spawner::Guarded(guard) => guard.lost(),
+            Spawner::Direct => Err(std::io::ErrorKind::Unsupported.into()),
+        };
+        async {
+            match lost {
+                Ok(lost) => lost.await,
+                Err(error) => {
+                    tracing::warn!(%error, "the process guard cannot be watched");
+                    std::future::pending().await
+                }
+            }
+        }
+    }
+
+    /// Whether the guard still lives. A server whose guard was killed can start nothing, and ends.
+    pub(crate) fn check(&self) -> anyhow::Result<()> {
+        let lives = gloveport_sys::process::stat(self.pid).is_some_and(|stat| stat.state != 'Z');
+        anyhow::ensure!(lives, "{GUARD_LOST}");
+        Ok(())
     }
 }
 

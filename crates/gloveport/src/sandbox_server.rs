@@ -22,7 +22,7 @@ use rustix::net::{self, AddressFamily, SocketFlags, SocketType, sockopt};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-use crate::{Owner, local, plugins, serve::bind};
+use crate::{GUARD_LOST, Owner, local, plugins, serve::bind};
 
 /// Time that requests in flight have to end. Who deletes a sandbox does not want their answers.
 const DRAIN: Duration = Duration::from_millis(200);
@@ -134,21 +134,29 @@ impl Waiting {
     }
 }
 
-/// Keeps the system from giving a port to anybody who asks for any port. A program that asks for this very one gets it if
-/// it sets `SO_REUSEADDR` first, as servers do: the socket does not listen.
+/// Keeps a port from everybody, until it is [opened](open).
 fn reserve() -> io::Result<(OwnedFd, u16)> {
     let socket = net::socket_with(AddressFamily::INET, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
-    sockopt::set_socket_reuseaddr(&socket, true)?;
     net::bind(&socket, &SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0)))?;
     let address = SocketAddr::try_from(net::getsockname(&socket)?)?;
     Ok((socket, address.port()))
+}
+
+/// Lets programs have a reserved port that ask for this very one and set `SO_REUSEADDR` first, as servers do; the system
+/// still gives it to nobody who asks for any port. The kernel cannot tell the programs of the sandbox from those of other
+/// users there, so it is done as late as possible, and who lists the sandbox looks whose program listens.
+fn open(reserved: &[OwnedFd]) -> io::Result<()> {
+    reserved.iter().try_for_each(|socket| Ok(sockopt::set_socket_reuseaddr(socket, true)?))
 }
 
 /// The life of a sandbox.
 async fn run(mut waiting: Waiting, start: Start, owner: &Owner) -> anyhow::Result<End> {
     let listener = waiting.listener.take();
     let made = match listener {
-        Some(listener) => make(&waiting.inside, &start, owner).await.map(|executor| (listener, executor)),
+        Some(listener) => {
+            open(&waiting.reserved).context("cannot give reserved ports to the programs of the sandbox")?;
+            make(&waiting.inside, &start, owner).await.map(|executor| (listener, executor))
+        }
         None => Err(anyhow::anyhow!("it was not told to listen")),
     };
     let (listener, executor) = match made {
@@ -178,6 +186,7 @@ async fn run(mut waiting: Waiting, start: Start, owner: &Owner) -> anyhow::Resul
         waiting.answer(Ok(Reply::Ready)).await;
         let end = tokio::select! {
             () = waiting.stop.cancelled() => End::Stopped("its server was told to end".to_owned()),
+            () = owner.lost() => End::Stopped(GUARD_LOST.to_owned()),
             () = backend_gone(&mut waiting.lifeline, start.keep_alive) => End::Removed("its backend has ended"),
             () = expired(start.expires) => End::Removed("its time is over"),
             limit = unused(start.idle_stop, &occupancy, &executor) => {
@@ -247,5 +256,24 @@ pub(crate) async fn unused(limit: Option<Duration>, occupancy: &Occupancy, execu
             return limit;
         }
         tokio::time::sleep(limit.saturating_sub(idle).clamp(LOOK.0, LOOK.1)).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn listens(port: u16) -> bool {
+        let socket = net::socket_with(AddressFamily::INET, SocketType::STREAM, SocketFlags::CLOEXEC, None).unwrap();
+        sockopt::set_socket_reuseaddr(&socket, true).unwrap();
+        net::bind(&socket, &SocketAddr::from((Ipv4Addr::LOCALHOST, port))).is_ok() && net::listen(&socket, 1).is_ok()
+    }
+
+    #[test]
+    fn a_reserved_port_is_nobodys_until_the_sandbox_starts() {
+        let (socket, port) = reserve().unwrap();
+        assert!(!listens(port));
+        open(&[socket]).unwrap();
+        assert!(listens(port));
     }
 }

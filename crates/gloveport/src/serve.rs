@@ -25,7 +25,7 @@ pub(crate) async fn serve(arguments: ServeArgs, owner: &Owner) -> anyhow::Result
     fs::create_dir_all(&arguments.workspace)
         .with_context(|| format!("cannot make the workspace {}", arguments.workspace.display()))?;
     let workspace = local::existing_directory(&arguments.workspace)?;
-    let stop = local::stop_signal()?;
+    let stop = local::server_stop(owner)?;
 
     // The port is taken first, so that one that is in use is told before anything is started.
     let address = SocketAddr::new(arguments.host, arguments.port);
@@ -45,6 +45,7 @@ pub(crate) async fn serve(arguments: ServeArgs, owner: &Owner) -> anyhow::Result
     if let DrainEnd::CutOff { open } = end? {
         tracing::warn!(open, "requests were cut off");
     }
+    owner.check()?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -3,7 +3,9 @@
 //! The server starts one guard at its beginning. For each session the guard makes an *owner*, a copy of itself that
 //! is the sub-reaper of the session's processes: also a program that detaches itself stays its descendant. An owner
 //! ends all its descendants when it is told to, and when its socket closes, which the kernel does for a server that is
-//! killed. If an owner itself is killed its processes fall to the guard, which kills them.
+//! killed. If an owner itself is killed its processes fall to the guard, which kills them; if guard and owner are killed
+//! together they fall to the server ([`Guard::lost`]). If all three are, the [`mark`](crate::mark) of the processes tells
+//! the next one who looks, and so does their control group, where there is one.
 //!
 //! ```text
 //! server ──socket──► guard            sub-reaper of the owners
@@ -13,6 +15,8 @@
 
 #![expect(unsafe_code, reason = "forks and waits, which no safe library offers")]
 
+mod lost;
+
 use std::{
     io,
     os::{
@@ -20,16 +24,19 @@ use std::{
         unix::net::UnixStream,
     },
     ptr,
-    sync::{Mutex, PoisonError},
+    sync::{Arc, Mutex, PoisonError},
     time::{Duration, Instant},
 };
 
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
-    process::Signal,
+    io::Errno,
+    process::{Pid, PidfdFlags, Signal, pidfd_open},
 };
 
 use crate::{
+    cgroup::Cgroup,
+    mark::{self, Mark},
     process,
     session::{Exit, signal},
     spawn::{self, SpawnError, SpawnSpec},
@@ -47,6 +54,7 @@ pub struct Guard {
     /// Frames of several threads must not mix.
     socket: Mutex<UnixStream>,
     pid: u32,
+    mark: Arc<Mark>,
 }
 
 /// Why the guard could not be started.
@@ -68,16 +76,23 @@ impl Guard {
             return Err(GuardError::Threads(threads));
         }
         let (server, guard) = UnixStream::pair()?;
+        let mark = Mark::make()?;
+        // What loses both its owner and the guard falls to this process.
+        // SAFETY: a system call with constants.
+        unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1) };
         // SAFETY: this process has one thread, so the copy is a whole process that may do anything.
         match unsafe { libc::fork() } {
             -1 => Err(io::Error::last_os_error().into()),
             0 => {
                 drop(server);
-                run_guard(&guard);
+                run_guard(&guard, &mark);
+                mark.forget();
                 // SAFETY: ends the copy without running the exit handlers of the original.
                 unsafe { libc::_exit(0) }
             }
-            pid => Ok(Self { socket: Mutex::new(server), pid: u32::try_from(pid).unwrap_or(0) }),
+            pid => {
+                Ok(Self { socket: Mutex::new(server), pid: u32::try_from(pid).unwrap_or(0), mark: Arc::new(mark) })
+            }
         }
     }
 
@@ -91,9 +106,17 @@ impl Guard {
         let (server, owner) = UnixStream::pair()?;
         let mut travelling = vec![owner.as_fd()];
         travelling.extend_from_slice(descriptors);
+        let mut spec = spec.clone();
+        spec.environment.retain(|(name, _)| name != mark::VARIABLE);
+        spec.environment.push(self.mark.entry());
         let socket = self.socket.lock().unwrap_or_else(PoisonError::into_inner);
-        wire::send(&socket, &Start { spec: spec.clone() }, &travelling)?;
+        wire::send(&socket, &Start { spec }, &travelling)?;
         Ok(server)
+    }
+
+    /// Lets guard and owners go on that somebody has stopped: they have the user of their programs, as a rule.
+    pub(crate) fn wake(&self) {
+        wake(self.pid);
     }
 }
 
@@ -101,13 +124,44 @@ impl Drop for Guard {
     fn drop(&mut self) {
         let socket = self.socket.get_mut().unwrap_or_else(PoisonError::into_inner);
         let _closed_already = socket.shutdown(std::net::Shutdown::Both);
-        // It ends as soon as its sessions have; reaping it here leaves no zombie to a process that goes on.
-        let _not_ours = wait_for(Some(self.pid));
+        wake(self.pid);
+        // It ends as soon as its sessions have.
+        if !ends_within(self.pid, ORPHAN_GRACE + KILL_LIMIT + KILL_LIMIT) {
+            signal(self.pid, Signal::KILL);
+        }
+        // Reaping it here leaves no zombie to a process that goes on.
+        let ended = wait_for(Some(self.pid));
+        if ended.is_none_or(|(_, exit)| exit.code != Some(0)) {
+            lost::end_orphans(&self.mark, self.pid);
+            self.mark.forget();
+        }
+    }
+}
+
+/// Lets a guard and its owners go on.
+pub(crate) fn wake(guard: u32) {
+    for pid in std::iter::once(guard).chain(process::children(guard)) {
+        signal(pid, Signal::CONT);
+    }
+}
+
+/// Waits for the end of a child that is reaped by nobody else.
+fn ends_within(pid: u32, limit: Duration) -> bool {
+    let Some(pid) = i32::try_from(pid).ok().and_then(Pid::from_raw) else { return true };
+    let Ok(handle) = pidfd_open(pid, PidfdFlags::empty()) else { return true };
+    let deadline = Instant::now() + limit;
+    loop {
+        let left = Timespec::try_from(deadline.saturating_duration_since(Instant::now())).ok();
+        match poll(&mut [PollFd::new(&handle, PollFlags::IN)], left.as_ref()) {
+            Ok(count) => return count > 0,
+            Err(Errno::INTR) => {}
+            Err(_) => return true,
+        }
     }
 }
 
 /// The guard's life: one owner for each request until the server is gone.
-fn run_guard(socket: &UnixStream) {
+fn run_guard(socket: &UnixStream, mark: &Mark) {
     detach("gloveport-guard");
     let Ok(children) = child_signals() else { return };
     let mut owners = Vec::new();
@@ -126,7 +180,7 @@ fn run_guard(socket: &UnixStream) {
                     // SAFETY: the guard has one thread.
                     match unsafe { libc::fork() } {
                         0 => {
-                            run_owner(&request.spec, descriptors);
+                            run_owner(&request.spec, descriptors, mark);
                             // SAFETY: ends this copy at once.
                             unsafe { libc::_exit(0) }
                         }
@@ -138,7 +192,8 @@ fn run_guard(socket: &UnixStream) {
             Event::Time => {}
         }
     }
-    // The owners see the end of their own sockets.
+    // The owners see the end of their own sockets, unless somebody has stopped them.
+    wake(std::process::id());
     let deadline = Instant::now() + ORPHAN_GRACE + KILL_LIMIT;
     while !owners.is_empty() && Instant::now() < deadline {
         if matches!(wait_children(&children, Duration::from_millis(100)), Event::Children) {
@@ -169,7 +224,7 @@ fn kill_strays(owners: &[u32]) {
 }
 
 /// The life of one session's owner.
-fn run_owner(spec: &SpawnSpec, mut descriptors: Vec<OwnedFd>) {
+fn run_owner(spec: &SpawnSpec, mut descriptors: Vec<OwnedFd>, mark: &Mark) {
     detach("gloveport-owner");
     if descriptors.is_empty() {
         return;
@@ -177,7 +232,7 @@ fn run_owner(spec: &SpawnSpec, mut descriptors: Vec<OwnedFd>) {
     let socket = UnixStream::from(descriptors.remove(0));
     let Ok(children) = child_signals() else { return };
     let borrowed: Vec<BorrowedFd<'_>> = descriptors.iter().map(OwnedFd::as_fd).collect();
-    let started = spawn::spawn(spec, &borrowed);
+    let started = spawn::spawn_in(spec, &borrowed, mark.cgroup().map(Cgroup::directory));
     drop(descriptors);
     let report = match &started {
         Ok(pid) => Report::Started { pid: *pid },
@@ -256,6 +311,8 @@ fn detach(name: &str) {
     unsafe {
         libc::setsid();
         libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1);
+        // One that somebody has stopped goes on when there is something to end.
+        libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGCONT);
         libc::prctl(libc::PR_SET_NAME, name.as_ptr());
     }
     if let Ok(null) = std::fs::OpenOptions::new().read(true).write(true).open("/dev/null") {

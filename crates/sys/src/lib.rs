@@ -6,6 +6,7 @@
 //! | [`pty`] | a pseudo-terminal and its modes |
 //! | [`spawn`] | one program started with a controlling terminal, an identity, limits and a directory |
 //! | [`guard`] | a small process that owns every started program, and ends them all when its server is gone |
+//! | [`mark`] | what tells the processes of a sandbox from others when all who own them were killed |
 //! | [`freeze`] | all processes below a guard stopped where they are, and going on |
 //! | [`surroundings`] | as whom, where and with what environment the programs of a sandbox are started |
 //! | [`session`] | a started program as the server sees it: pid, exit, end |
@@ -23,13 +24,16 @@
 
 pub mod apart;
 pub mod beneath;
+mod cgroup;
 pub mod file_identity;
 pub mod freeze;
 pub mod guard;
 pub mod held;
 pub mod host;
+pub mod mark;
 pub mod memory;
 pub mod os_error;
+mod private;
 pub mod process;
 pub mod pty;
 pub mod reach;

@@ -18,6 +18,11 @@ use crate::{
     wire::{self, Order, Report},
 };
 
+/// Time for a guard to answer, and once more after it was woken.
+const ANSWER_LIMIT: Duration = Duration::from_secs(10);
+/// Time for an owner to end what it owns before it is woken.
+const WAKE_AFTER: Duration = Duration::from_millis(300);
+
 /// How a program ended, and what it used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Exit {
@@ -79,6 +84,7 @@ enum Owner {
     Guard {
         socket: Arc<UnixStream>,
         gone: watch::Receiver<bool>,
+        guard: u32,
     },
     Direct,
 }
@@ -116,10 +122,20 @@ impl SessionProcess {
                 gone_sender.send_replace(true);
             })
             .map_err(|error| lost(&error))?;
-        match started.await {
+        let mut started = started;
+        let mut answer = tokio::time::timeout(ANSWER_LIMIT, &mut started).await;
+        if answer.is_err() {
+            // Somebody may have stopped it: its programs have its user, as a rule.
+            guard.wake();
+            answer = tokio::time::timeout(ANSWER_LIMIT, started).await;
+        }
+        let Ok(answer) = answer else {
+            return Err(lost(&format!("it did not within {} s", 2 * ANSWER_LIMIT.as_secs())));
+        };
+        match answer {
             Ok(Report::Started { pid }) => {
                 unclaimed.0 = None;
-                Ok(Self { pid, exit, owner: Owner::Guard { socket, gone } })
+                Ok(Self { pid, exit, owner: Owner::Guard { socket, gone, guard: guard.pid() } })
             }
             Ok(Report::Failed(error)) => Err(error),
             Ok(Report::Exited(_)) | Err(_) => Err(lost(&"it ended before the program was started")),
@@ -223,10 +239,15 @@ impl SessionProcess {
         let limit = grace + Duration::from_secs(5);
         let owner = std::mem::replace(&mut self.owner, Owner::Direct);
         match owner {
-            Owner::Guard { socket, mut gone } => {
+            Owner::Guard { socket, mut gone, guard } => {
                 let grace_ms = u64::try_from(grace.as_millis()).unwrap_or(u64::MAX);
                 // A failed write means that the owner is gone, which the wait below sees.
                 let _already_gone = wire::send(&socket, &Order::End { grace_ms }, &[]);
+                let in_time = tokio::time::timeout(grace + WAKE_AFTER, gone.wait_for(|gone| *gone)).await.is_ok();
+                if !in_time {
+                    // Somebody may have stopped the owner.
+                    crate::guard::wake(guard);
+                }
                 let ended = tokio::time::timeout(limit, gone.wait_for(|gone| *gone)).await;
                 if ended.is_err() {
                     tracing::warn!(pid = self.pid, "processes of a session did not end within {limit:?}");

@@ -37,6 +37,9 @@ pub struct SpawnSpec {
 /// Most descriptors that come with a [`SpawnSpec`].
 pub(crate) const MOST_DESCRIPTORS: usize = 5;
 
+/// `CLONE_INTO_CGROUP`, which the library has in a type that it does not fit into.
+const CLONE_INTO_CGROUP: u64 = 0x2_0000_0000;
+
 /// Use of the descriptors that come with a [`SpawnSpec`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Descriptors {
@@ -137,6 +140,16 @@ impl Prepared {
 /// Starts a program and returns its process id once it runs. The program gets a session of its own and dies with the
 /// thread that called this. The caller has to wait for its end.
 pub fn spawn(spec: &SpawnSpec, descriptors: &[BorrowedFd<'_>]) -> Result<u32, SpawnError> {
+    spawn_in(spec, descriptors, None)
+}
+
+/// The same in a control group, if the kernel lets it be born there. Only a process with one thread may ask for that: what
+/// the C library knows about threads is not brought up to date in the new process.
+pub(crate) fn spawn_in(
+    spec: &SpawnSpec,
+    descriptors: &[BorrowedFd<'_>],
+    cgroup: Option<&OwnedFd>,
+) -> Result<u32, SpawnError> {
     let program = spec.program.display().to_string();
     let prepared = Prepared::new(spec)?;
     let targets: Vec<(RawFd, RawFd)> = match (spec.descriptors, descriptors) {
@@ -179,7 +192,12 @@ pub fn spawn(spec: &SpawnSpec, descriptors: &[BorrowedFd<'_>]) -> Result<u32, Sp
     };
     // SAFETY: the new process runs `Child::run` only, which makes system calls on data that was prepared before and
     // never returns; it allocates nothing and takes no lock, so the state of other threads does not matter.
-    let pid = unsafe { libc::fork() };
+    let pid = unsafe {
+        match cgroup.and_then(|cgroup| fork_into(cgroup.as_raw_fd())) {
+            Some(pid) => pid,
+            None => libc::fork(),
+        }
+    };
     if pid == 0 {
         child.run();
     }
@@ -201,6 +219,22 @@ pub fn spawn(spec: &SpawnSpec, descriptors: &[BorrowedFd<'_>]) -> Result<u32, Sp
         }
         _ => u32::try_from(pid).map_err(|_| system(0, libc::ERANGE)),
     }
+}
+
+/// Forks into a control group; `None` where that does not work.
+///
+/// # Safety
+///
+/// The new process must make system calls only, and this one must have one thread.
+unsafe fn fork_into(cgroup: RawFd) -> Option<libc::pid_t> {
+    // SAFETY: a zeroed structure is a valid one, in which each part is off.
+    let mut arguments: libc::clone_args = unsafe { std::mem::zeroed() };
+    arguments.flags = CLONE_INTO_CGROUP;
+    arguments.exit_signal = u64::try_from(libc::SIGCHLD).ok()?;
+    arguments.cgroup = u64::try_from(cgroup).ok()?;
+    // SAFETY: without a stack and without shared memory it is a fork; the structure lives on this stack.
+    let pid = unsafe { libc::syscall(libc::SYS_clone3, &raw const arguments, size_of::<libc::clone_args>()) };
+    libc::pid_t::try_from(pid).ok().filter(|pid| *pid >= 0)
 }
 
 fn errno_of(error: &io::Error) -> i32 {

@@ -235,7 +235,7 @@ impl Engine {
                         let deferred = self.deferred.take().map(|(job, _)| job);
                         let Some(job) = (match deferred {
                             Some(job) => Some(job),
-                            None => jobs.recv().await,
+                            None => close.run_until_cancelled(jobs.recv()).await.flatten(),
                         }) else { break };
                         let _caller_gone = job.reply.send(Err(error));
                         continue;

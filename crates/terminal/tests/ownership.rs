@@ -22,7 +22,7 @@ use std::{
 };
 
 use gloveport_sys::{
-    Guard, Spawner, process,
+    Guard, Spawner, mark, process,
     spawn::{Descriptors, SpawnSpec},
 };
 use gloveport_terminal::{RunEnd, RunRequest, Shell, ShellOptions};
@@ -36,13 +36,17 @@ const HIDDEN: &str = "sleep 1000 & nohup sleep 1000 >/dev/null 2>&1 & (trap '' H
 
 type Case = fn(Guard);
 
-const CASES: [(&str, Case); 6] = [
+const CASES: [(&str, Case); 10] = [
     ("closing_a_session_leaves_no_process", closing_a_session_leaves_no_process),
     ("dropping_a_session_leaves_no_process", dropping_a_session_leaves_no_process),
     ("killing_the_owner_of_a_session_leaves_no_process_and_the_session_goes_on", killing_the_owner),
     ("a_guarded_shell_that_ends_is_replaced_and_its_jobs_live_until_the_end", replacement),
     ("a_start_that_is_given_up_leaves_no_process", giving_up_a_start),
     ("killing_the_process_that_holds_the_guard_leaves_no_process", killing_the_holder),
+    ("killing_guard_and_owner_together_leaves_no_process", killing_guard_and_owner),
+    ("killing_holder_guard_and_owner_together_leaves_nothing_to_the_next_who_looks", killing_all_three),
+    ("a_guard_and_an_owner_that_are_stopped_hold_up_no_end", stopping_guard_and_owner),
+    ("a_killed_holder_wakes_a_stopped_guard_that_ends_everything", killing_the_holder_of_a_stopped_guard),
 ];
 
 fn main() {
@@ -77,8 +81,12 @@ fn block_on<T>(future: impl Future<Output = T>) -> T {
 }
 
 fn options(guard: Guard) -> ShellOptions {
+    shared_options(&Arc::new(guard))
+}
+
+fn shared_options(guard: &Arc<Guard>) -> ShellOptions {
     let mut options = ShellOptions::inherited("/".into());
-    options.spawner = Spawner::Guarded(Arc::new(guard));
+    options.spawner = Spawner::Guarded(Arc::clone(guard));
     options.environment = vec![("HOME".into(), "/nonexistent".into()), ("PATH".into(), "/usr/bin:/bin".into())];
     options
 }
@@ -231,6 +239,77 @@ fn killing_the_holder(own: Guard) {
     BufReader::new(victim.stdout.take().unwrap()).read_line(&mut line).unwrap();
     let processes: Vec<u32> = line.split_whitespace().map(|word| word.parse().unwrap()).collect();
     assert!(alive(&processes).len() >= 10, "{line}");
+    victim.kill().unwrap();
+    victim.wait().unwrap();
+    assert_all_end(&processes);
+}
+
+fn stop(pid: u32) {
+    kill_process(Pid::from_raw(pid.try_into().unwrap()).unwrap(), Signal::STOP).unwrap();
+}
+
+/// Kills them at the same moment: none of them runs between the first and the last.
+fn kill_together(pids: &[u32]) {
+    pids.iter().for_each(|pid| stop(*pid));
+    pids.iter().for_each(|pid| kill(*pid));
+}
+
+/// A guard with its owners.
+fn owners(guard: u32) -> Vec<u32> {
+    std::iter::once(guard).chain(process::children(guard)).collect()
+}
+
+fn killing_guard_and_owner(guard: Guard) {
+    let root = guard.pid();
+    let guard = Arc::new(guard);
+    block_on(async {
+        let lost = guard.lost().unwrap();
+        let shell = Shell::start(shared_options(&guard)).await.unwrap();
+        let processes = start_hidden(&shell, root).await;
+        kill_together(&owners(root));
+        lost.await;
+        assert_eq!(alive(&processes), vec![], "when it is told");
+        let report = shell.run(RunRequest::command("echo a")).await;
+        assert!(report.is_err(), "nothing can be started without a guard: {report:?}");
+        shell.close().await;
+    });
+}
+
+fn a_victim() -> (std::process::Child, Vec<u32>, Vec<u32>) {
+    let program: PathBuf = std::env::current_exe().unwrap();
+    let mut victim = Command::new(program).arg("--victim").stdout(Stdio::piped()).spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(victim.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    let processes: Vec<u32> = line.split_whitespace().map(|word| word.parse().unwrap()).collect();
+    let owners = owners(*processes.last().unwrap());
+    (victim, processes, owners)
+}
+
+fn killing_all_three(own: Guard) {
+    drop(own);
+    let (mut victim, processes, owners) = a_victim();
+    kill_together(&[&[victim.id()], owners.as_slice()].concat());
+    victim.wait().unwrap();
+    assert!(alive(&processes).len() >= 5, "somebody ended them before: {:?}", alive(&processes));
+    mark::sweep().unwrap();
+    assert_eq!(alive(&processes), vec![], "somebody has looked");
+}
+
+fn stopping_guard_and_owner(guard: Guard) {
+    let root = guard.pid();
+    block_on(async {
+        let shell = Shell::start(options(guard)).await.unwrap();
+        let processes = start_hidden(&shell, root).await;
+        owners(root).iter().for_each(|pid| stop(*pid));
+        shell.close().await;
+        assert_all_end(&processes);
+    });
+}
+
+fn killing_the_holder_of_a_stopped_guard(own: Guard) {
+    drop(own);
+    let (mut victim, processes, owners) = a_victim();
+    owners.iter().for_each(|pid| stop(*pid));
     victim.kill().unwrap();
     victim.wait().unwrap();
     assert_all_end(&processes);

@@ -102,10 +102,10 @@ impl Inner {
         };
         // The end of the socket is the end of the server.
         let directory = if directory.exists() { directory } else { self.state.sandbox(id) };
-        let Server { process, lock, socket, .. } = server;
+        let Server { process, mark, lock, socket, .. } = server;
         drop(socket);
         let removal = self.removal();
-        let removed = blocking(move || delete::remove_server(&removal, process, &lock, &directory)).await;
+        let removed = blocking(move || delete::remove_server(&removal, process, &mark, &lock, &directory)).await;
         if let Err(error) = removed {
             tracing::warn!(%error, "the rest of a sandbox that did not start stays until garbage is collected");
         }
@@ -237,6 +237,7 @@ impl Inner {
             session_id: spec.session_id.clone(),
             backend: self.backend.name().to_owned(),
             server: server.process,
+            mark: Some(server.mark.clone()),
             url: self.urls.server(server.port),
             urls: urls.map(|(name, port)| (name.clone(), self.urls.port(name, *port))).collect(),
             session_key: session_key.clone(),

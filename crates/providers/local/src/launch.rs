@@ -16,7 +16,7 @@ use std::{
 };
 
 use gloveport_provider::ProviderError;
-use gloveport_sys::reap::reaper;
+use gloveport_sys::{mark, reap::reaper};
 
 use crate::{
     delete,
@@ -49,6 +49,8 @@ const INHERITED: [&str; 10] = [
 #[derive(Debug)]
 pub(crate) struct Server {
     pub(crate) process: ServerProcess,
+    /// What all its processes have in their environment: the first name of its directory.
+    pub(crate) mark: String,
     pub(crate) directory: PathBuf,
     pub(crate) port: u16,
     pub(crate) reserved: Vec<u16>,
@@ -60,7 +62,7 @@ pub(crate) struct Server {
 impl Server {
     /// Starts one, and returns when it listens.
     pub(crate) async fn launch(inner: &Arc<Inner>) -> Result<Self, ProviderError> {
-        let (process, directory, socket, lock) = {
+        let Spawned { process, mark, directory, socket, lock } = {
             let inner = Arc::clone(inner);
             blocking(move || spawn(&inner)).await?
         };
@@ -73,7 +75,7 @@ impl Server {
         let reason = match talk.await {
             Ok((socket, Some(Reply::Listening { port, reserved }))) => {
                 inner.options.observer.tell(Step::Listening);
-                return Ok(Self { process, directory, port, reserved, socket, lock });
+                return Ok(Self { process, mark, directory, port, reserved, socket, lock });
             }
             Ok((_, Some(Reply::Failed { reason }))) => reason,
             Ok((_, None)) => "its server has ended".to_owned(),
@@ -82,7 +84,7 @@ impl Server {
         };
         let log = logs::last_lines(&directory);
         let removal = inner.removal();
-        let cleaned = blocking(move || delete::remove_server(&removal, process, &lock, &directory)).await;
+        let cleaned = blocking(move || delete::remove_server(&removal, process, &mark, &lock, &directory)).await;
         if let Err(error) = cleaned {
             tracing::warn!(%error, "the rest of a server that did not start stays until garbage is collected");
         }
@@ -90,20 +92,30 @@ impl Server {
     }
 }
 
-fn spawn(inner: &Arc<Inner>) -> Result<(ServerProcess, PathBuf, UnixStream, File), ProviderError> {
+/// A server that was started, and does not listen yet.
+struct Spawned {
+    process: ServerProcess,
+    mark: String,
+    directory: PathBuf,
+    socket: UnixStream,
+    lock: File,
+}
+
+fn spawn(inner: &Arc<Inner>) -> Result<Spawned, ProviderError> {
     let observer = &inner.options.observer;
-    let directory = inner.state.servers().join(inner.next_name());
+    let mark = inner.next_name();
+    let directory = inner.state.servers().join(&mark);
     fs::DirBuilder::new().mode(0o700).create(&directory).map_err(fault::file("make the directory", &directory))?;
     observer.tell(Step::DirectoryMade);
-    let started = start(inner, &directory);
+    let started = start(inner, &mark, &directory);
     if started.is_err() {
         // Nothing runs; what cannot be removed now is garbage.
         let _left = fs::remove_dir_all(&directory);
     }
-    started.map(|(process, socket, lock)| (process, directory, socket, lock))
+    started.map(|(process, socket, lock)| Spawned { process, mark, directory, socket, lock })
 }
 
-fn start(inner: &Arc<Inner>, directory: &Path) -> Result<(ServerProcess, UnixStream, File), ProviderError> {
+fn start(inner: &Arc<Inner>, mark: &str, directory: &Path) -> Result<(ServerProcess, UnixStream, File), ProviderError> {
     let (lock_path, log_path) = (directory.join(state::LOCK), directory.join(state::LOG));
     let lock = lock::make_locked(&lock_path).map_err(fault::file("make", &lock_path))?;
     inner.options.observer.tell(Step::LockTaken);
@@ -118,21 +130,35 @@ fn start(inner: &Arc<Inner>, directory: &Path) -> Result<(ServerProcess, UnixStr
     command.arg("sandbox-server").arg("--state").arg(inner.state.root()).current_dir("/");
     command.env_clear();
     command.envs(INHERITED.iter().filter_map(|name| Some((name, inner.options.environment.get(*name)?))));
+    let outer = inner.options.environment.get(mark::VARIABLE).map(String::as_str);
+    command.env(mark::VARIABLE, mark::within(outer, mark));
     command.stdin(Stdio::from(OwnedFd::from(theirs))).stdout(Stdio::from(lock)).stderr(Stdio::from(log));
     let child = command.spawn().map_err(failed)?;
     // It is not waited for yet, so its id cannot be anybody else's.
     let process = ServerProcess::of(child.id())
         .ok_or_else(|| engine("look at the server that was started", "/proc does not show it; is /proc mounted?"))?;
-    watch(process, directory.to_owned(), Arc::downgrade(inner)).map_err(failed)?;
+    let own = watched.try_clone().map_err(failed)?;
+    watch(process, mark.to_owned(), own, directory.to_owned(), Arc::downgrade(inner)).map_err(failed)?;
     inner.options.observer.tell(Step::ServerStarted);
     Ok((process, ours, watched))
 }
 
-/// Forgets a server when it has ended, and removes what is left of one that was killed while it waited.
-fn watch(process: ServerProcess, directory: PathBuf, inner: Weak<Inner>) -> io::Result<()> {
+/// Forgets a server when it has ended, ends what lives on of one that was killed with all that own its processes, and
+/// removes what is left of one that was killed while it waited.
+fn watch(
+    process: ServerProcess,
+    mark: String,
+    lock: File,
+    directory: PathBuf,
+    inner: Weak<Inner>,
+) -> io::Result<()> {
     let ended = reaper(process.pid)?;
     tokio::spawn(async move {
         ended.await;
+        let orphans = blocking(move || Ok(delete::end_orphans(&mark, &lock))).await;
+        if let Ok(count @ 1..) = orphans {
+            tracing::warn!(count, "ended processes of a sandbox whose owners were killed");
+        }
         let Some(inner) = inner.upgrade() else { return };
         inner.forget(process);
         // A sandbox has another directory, and is still to be seen when its server has ended.

@@ -25,6 +25,7 @@
 //! | [`lifeline`] | how a backend and the server of a sandbox talk, for the program that is started |
 //! | [`inside`] | a sandbox's own view of its directory, for the program that is started |
 //! | `state`, `lock`, `record`, `backend`, `server` | the directory, its locks, `sandbox.json`, who lives |
+//! | `ports` | who listens on the ports of a sandbox |
 //! | `launch`, `pool`, `create`, `delete`, `garbage`, `view`, `logs` | one call of the trait each |
 
 mod backend;
@@ -39,6 +40,7 @@ mod lock;
 mod logs;
 mod options;
 mod pool;
+mod ports;
 mod provider;
 mod record;
 mod server;

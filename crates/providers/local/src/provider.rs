@@ -93,6 +93,7 @@ impl Local {
 #[derive(Debug)]
 struct Running {
     process: ServerProcess,
+    mark: String,
     /// Its end is that of the server.
     socket: UnixStream,
     lock: File,
@@ -133,8 +134,8 @@ impl Inner {
         let mut running = lock(&self.running);
         // `close` takes what is there after it has closed.
         self.check_open()?;
-        let Server { process, socket, lock, .. } = server;
-        running.insert(id, Running { process, socket, lock });
+        let Server { process, mark, socket, lock, .. } = server;
+        running.insert(id, Running { process, mark, socket, lock });
         Ok(())
     }
 
@@ -166,17 +167,19 @@ impl Inner {
         let running: Vec<_> = lock(&self.running).drain().collect();
         let servers: Vec<_> = waiting
             .into_iter()
-            .map(|Server { process, socket, lock, directory, .. }| (Running { process, socket, lock }, directory))
+            .map(|Server { process, mark, socket, lock, directory, .. }| {
+                (Running { process, mark, socket, lock }, directory)
+            })
             .chain(running.into_iter().map(|(id, running)| (running, self.state.sandbox(&id))))
-            .map(|(Running { process, socket, lock }, directory)| {
+            .map(|(Running { process, mark, socket, lock }, directory)| {
                 // All of them end at the same time.
                 drop(socket);
-                (process, lock, directory)
+                (process, mark, lock, directory)
             })
             .collect();
-        let ends = servers.into_iter().map(|(process, lock, directory)| {
+        let ends = servers.into_iter().map(|(process, mark, lock, directory)| {
             let removal = self.removal();
-            blocking(move || delete::remove_server(&removal, process, &lock, &directory))
+            blocking(move || delete::remove_server(&removal, process, &mark, &lock, &directory))
         });
         for ended in join_all(ends).await {
             if let Err(error) = ended {

@@ -26,6 +26,9 @@ pub(crate) struct Record {
     /// The backend that made it.
     pub(crate) backend: String,
     pub(crate) server: ServerProcess,
+    /// What all its processes have in their environment ([`mark`](gloveport_sys::mark)).
+    #[serde(default)]
+    pub(crate) mark: Option<String>,
     pub(crate) url: String,
     pub(crate) urls: BTreeMap<String, String>,
     /// The file is for this user alone.

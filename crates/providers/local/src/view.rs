@@ -2,11 +2,13 @@
 
 use std::{collections::BTreeMap, fs, path::Path};
 
+use gloveport_sys::mark;
 use gloveport_provider::{Lifetime, ListFilter, ProviderError, Restarts, Sandbox, SandboxId, SandboxState};
 
 use crate::{
-    backend,
+    backend, delete,
     fault::NAME,
+    ports,
     lock,
     record::Record,
     state::{self, ENDED, HOLDERS, LOCK, PAUSED, State},
@@ -17,9 +19,22 @@ pub(crate) fn sandbox(state: &State, id: &SandboxId) -> Result<Option<Sandbox>, 
     let directory = state.sandbox(id);
     let Some(record) = Record::read(&directory)? else { return Ok(None) };
     let lifetime = lifetime(state, &directory, &record);
+    let doing = what_it_does(&directory, &record);
+    let mut record = record;
+    if doing.is_live() {
+        let named: Vec<u16> = record.urls.values().filter_map(|url| port_of(url)).collect();
+        let foreign = ports::of_others(&named);
+        record.urls.retain(|name, url| {
+            let is_foreign = port_of(url).is_some_and(|port| foreign.contains(&port));
+            if is_foreign {
+                tracing::warn!(%id, name, url, "another user of this machine listens there, so it is not told");
+            }
+            !is_foreign
+        });
+    }
     Ok(Some(Sandbox {
         id: id.clone(),
-        state: what_it_does(&directory, &record),
+        state: doing,
         session_id: record.session_id,
         provider: NAME.to_owned(),
         url: Some(record.url),
@@ -68,6 +83,14 @@ pub(crate) fn ids(state: &State) -> Result<Vec<SandboxId>, ProviderError> {
 
 fn what_it_does(directory: &Path, record: &Record) -> SandboxState {
     if !record.server.is_alive() || !is_locked(directory) {
+        // Whoever looks at a sandbox whose owners were all killed ends what lives on of it.
+        if let Some(mark) = record.mark.as_deref().filter(|_| !is_locked(directory)) {
+            delete::sweep();
+            let count = mark::end(mark);
+            if count > 0 {
+                tracing::warn!(count, "ended processes of a sandbox whose owners were killed");
+            }
+        }
         return match fs::read_to_string(directory.join(ENDED)) {
             Ok(reason) => SandboxState::Stopped(reason),
             Err(_) => SandboxState::Failed("its server was killed or has crashed; its log may tell more".to_owned()),

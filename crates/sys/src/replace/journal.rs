@@ -8,7 +8,7 @@ use std::{
     io,
     os::unix::{
         ffi::{OsStrExt as _, OsStringExt as _},
-        fs::{DirBuilderExt as _, FileExt as _, MetadataExt as _, OpenOptionsExt as _},
+        fs::{FileExt as _, MetadataExt as _, OpenOptionsExt as _},
     },
     path::{Path, PathBuf},
     sync::{Mutex, MutexGuard, PoisonError},
@@ -16,10 +16,10 @@ use std::{
 
 use rustix::fs::{AtFlags, CWD, FlockOperation};
 
+use crate::private::{self, PREFIX, random};
+
 /// Bytes of a slot: the longest path, and a zero.
 const SLOT: usize = 4_096;
-/// What the names of all temporary files begin with.
-const PREFIX: &str = ".gloveport-";
 /// What they end with.
 const SUFFIX: &str = ".tmp";
 
@@ -59,12 +59,6 @@ impl Drop for Entry {
 /// A name that nothing else has.
 pub(super) fn temporary_name() -> io::Result<String> {
     Ok(format!("{PREFIX}{:016x}{SUFFIX}", random()?))
-}
-
-fn random() -> io::Result<u64> {
-    let mut bytes = [0; 8];
-    rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty())?;
-    Ok(u64::from_ne_bytes(bytes))
 }
 
 /// Opens the journal. It is opened by whoever notes the first file; a thread that has not the rights of its process to
@@ -117,7 +111,7 @@ fn open() -> Option<File> {
 
 /// A locked file of this process.
 fn create() -> io::Result<File> {
-    let directory = directory()?;
+    let directory = private::directory()?;
     // Whoever cleans up at the same moment may remove the file before it is locked.
     for _ in 0..10 {
         let path = directory.join(format!("{:016x}", random()?));
@@ -130,32 +124,22 @@ fn create() -> io::Result<File> {
     Err(io::Error::other("the file is removed each time it is made"))
 }
 
-/// The directory of the journals, which nobody but this user can write to.
-fn directory() -> io::Result<PathBuf> {
-    let user = rustix::process::geteuid().as_raw();
-    let path = std::env::temp_dir().join(format!("{PREFIX}{user}"));
-    match fs::DirBuilder::new().mode(0o700).create(&path) {
-        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
-        _ => {}
-    }
-    let found = fs::symlink_metadata(&path)?;
-    if !found.is_dir() || found.uid() != user || found.mode() & 0o022 != 0 {
-        return Err(io::Error::other(format!(
-            "{} is not a directory that only this user can write to",
-            path.display()
-        )));
-    }
-    Ok(path)
-}
-
 /// Removes the temporary files that processes of this user left behind when they were killed, and tells how many.
 ///
 /// # Errors
 ///
-/// The directory of the journals can not be read.
+/// A directory of journals can not be read.
 pub fn remove_leftovers() -> io::Result<usize> {
     let mut removed = 0;
-    for entry in fs::read_dir(directory()?)? {
+    for directory in private::all() {
+        removed += remove_leftovers_in(&directory)?;
+    }
+    Ok(removed)
+}
+
+fn remove_leftovers_in(directory: &Path) -> io::Result<usize> {
+    let mut removed = 0;
+    for entry in fs::read_dir(directory)? {
         let path = entry?.path();
         let Ok(file) = OpenOptions::new().read(true).write(true).open(&path) else { continue };
         if rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {

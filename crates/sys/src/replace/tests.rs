@@ -167,7 +167,7 @@ fn left_over_files_of_a_process_that_is_gone_are_removed_and_those_of_living_one
     fs::write(&orphan, "x").unwrap();
     let innocent = directory.path().join("innocent");
     fs::write(&innocent, "x").unwrap();
-    let journals = std::env::temp_dir().join(format!(".gloveport-{}", rustix::process::geteuid().as_raw()));
+    let journals = crate::private::directory().unwrap();
     let journal = journals.join(format!("test-{}", std::process::id()));
     let mut content = vec![0; 3 * 4096];
     for (slot, path) in [(0, &innocent), (2, &orphan)] {
