@@ -6,17 +6,19 @@
 //! | of somebody who has shown the session's key | passes | passes |
 //! | with a wrong token in its URL | refused | refused |
 //! | with the cookie | passes | refused, unless it opens a page |
-//! | with neither, at an open server by its address | passes | refused, unless it opens a page in a window |
+//! | with neither, at an open server, of a program | passes | – |
+//! | with neither, at an open server, of a person who opens its address | passes, and is given the cookie | – |
 //! | with neither, otherwise | refused | refused |
 //!
-//! An open server is one without a key, which everybody may use who reaches it. *By its address* means that the name in
-//! `Host` is an address or `localhost`: a page whose own name was made to lead here (DNS rebinding) shows that name.
+//! An open server is one without a key, which everybody may use who asks it by a name that is its own
+//! ([`Names`](crate::origin::Names)). All services and the server's interface have one origin, so a page of one service
+//! could ask another one as if it were that one's own: it lacks the cookie as long as nobody has opened the other one.
 
-use std::{borrow::Cow, fmt, net::IpAddr};
+use std::{borrow::Cow, fmt};
 
 use http::{
     HeaderMap, HeaderValue, Method, Request, StatusCode, Uri,
-    header::{CACHE_CONTROL, COOKIE, HOST, LOCATION, ORIGIN, REFERRER_POLICY, SET_COOKIE},
+    header::{CACHE_CONTROL, COOKIE, LOCATION, REFERRER_POLICY, SET_COOKIE},
     uri::PathAndQuery,
 };
 use percent_encoding::percent_decode_str;
@@ -24,8 +26,9 @@ use subtle::ConstantTimeEq as _;
 
 use crate::{
     answer::Answer,
-    headers::{COOKIE_PREFIX, is_encrypted, public_host, upgrade},
+    headers::{COOKIE_PREFIX, is_encrypted, upgrade},
     mount::Mount,
+    origin::{Cause, Opening, cause},
     page::error_page,
 };
 
@@ -41,6 +44,8 @@ pub enum Trust {
     Stranger,
     /// They have not, and there is no key.
     Open,
+    /// They have not, there is no key, and they asked for a name that is not known to be the server's.
+    Misnamed,
 }
 
 /// Who is let in to one service.
@@ -49,6 +54,7 @@ pub struct Gate {
     /// Name of the service, for people.
     name: String,
     token: Option<String>,
+    /// Name of the cookie.
     cookie: String,
 }
 
@@ -56,6 +62,13 @@ impl fmt::Debug for Gate {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.debug_struct("Gate").field("name", &self.name).finish_non_exhaustive()
     }
+}
+
+/// A request that is let in.
+#[derive(Debug)]
+pub struct Admitted {
+    /// The cookie that the answer brings, as the value of `Set-Cookie`.
+    pub cookie: Option<HeaderValue>,
 }
 
 /// Why a request goes no further.
@@ -72,9 +85,10 @@ impl Gate {
     }
 
     /// Lets a request in, without the token in its URL, or says what it is answered.
-    pub fn check<B>(&self, request: &mut Request<B>, mount: &Mount, trust: Trust) -> Result<(), Turned> {
+    pub fn check<B>(&self, request: &mut Request<B>, mount: &Mount, trust: Trust) -> Result<Admitted, Turned> {
         let (presented, rest) = without_token(request.uri());
         let refused = |text: &str| Err(Turned(Box::new(self.refusal(request.headers(), text))));
+        let admitted = Ok(Admitted { cookie: None });
         match presented {
             Some(presented) if self.matches(&presented) => {
                 let opens_page = request.method() == Method::GET && upgrade(request.headers()).is_none();
@@ -82,33 +96,43 @@ impl Gate {
                     return Err(Turned(Box::new(self.welcome(request, mount, &rest))));
                 }
                 set_path_and_query(request, &rest);
-                return Ok(());
+                return admitted;
             }
             Some(_) if self.token.is_some() && trust == Trust::Stranger => {
                 return refused("The token in the URL is wrong; there is another one after each start of the sandbox.");
             }
             Some(_) | None => {}
         }
-        let headers = request.headers();
-        let foreign = foreign(headers, request.method());
         if trust == Trust::Known {
-            return Ok(());
+            return admitted;
         }
-        if foreign == Foreign::Yes {
+        let headers = request.headers();
+        let cause = cause(request.method(), headers);
+        if cause == Cause::ForeignPage(Opening::Nothing) {
             return refused("A web page of another origin sent this request.");
         }
         if cookies(headers, &self.cookie).any(|value| self.matches(value)) {
-            return Ok(());
+            return admitted;
         }
-        match trust {
-            Trust::Open if foreign == Foreign::Frame => refused("A web page of another origin shows this one."),
-            Trust::Open if is_by_address(headers) => Ok(()),
-            Trust::Open => refused("The server has no key, so it is reached by its address or as localhost only."),
-            _ if foreign == Foreign::Frame => refused(
+        match (trust, cause) {
+            (Trust::Open, Cause::Program) => admitted,
+            (Trust::Open, Cause::Person) => Ok(Admitted { cookie: self.cookie(headers, mount) }),
+            (Trust::Open, Cause::OwnPage | Cause::ForeignPage(_)) => {
+                refused("A web page sent this request, and the server has no key: open the address yourself.")
+            }
+            (Trust::Open, Cause::Untold) => refused(
+                "The server has no key, and this browser does not say which page sent the request: it is old, or \
+                 neither on the server's machine nor connected over TLS.",
+            ),
+            (Trust::Misnamed, _) => refused(
+                "The server has no key, so it is reached by its address, as localhost, or by a name that it was given \
+                 (--allow-host) only.",
+            ),
+            (_, Cause::ForeignPage(Opening::Frame)) => refused(
                 "A web page of another site shows this one, and browsers keep the cookie back there; open it in a \
                  window of its own.",
             ),
-            Trust::Stranger | Trust::Known => {
+            (Trust::Stranger | Trust::Known, _) => {
                 refused("The URL must have a token when it is opened for the first time.")
             }
         }
@@ -119,26 +143,29 @@ impl Gate {
         self.token.as_deref().is_some_and(|token| token.as_bytes().ct_eq(presented).into())
     }
 
-    /// Gives the cookie and leads to the same page without the token.
-    fn welcome<B>(&self, request: &Request<B>, mount: &Mount, rest: &PathAndQuery) -> http::Response<Answer> {
-        let headers = request.headers();
+    /// The cookie that lets a browser in, as the value of `Set-Cookie`; none without a token.
+    fn cookie(&self, headers: &HeaderMap, mount: &Mount) -> Option<HeaderValue> {
+        let token = self.token.as_deref()?;
         let path = format!("{}/", mount.seen_through(headers).public());
         let secure = if is_encrypted(headers) { "; Secure" } else { "" };
-        let token = self.token.as_deref().unwrap_or_default();
-        // `Strict` would keep it back from the very page that this answer leads to, when a link of another site led here.
+        // `Strict` would keep it back from the very page that a welcome leads to, when a link of another site led here.
         let cookie = format!("{}={token}; Path={path}; HttpOnly; SameSite=Lax{secure}", self.cookie);
+        HeaderValue::try_from(cookie).ok()
+    }
+
+    /// Gives the cookie and leads to the same page without the token.
+    fn welcome<B>(&self, request: &Request<B>, mount: &Mount, rest: &PathAndQuery) -> http::Response<Answer> {
         let mut response = http::Response::new(Answer::made(""));
         *response.status_mut() = StatusCode::SEE_OTHER;
-        for (name, value) in [
-            (LOCATION, same_page(rest, mount)),
-            (SET_COOKIE, cookie),
-            (CACHE_CONTROL, "no-store".to_owned()),
-            (REFERRER_POLICY, "no-referrer".to_owned()),
-        ] {
-            if let Ok(value) = HeaderValue::try_from(value) {
-                response.headers_mut().insert(name, value);
-            }
+        let headers = response.headers_mut();
+        if let Some(cookie) = self.cookie(request.headers(), mount) {
+            headers.insert(SET_COOKIE, cookie);
         }
+        if let Ok(location) = HeaderValue::try_from(same_page(rest, mount)) {
+            headers.insert(LOCATION, location);
+        }
+        headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+        headers.insert(REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
         response
     }
 
@@ -185,45 +212,6 @@ fn set_path_and_query<B>(request: &mut Request<B>, rest: &PathAndQuery) {
     if let Ok(uri) = Uri::from_parts(parts) {
         *request.uri_mut() = uri;
     }
-}
-
-/// What the page that sent a request has to do with this server.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Foreign {
-    /// It is one of this origin, or there is none, or the request opens a page in a window.
-    No,
-    /// It is of another origin, and shows this one in a frame.
-    Frame,
-    /// It is of another origin.
-    Yes,
-}
-
-fn foreign(headers: &HeaderMap, method: &Method) -> Foreign {
-    if let Some(origin) = headers.get(ORIGIN) {
-        let authority =
-            origin.to_str().ok().and_then(|origin| origin.split_once("://")).map(|(_, authority)| authority);
-        let host = public_host(headers);
-        let is_same = matches!((authority, host), (Some(origin), Some(host)) if origin.eq_ignore_ascii_case(host));
-        return if is_same { Foreign::No } else { Foreign::Yes };
-    }
-    let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
-    match text("sec-fetch-site") {
-        None | Some("none" | "same-origin") => Foreign::No,
-        Some(_) if method != Method::GET || text("sec-fetch-mode") != Some("navigate") => Foreign::Yes,
-        Some(_) if text("sec-fetch-dest") == Some("document") => Foreign::No,
-        Some(_) => Foreign::Frame,
-    }
-}
-
-/// Whether the client asked for an address or for this machine, and for no name that anybody could have given to it.
-fn is_by_address(headers: &HeaderMap) -> bool {
-    let Some(host) = headers.get(HOST) else { return true };
-    let Ok(host) = host.to_str() else { return false };
-    let name = match host.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
-        Some((address, _)) => address,
-        None => host.split(':').next().unwrap_or_default(),
-    };
-    name.parse::<IpAddr>().is_ok() || name.eq_ignore_ascii_case("localhost")
 }
 
 /// The values of a cookie.

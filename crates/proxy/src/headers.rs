@@ -18,6 +18,33 @@ pub(crate) const COOKIE_PREFIX: &str = "gloveport-";
 /// Beginning of the WebSocket protocol that carries the key of the session.
 const KEY_PROTOCOL: &str = "gloveport.key.";
 
+/// What a service could say about the whole origin, or have a browser remember for it, where the server and all other
+/// services are, too: how far a service worker reaches, what is to be forgotten, which protocol, certificate or other
+/// server is used from now on, who is told of errors, what browsers add to requests, how pages share a process, and that
+/// somebody is logged in.
+const OF_THE_ORIGIN: [&str; 20] = [
+    "accept-ch",
+    "activate-storage-access",
+    "alt-svc",
+    "clear-site-data",
+    "critical-ch",
+    "expect-ct",
+    "nel",
+    "observe-browsing-topics",
+    "origin-agent-cluster",
+    "public-key-pins",
+    "public-key-pins-report-only",
+    "report-to",
+    "reporting-endpoints",
+    "sec-session-registration",
+    "secure-session-registration",
+    "service-worker-allowed",
+    "set-login",
+    "speculation-rules",
+    "strict-transport-security",
+    "use-as-dictionary",
+];
+
 /// Removes what is meant for the next station only.
 fn remove_hop_by_hop(headers: &mut HeaderMap) {
     let listed: Vec<HeaderName> = headers
@@ -111,11 +138,14 @@ fn filter_list(headers: &mut HeaderMap, name: &HeaderName, separator: u8, unwant
     }
 }
 
-/// Makes the headers of a service's answer those of an answer to the client: without hops, with references and cookies
-/// that lead back under the mount. `own` are the names that the service may have for itself.
+/// Makes the headers of a service's answer those of an answer to the client: without hops and what acts on more than the
+/// mount, with references and cookies that lead back under it. `own` are the names that the service may have for itself.
 pub(crate) fn outward(headers: &mut HeaderMap, mount: &Mount, own: &[String], is_upgraded: bool) {
     let protocol = upgrade(headers).filter(|_| is_upgraded);
     remove_hop_by_hop(headers);
+    for name in OF_THE_ORIGIN {
+        headers.remove(name);
+    }
     set_upgrade(headers, protocol);
     for name in [LOCATION, CONTENT_LOCATION] {
         let value = headers.get(&name).and_then(|value| value.to_str().ok());
@@ -205,6 +235,27 @@ mod tests {
             "x-forwarded-proto: https",
         ];
         assert_eq!(lines(&request), expected);
+    }
+
+    #[test]
+    fn an_answer_says_nothing_about_the_whole_origin() {
+        let mut answer = headers(&[
+            ("service-worker-allowed", "/"),
+            ("clear-site-data", "\"*\""),
+            ("strict-transport-security", "max-age=31536000"),
+            ("alt-svc", "h3=\":443\""),
+            ("report-to", "{}"),
+            ("nel", "{}"),
+            ("content-security-policy", "default-src 'self'"),
+            ("access-control-allow-origin", "*"),
+        ]);
+        answer.append("clear-site-data", HeaderValue::from_static("\"storage\""));
+        for name in OF_THE_ORIGIN {
+            answer.append(name, HeaderValue::from_static("x"));
+        }
+        outward(&mut answer, &Mount::new("/plugins/files", ""), &[], false);
+        // These are about the answer alone, whose path is the service's own.
+        assert_eq!(lines(&answer), ["access-control-allow-origin: *", "content-security-policy: default-src 'self'"]);
     }
 
     #[test]

@@ -6,6 +6,7 @@
 //! | [`mount`] | the path that a service is under, and what of its answers must say so |
 //! | [`gate`] | who is let in: a token that becomes a cookie, and pages of other origins that are not |
 //! | [`service`] | all of that for the service of one plugin, which is started by its first request |
+//! | [`origin`] | which page, person or program caused a request, and by which name it asked |
 //! | [`listener`] | a small HTTP listener of its own for one service |
 //! | [`limits`] | what is waited for, and for how long |
 //! | [`token`] | tokens that let a browser in |
@@ -22,6 +23,7 @@ mod headers;
 pub mod limits;
 pub mod listener;
 pub mod mount;
+pub mod origin;
 mod page;
 mod progress;
 pub mod service;

@@ -5,7 +5,7 @@ use std::{net::IpAddr, sync::Arc, time::Duration};
 use gloveport_plugin::{Lease, PluginError, Service};
 use http::{
     HeaderMap, HeaderValue, Request, Response, StatusCode,
-    header::{CACHE_CONTROL, LOCATION},
+    header::{CACHE_CONTROL, LOCATION, SET_COOKIE},
 };
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
@@ -51,9 +51,19 @@ impl ServiceProxy {
         client: Option<IpAddr>,
         trust: Trust,
     ) -> Response<Answer> {
-        if let Err(Turned(response)) = self.gate.check(&mut request, &self.mount, trust) {
-            return *response;
+        let admitted = match self.gate.check(&mut request, &self.mount, trust) {
+            Ok(admitted) => admitted,
+            Err(Turned(response)) => return *response,
+        };
+        let mut response = self.pass(request, client).await;
+        if let Some(cookie) = admitted.cookie {
+            response.headers_mut().append(SET_COOKIE, cookie);
         }
+        response
+    }
+
+    /// Passes on a request that was let in.
+    async fn pass(&self, request: Request<RequestBody>, client: Option<IpAddr>) -> Response<Answer> {
         let Some(target) = self.mount.inward(request.uri()) else {
             let text = format!("{} is under {}/", self.name, self.mount.public());
             return error_page(StatusCode::NOT_FOUND, request.headers(), &text);
