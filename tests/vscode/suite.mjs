@@ -119,7 +119,7 @@ async function onTheOnePort(program) {
     const port = await freePort();
     const title = `${program} on the one port`;
     const environment = { SESSION_API_KEY: KEY, WORKSPACE_BASE: place.workspace, GLOVEPORT_VSCODE: join(vscode, "bin", program) };
-    const command = [binary, "serve", "--port", String(port), "--workspace", place.workspace, "--plugin", "vscode"];
+    const command = [binary, "serve", "--no-key", "--port", String(port), "--workspace", place.workspace, "--plugin", "vscode"];
     await serving(title, place, command, environment, async (server) => {
         const page = `http://localhost:${port}/plugins/vscode/`;
         const key = { "X-Session-API-Key": KEY };

@@ -139,7 +139,7 @@ pub(crate) struct RunArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct ServeArgs {
-    /// Address to listen on. Other than loopback needs a key.
+    /// Address to listen on.
     #[arg(long, default_value = "127.0.0.1")]
     pub(crate) host: IpAddr,
     /// Port to listen on; 0 lets the system choose.
@@ -149,12 +149,19 @@ pub(crate) struct ServeArgs {
     #[arg(long, value_name = "DIRECTORY", default_value = ".")]
     pub(crate) workspace: PathBuf,
     /// File with the key that clients must send as X-Session-API-Key. The variables GLOVEPORT_KEY and SESSION_API_KEY
-    /// do the same.
+    /// do the same. Without any of them a key is made, printed, and kept where the other commands of this user find it.
     #[arg(long, value_name = "FILE")]
     pub(crate) key_file: Option<PathBuf>,
-    /// Listen on other than loopback without a key: everybody who reaches the port can run commands.
+    /// Serve without a key: every user of this machine can run commands. Web pages cannot. On other than loopback it
+    /// needs --insecure, too.
+    #[arg(long, conflicts_with = "key_file")]
+    pub(crate) no_key: bool,
+    /// Serve on other than loopback without a key: everybody who reaches the port can run commands. It implies --no-key.
     #[arg(long)]
     pub(crate) insecure: bool,
+    /// Answer to this name, too, when there is no key; may be repeated. Addresses and localhost need not be named.
+    #[arg(long = "allow-host", value_name = "NAME")]
+    pub(crate) allowed_hosts: Vec<String>,
     /// Start this plugin with the sandbox; may be repeated. jupyter and agent_skills are there anyway, and start
     /// with their first use; `gloveport plugin ls` tells which others there are.
     #[arg(long = "plugin", value_name = "NAME")]

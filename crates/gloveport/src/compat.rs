@@ -11,7 +11,7 @@ use std::{
 use anyhow::Context as _;
 use gloveport_executor::{Executor, account::Account, memory};
 use gloveport_server::{
-    DrainEnd, ServerOptions, SessionKey,
+    DrainEnd, ServerOptions, SessionKey, StrangeNames,
     viewer::{URL_FILE, Viewer},
 };
 use tokio_util::sync::CancellationToken;
@@ -35,6 +35,7 @@ pub(crate) async fn serve(arguments: CompatArgs, owner: &Owner) -> anyhow::Resul
     };
     let limit = memory_limit()?;
     let mut options = local::executor_options(owner, directory.clone())?;
+    local::without_keys(&mut options);
     options.account = Some(account(&arguments));
     options.memory_limit = limit;
     options.startup_commands.push(local::NO_PAGER.to_owned());
@@ -60,7 +61,12 @@ pub(crate) async fn serve(arguments: CompatArgs, owner: &Owner) -> anyhow::Resul
     tracing::info!(port = arguments.port, directory = %directory.display(), "ready");
     local::settle();
     let session_key = variable("SESSION_API_KEY").map(SessionKey::new);
-    let server_options = ServerOptions { session_key, ..ServerOptions::default() };
+    // The reference listens on all addresses, with a key or without one, and its callers ask by whatever name leads into
+    // the container: `localhost` and a mapped port, `host.docker.internal`, the name of a service in a cluster. So any name
+    // is fine for a program. A browser that asks by one that is not this machine's is refused, because pages can have such
+    // a name made for them; so are pages in any case.
+    let strange_names = StrangeNames::OfPrograms;
+    let server_options = ServerOptions { session_key, strange_names, ..ServerOptions::default() };
     let end = gloveport_server::serve(listener, executor.clone(), server_options, stop, local::DRAIN).await;
     monitor.cancel();
     if let Some(viewer) = viewer {

@@ -11,7 +11,7 @@ use std::{
 use anyhow::Context as _;
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use clap::Args;
-use gloveport_client::{ActionExecutionClient, CellEvent, ClientOptions};
+use gloveport_client::{ActionExecutionClient, CellEvent};
 use gloveport_executor::{
     Executor,
     kernels::{Cell, CellEnd, DEFAULT, Output},
@@ -22,7 +22,7 @@ use tokio::sync::mpsc;
 use crate::{
     Owner,
     cli::seconds,
-    local, plugins,
+    key_file, local, plugins,
     run::{TIMED_OUT, command_text, print_bytes, told},
 };
 
@@ -95,7 +95,7 @@ pub(crate) async fn here(arguments: IpythonArgs, owner: &Owner) -> anyhow::Resul
 pub(crate) async fn on_server(arguments: IpythonArgs) -> anyhow::Result<ExitCode> {
     let (code, _) = command_text(&arguments.code)?;
     let url = arguments.url.as_deref().unwrap_or_default();
-    let client = ActionExecutionClient::new(&ClientOptions::new(url).with_key(arguments.key.as_deref()))?;
+    let client = ActionExecutionClient::new(&key_file::options(url, arguments.key.as_deref()))?;
     let request = CellRequest { code, timeout: arguments.timeout };
     let cell = client.kernels().start(&arguments.kernel, &request).await;
     let mut cell = cell.map_err(|error| told(error, client.url()))?;

@@ -41,6 +41,24 @@ fn no_change() -> anyhow::Result<Duration> {
     }
 }
 
+/// Keeps what this process was given, such as a key in its environment, from processes of the same user: without it they
+/// read its memory and `/proc/PID/environ`. Call it before the first child, which has the same memory for a while.
+pub(crate) fn hide() {
+    use rustix::process::{DumpableBehavior, set_dumpable_behavior};
+    if let Err(error) = set_dumpable_behavior(DumpableBehavior::NotDumpable) {
+        tracing::debug!(%error, "other processes of this user may read the memory of this one");
+    }
+}
+
+/// Variables with the key of a server.
+const KEYS: [&str; 2] = ["GLOVEPORT_KEY", "SESSION_API_KEY"];
+
+/// Leaves the keys of servers out of what the tools of one get: whoever is in a sandbox would otherwise have the rights
+/// of the server, which can be another user's.
+pub(crate) fn without_keys(options: &mut ExecutorOptions) {
+    options.environment.retain(|(name, _)| !KEYS.iter().any(|key| name == key));
+}
+
 /// Gives back what only the start needed. Nothing depends on it.
 pub(crate) fn settle() {
     if let Err(error) = gloveport_sys::memory::unmap_idle_code() {

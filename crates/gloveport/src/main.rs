@@ -15,6 +15,7 @@ mod files;
 mod gate;
 mod image;
 mod ipython;
+mod key_file;
 mod local;
 mod logging;
 mod output;
@@ -116,11 +117,13 @@ fn start(cli: Cli) -> anyhow::Result<ExitCode> {
             runtime()?.block_on(ipython::here(arguments, &owner))
         }
         Command::Serve(arguments) => {
+            local::hide();
             let owner = Owner::start()?;
             logging::for_people();
             runtime()?.block_on(serve::serve(arguments, &owner))
         }
         Command::ActionExecutionServer(arguments) => {
+            local::hide();
             let owner = Owner::start()?;
             logging::for_server();
             runtime()?.block_on(compat::serve(arguments, &owner))
@@ -131,8 +134,12 @@ fn start(cli: Cli) -> anyhow::Result<ExitCode> {
             logging::for_sandbox(inside.log()?);
             runtime()?.block_on(sandbox_server::serve(inside, &owner))
         }
-        Command::ContainerServer(_) if std::process::id() == 1 => container_server::init(),
+        Command::ContainerServer(_) if std::process::id() == 1 => {
+            local::hide();
+            container_server::init()
+        }
         Command::ContainerServer(arguments) => {
+            local::hide();
             let owner = Owner::start()?;
             logging::for_server();
             let runtime = runtime()?;

@@ -4,7 +4,6 @@ use std::{path::PathBuf, process::ExitCode, sync::Arc};
 
 use anyhow::Context as _;
 use clap::Args;
-use gloveport_client::ClientOptions;
 use gloveport_config::{Config, LoadOptions, Loaded};
 use gloveport_event_stream::{
     EventStream, LocalStore, Search,
@@ -13,7 +12,7 @@ use gloveport_event_stream::{
 use gloveport_protocol::EventSource;
 use gloveport_runtime::{Connector, InProcess, Runtime, RuntimeOptions, ServerAt};
 
-use crate::{Owner, describe, local, output::print, plugins};
+use crate::{Owner, describe, key_file, local, output::print, plugins};
 
 /// Exit codes, as `--help` shows them.
 pub(crate) const EXIT_CODES: &str = "Exit codes: 0 every action was executed, whatever came of it; 1 an action gave \
@@ -55,7 +54,7 @@ pub(crate) async fn replay(arguments: ReplayArgs, owner: &Owner) -> anyhow::Resu
     let sid = format!("replay-{}", std::process::id());
     let stream = EventStream::open(Arc::new(LocalStore::new(&history, None)?), &sid, None).await?;
     let options = if let Some(url) = &arguments.url {
-        session(config, ServerAt::new(ClientOptions::new(url).with_key(arguments.key.as_deref())))
+        session(config, ServerAt::new(key_file::options(url, arguments.key.as_deref())))
     } else {
         let directory = match &arguments.cwd {
             Some(directory) => local::existing_directory(directory)?,

@@ -8,7 +8,7 @@ use std::{
 };
 
 use anyhow::Context as _;
-use gloveport_client::{ActionExecutionClient, ClientError, ClientOptions};
+use gloveport_client::{ActionExecutionClient, ClientError};
 use gloveport_executor::{Execution, Executor};
 use gloveport_protocol::exec::{ExecEnd, ExecInput, ExecRequest, ExecState, Session};
 use gloveport_protocol::{Action, ActionEvent, ActionExecutor as _, Observation, ObservationEvent, RunAction};
@@ -19,7 +19,7 @@ use crate::{
     OWN_FAILURE, Owner,
     attach::{self, AttachRequest},
     cli::RunArgs,
-    local,
+    key_file, local,
 };
 
 /// Exit code when the time limit passed.
@@ -55,7 +55,7 @@ pub(crate) async fn on_server(arguments: RunArgs) -> anyhow::Result<ExitCode> {
     }
     let (text, _) = command_text(&arguments.command)?;
     let url = arguments.url.as_deref().unwrap_or_default();
-    let client = ActionExecutionClient::new(&ClientOptions::new(url).with_key(arguments.key.as_deref()))?;
+    let client = ActionExecutionClient::new(&key_file::options(url, arguments.key.as_deref()))?;
     if arguments.json {
         anyhow::ensure!(
             arguments.env.is_empty() && arguments.cwd.is_none(),
@@ -90,7 +90,7 @@ pub(crate) async fn observe_on(
 /// Runs the command on a terminal of a server, or attaches to the one where it runs.
 async fn on_terminal(arguments: RunArgs) -> anyhow::Result<ExitCode> {
     let url = arguments.url.unwrap_or_default();
-    let client = ActionExecutionClient::new(&ClientOptions::new(url.as_str()).with_key(arguments.key.as_deref()))?;
+    let client = ActionExecutionClient::new(&key_file::options(&url, arguments.key.as_deref()))?;
     // As everywhere in `run`, the words are a text for the shell.
     let text = arguments.command.join(" ");
     let request = AttachRequest {

@@ -1,26 +1,38 @@
 //! `gloveport serve`: a sandbox on this machine.
 
-use std::{fs, net::SocketAddr, path::PathBuf, process::ExitCode};
+use std::{
+    fs,
+    io::Write as _,
+    net::{Ipv4Addr, Ipv6Addr, SocketAddr},
+    path::PathBuf,
+    process::ExitCode,
+};
 
 use anyhow::Context as _;
 use gloveport_executor::Executor;
-use gloveport_server::{DrainEnd, ServerOptions, SessionKey};
+use gloveport_server::{DrainEnd, Names, ServerOptions, SessionKey};
 use tokio::net::TcpListener;
 
-use crate::{Owner, cli::ServeArgs, local, plugins};
+use crate::{Owner, cli::ServeArgs, key_file, local, plugins};
 
 /// Bytes of one GiB.
 pub(crate) const GIB: f64 = 1_073_741_824.0;
 
 pub(crate) async fn serve(arguments: ServeArgs, owner: &Owner) -> anyhow::Result<ExitCode> {
-    let key = session_key(arguments.key_file.as_ref())?;
-    if key.is_none() && !arguments.host.is_loopback() && !arguments.insecure {
+    let given = given_key(arguments.key_file.as_ref())?;
+    anyhow::ensure!(
+        !arguments.no_key || given.is_none(),
+        "--no-key contradicts the key in GLOVEPORT_KEY or SESSION_API_KEY; leave one of them away"
+    );
+    let keyless = given.is_none() && (arguments.no_key || arguments.insecure);
+    if keyless && !arguments.host.is_loopback() && !arguments.insecure {
         anyhow::bail!(
-            "{} can be reached from other machines, and no key is set: everybody there could run commands; set \
-             GLOVEPORT_KEY or --key-file, or give --insecure if the network is trusted",
+            "{} can be reached from other machines, and without a key everybody there could run commands; leave --no-key \
+             away, or give --insecure if the network is trusted",
             arguments.host
         );
     }
+    let names = Names::new(&arguments.allowed_hosts)?;
     let plugins = plugins::offered(&arguments.plugins, arguments.no_plugins)?;
     fs::create_dir_all(&arguments.workspace)
         .with_context(|| format!("cannot make the workspace {}", arguments.workspace.display()))?;
@@ -31,16 +43,26 @@ pub(crate) async fn serve(arguments: ServeArgs, owner: &Owner) -> anyhow::Result
     let address = SocketAddr::new(arguments.host, arguments.port);
     let listener = bind(address).await?;
     let mut options = local::executor_options(owner, workspace)?;
-    options.environment.retain(|(name, _)| name != "GLOVEPORT_KEY");
+    local::without_keys(&mut options);
     options.memory_limit = arguments.max_memory_gb.map(bytes);
     options.plugins = plugins;
     options.startup_commands.push(local::NO_PAGER.to_owned());
     let executor = Executor::start(options).await?;
-    announce(&listener.local_addr()?, key.is_some());
+    let address = listener.local_addr()?;
+    let made = if given.is_none() && !keyless { Some(key_file::random()?) } else { None };
+    // Whoever reads that the server listens finds the key.
+    let kept = made.as_deref().map(|key| key_file::keep(address, key)).transpose();
+    announce(address, made.as_deref(), keyless);
+    let kept = kept.unwrap_or_else(|error| {
+        tracing::warn!("the other commands do not find the key by themselves: {error:#}");
+        None
+    });
     local::settle();
 
-    let server_options = ServerOptions { session_key: key, ..ServerOptions::default() };
+    let session_key = given.or(made).map(SessionKey::new);
+    let server_options = ServerOptions { session_key, names, ..ServerOptions::default() };
     let end = gloveport_server::serve(listener, executor.clone(), server_options, stop, local::DRAIN).await;
+    drop(kept);
     executor.close().await;
     if let DrainEnd::CutOff { open } = end? {
         tracing::warn!(open, "requests were cut off");
@@ -65,22 +87,30 @@ fn bytes(gib: f64) -> u64 {
 }
 
 /// The key from the file or the environment; never from the command line, where other users see it.
-fn session_key(file: Option<&PathBuf>) -> anyhow::Result<Option<SessionKey>> {
+fn given_key(file: Option<&PathBuf>) -> anyhow::Result<Option<String>> {
     if let Some(path) = file {
         let text = fs::read_to_string(path).with_context(|| format!("cannot read the key file {}", path.display()))?;
         anyhow::ensure!(!text.trim().is_empty(), "the key file {} is empty", path.display());
-        return Ok(Some(SessionKey::new(text.trim())));
+        return Ok(Some(text.trim().to_owned()));
     }
     let variable = |name| std::env::var(name).ok().filter(|key| !key.is_empty());
-    Ok(variable("GLOVEPORT_KEY").or_else(|| variable("SESSION_API_KEY")).map(SessionKey::new))
+    Ok(variable("GLOVEPORT_KEY").or_else(|| variable("SESSION_API_KEY")))
 }
 
-#[expect(clippy::print_stdout, reason = "scripts read the address from standard output")]
-fn announce(address: &SocketAddr, with_key: bool) {
-    println!("listening on http://{address}");
-    if !with_key {
-        tracing::warn!(
-            "no key is set, so every user of this machine can run commands; set GLOVEPORT_KEY to change that"
-        );
+/// Tells where the server is, and for once the key that it has made, as a command for a shell.
+fn announce(address: SocketAddr, made: Option<&str>, keyless: bool) {
+    let mut text = format!("listening on http://{address}\n");
+    if let Some(key) = made {
+        let mut reached = address;
+        if address.ip().is_unspecified() {
+            reached.set_ip(if address.is_ipv4() { Ipv4Addr::LOCALHOST.into() } else { Ipv6Addr::LOCALHOST.into() });
+        }
+        text.push_str(&format!("export GLOVEPORT_URL=http://{reached} GLOVEPORT_KEY={key}\n"));
+    }
+    // Scripts read the first line, and may close the pipe after that.
+    let mut output = std::io::stdout().lock();
+    let _told = output.write_all(text.as_bytes()).and_then(|()| output.flush());
+    if keyless {
+        tracing::warn!("there is no key, so every user who reaches this address can run commands");
     }
 }

@@ -4,11 +4,21 @@ mod support;
 
 use std::{
     io::{BufRead as _, BufReader, Write as _},
+    os::unix::fs::PermissionsExt as _,
+    path::{Path, PathBuf},
     process::Stdio,
 };
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use support::{Server, gloveport, run, text};
+
+/// The environment that `scripts/setup` makes, or another one with `ipykernel`.
+fn python() -> String {
+    let made = || Some(std::env::home_dir()?.join(".cache/gloveport/python/bin/python"));
+    let path = std::env::var_os("GLOVEPORT_TEST_PYTHON").map(PathBuf::from).or_else(made).unwrap();
+    assert!(path.is_file(), "there is no {}: run scripts/setup", path.display());
+    path.display().to_string()
+}
 
 #[test]
 fn a_command_prints_its_output_and_ends_with_its_exit_code() {
@@ -119,9 +129,106 @@ fn a_command_runs_on_a_server_and_its_shell_keeps_its_state() {
 
 #[test]
 fn a_server_without_a_key_is_not_opened_to_other_machines() {
-    let output = run(&["serve", "--host", "0.0.0.0", "--port", "0"]);
+    let output = run(&["serve", "--no-key", "--host", "0.0.0.0", "--port", "0"]);
     assert_eq!(output.status.code(), Some(1));
-    assert!(text(&output.stderr).contains("no key is set"), "{}", text(&output.stderr));
+    assert!(text(&output.stderr).contains("can be reached from other machines"), "{}", text(&output.stderr));
+}
+
+#[test]
+fn flags_of_serve_that_contradict_each_other_or_mean_nothing_are_refused() {
+    let home = tempfile::tempdir().unwrap();
+    for (words, key, said) in [
+        (vec!["--no-key"], "k", "--no-key contradicts the key"),
+        (vec!["--allow-host", "http://box"], "", "`http://box` is not the name of a host"),
+        (vec!["--no-key", "--key-file", "x"], "", "cannot be used with"),
+    ] {
+        let mut command = gloveport(home.path());
+        let output = command.args(["serve", "--port", "0"]).args(&words).env("GLOVEPORT_KEY", key).output().unwrap();
+        assert!(!output.status.success() && text(&output.stderr).contains(said), "{words:?} {}", text(&output.stderr));
+    }
+}
+
+#[test]
+fn serve_makes_a_key_that_its_users_other_commands_find_until_it_ends() {
+    let home = tempfile::tempdir().unwrap();
+    let mut command = gloveport(home.path());
+    command.env_remove("XDG_RUNTIME_DIR").env_remove("XDG_STATE_HOME");
+    command.args(["serve", "--port", "0", "--workspace"]).arg(home.path()).stdout(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);
+    let url = lines.next().unwrap().strip_prefix("listening on ").unwrap().to_owned();
+    let line = lines.next().unwrap();
+    let key =
+        line.strip_prefix(&format!("export GLOVEPORT_URL={url} GLOVEPORT_KEY=")).unwrap_or_else(|| panic!("{line}"));
+    assert_eq!(key.len(), 64, "{key}");
+
+    let directory = home.path().join(".local/state/gloveport/servers");
+    let files = || std::fs::read_dir(&directory).unwrap().map(|entry| entry.unwrap().path()).collect::<Vec<_>>();
+    let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o7777;
+    let kept = files();
+    assert_eq!((kept.len(), mode(&kept[0]), mode(&directory)), (1, 0o600, 0o700), "{kept:?}");
+
+    let other = tempfile::tempdir().unwrap();
+    let run_as = |home: &Path, words: &[&str]| {
+        let mut command = gloveport(home);
+        command.env_remove("XDG_RUNTIME_DIR").env_remove("XDG_STATE_HOME").args(words).output().unwrap()
+    };
+    for (home, key, code) in [(home.path(), None, 0), (other.path(), None, 125), (other.path(), Some(key), 0)] {
+        let mut words = vec!["run", "--url", &url];
+        words.extend(key.into_iter().flat_map(|key| ["--key", key]));
+        words.push("true");
+        let output = run_as(home, &words);
+        assert_eq!(output.status.code(), Some(code), "{words:?} {}", text(&output.stderr));
+    }
+    for words in [&["ls", "--url", &url, "/"][..], &["view", "--url", &url, "/"], &["ipython", "--url", &url, "-"]] {
+        let output = run_as(home.path(), words);
+        assert!(!text(&output.stderr).contains("Invalid API Key"), "{words:?} {}", text(&output.stderr));
+    }
+
+    rustix::process::kill_process(rustix::process::Pid::from_child(&child), rustix::process::Signal::TERM).unwrap();
+    child.wait().unwrap();
+    assert_eq!(files(), [PathBuf::new(); 0]);
+}
+
+#[test]
+fn what_runs_in_a_sandbox_does_not_have_the_key_of_its_server() {
+    let python = python();
+    let find = "env | grep -c KEY; tr '\\0' '\\n' < /proc/$PPID/environ | grep -c '^.*KEY=s3cret'; echo done";
+    let plugin = tempfile::tempdir().unwrap();
+    std::fs::create_dir(plugin.path().join("shows")).unwrap();
+    let manifest = "name = \"shows\"\n[service]\ncommand = [\"sh\", \"-c\", \"env > {workspace}/plugin-env; exec python3 -m \
+                    http.server --bind 127.0.0.1 {port}\"]\n";
+    std::fs::write(plugin.path().join("shows/plugin.toml"), manifest).unwrap();
+    for name in ["GLOVEPORT_KEY", "SESSION_API_KEY"] {
+        let plugins = plugin.path().to_str().unwrap();
+        let environment = [(name, "s3cret"), ("GLOVEPORT_PLUGINS", plugins), ("GLOVEPORT_PYTHON", python.as_str())];
+        let server = Server::serve(&["--plugin", "shows"], &environment);
+        holds_no_key(&server, find);
+        server.request("GET", "/plugins/shows/", "X-Session-API-Key: s3cret\r\n", "");
+        let shown = std::fs::read_to_string(server.home.path().join("plugin-env")).unwrap();
+        assert!(shown.contains("PATH=") && !shown.contains("s3cret"), "{shown}");
+    }
+    holds_no_key(
+        &Server::compat(&["--plugins", "jupyter"], &[("SESSION_API_KEY", "s3cret"), ("GLOVEPORT_PYTHON", &python)]),
+        find,
+    );
+}
+
+/// The shell, a process without a session, and a kernel.
+fn holds_no_key(server: &Server, find: &str) {
+    let header = "X-Session-API-Key: s3cret\r\n";
+    for (kind, args) in [
+        ("run", json!({"command": find})),
+        ("run", json!({"command": find, "is_static": true})),
+        ("run_ipython", json!({"code": "import os\nprint([name for name in os.environ if 'KEY' in name], 'done')"})),
+    ] {
+        let action = json!({"action": {"action": kind, "args": args}}).to_string();
+        let (status, body) = server.request("POST", "/execute_action", header, &action);
+        let content = serde_json::from_str::<Value>(&body).unwrap_or_default()["content"].to_string();
+        assert!(status == 200 && content.contains("done") && !content.contains("s3cret"), "{kind} {status} {body}");
+        let is_empty = content.contains("0\\n") || content.contains("0\\r\\n") || content.contains("[] done");
+        assert!(is_empty, "{kind} {content}");
+    }
 }
 
 #[test]

@@ -168,7 +168,8 @@ fn a_full_disk_is_told_and_every_file_stays_as_it_was() {
         return;
     }
     let binary = env!("CARGO_BIN_EXE_gloveport");
-    let mut command = in_namespace(&format!("{mount} && exec {binary} serve --port 0 --workspace {}", disk.display()));
+    let mut command =
+        in_namespace(&format!("{mount} && exec {binary} serve --no-key --port 0 --workspace {}", disk.display()));
     let server = Server::started(&mut command, home);
     let disk = server.home.path().join("disk");
     let execute = |kind: &str, args: Value| {

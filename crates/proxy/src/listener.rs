@@ -15,6 +15,8 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{answer::request_body, gate::Trust, service::ServiceProxy, stall::Client};
 
+/// Most bytes of the head of a request.
+const HEAD: usize = 64 * 1024;
 /// Pause after an error of `accept`.
 const PAUSE: Duration = Duration::from_millis(100);
 
@@ -79,6 +81,7 @@ async fn converse(client: Client, address: IpAddr, proxy: Arc<ServiceProxy>) {
     });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
+        .max_buf_size(HEAD)
         .header_read_timeout(idle)
         .serve_connection(TokioIo::new(client), service)
         .with_upgrades();

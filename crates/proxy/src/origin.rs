@@ -21,6 +21,10 @@ use http::{
 
 use crate::headers::public_host;
 
+const SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
+const MODE: HeaderName = HeaderName::from_static("sec-fetch-mode");
+const DEST: HeaderName = HeaderName::from_static("sec-fetch-dest");
+
 /// Who caused a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cause {
@@ -53,9 +57,6 @@ pub fn cause(method: &Method, headers: &HeaderMap) -> Cause {
     if headers.contains_key(ORIGIN) {
         return if is_own_origin(headers) { Cause::OwnPage } else { Cause::ForeignPage(Opening::Nothing) };
     }
-    const SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
-    const MODE: HeaderName = HeaderName::from_static("sec-fetch-mode");
-    const DEST: HeaderName = HeaderName::from_static("sec-fetch-dest");
     let reads = matches!(*method, Method::GET | Method::HEAD);
     match only(headers, &SITE) {
         Only::None if has_sign_of_browser(headers) => Cause::Untold,
@@ -95,11 +96,7 @@ fn is_own_origin(headers: &HeaderMap) -> bool {
 /// Whether a browser sent this, whose user always has a language. So has the `fetch` of some programs, as `*`; on this
 /// machine, where browsers say more, that is a program's.
 fn has_sign_of_browser(headers: &HeaderMap) -> bool {
-    const SIGNS: [HeaderName; 3] = [
-        REFERER,
-        HeaderName::from_static("service-worker"),
-        HeaderName::from_static("sec-fetch-dest"),
-    ];
+    const SIGNS: [HeaderName; 3] = [REFERER, HeaderName::from_static("service-worker"), DEST];
     let is_here = || match only(headers, &HOST) {
         Only::One(host) => is_loopback(name_of(host)),
         Only::None => true,
@@ -153,9 +150,8 @@ impl Names {
         let host = match only(headers, &HOST) {
             // HTTP/1.1 requires it, and every browser sends it.
             Only::None if version < Version::HTTP_11 => None,
-            Only::None | Only::Unclear => return Asked::Unclearly,
             Only::One(host) if is_authority(host) => Some(host),
-            Only::One(_) => return Asked::Unclearly,
+            Only::None | Only::Unclear | Only::One(_) => return Asked::Unclearly,
         };
         let target = uri.authority().map(http::uri::Authority::as_str);
         if target.is_some_and(|target| !is_authority(target)) {

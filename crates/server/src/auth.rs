@@ -1,38 +1,110 @@
 //! Who may ask (`action-execution-api` 2.2).
+//!
+//! With a key: who shows it, and whoever asks whether the server is alive. Without one, a browser on this machine must
+//! not be a way around the loopback address, so what counts is how a request came about ([`gloveport_proxy::origin`]):
+//!
+//! | a request | is |
+//! |---|---|
+//! | for `/alive` | answered |
+//! | of a program, or of a person who opens an address, by a name of the server | answered |
+//! | of a page, whichever it is | refused: the server has no pages that need it, and those of plugins have its origin |
+//! | of a browser that does not say which page sent it | refused |
+//! | by any other name ([`StrangeNames`](crate::StrangeNames)) | refused; of a program, as set |
 
 use std::borrow::Cow;
 
 use axum::response::Response;
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use gloveport_protocol::SESSION_KEY_HEADER;
+use gloveport_proxy::{
+    Trust,
+    origin::{Asked, Cause, cause},
+};
 use http::{
-    HeaderMap, StatusCode,
-    header::{HOST, ORIGIN, SEC_WEBSOCKET_PROTOCOL, UPGRADE},
+    HeaderMap, Request, StatusCode,
+    header::{SEC_WEBSOCKET_PROTOCOL, UPGRADE},
 };
 
-use crate::{answer, options::SessionKey};
+use crate::{
+    answer,
+    body::closing,
+    options::{ServerOptions, SessionKey, StrangeNames},
+};
 
 /// Beginning of the WebSocket protocol that carries the key in base64 for URLs, without padding.
 const KEY_PROTOCOL: &str = "gloveport.key.";
-/// Paths that everybody may ask for.
-const OPEN: [&str; 2] = ["/alive", "/server_info"];
+/// The path that everybody may ask for.
+const ALIVE: &str = "/alive";
+/// The path that needs no key where there is one.
+const INFO: &str = "/server_info";
 
-/// Refuses a request without the key. Without a key, what a web page of another origin sends is refused: a browser on
-/// this machine must not be a way around the loopback address.
-pub(crate) fn check(key: Option<&SessionKey>, path: &str, headers: &HeaderMap) -> Result<(), Box<Response>> {
-    if OPEN.contains(&path) {
+/// Refuses a request of somebody who may not ask.
+pub(crate) fn check<B>(options: &ServerOptions, request: &Request<B>) -> Result<(), Box<Response>> {
+    let path = request.uri().path();
+    if path == ALIVE {
         return Ok(());
     }
-    match key {
-        Some(key) if presented(headers).is_some_and(|presented| key.matches(&presented)) => Ok(()),
-        Some(_) => Err(Box::new(answer::detail(StatusCode::FORBIDDEN, "Invalid API Key"))),
-        None if is_foreign(headers) => Err(Box::new(answer::detail(
-            StatusCode::FORBIDDEN,
-            "A web page of another origin sent this request, which is refused because the server has no key. \
-             Start the server with a key and send it as X-Session-API-Key.",
-        ))),
-        None => Ok(()),
+    let reason = match trust(options, request) {
+        Trust::Known => return Ok(()),
+        Trust::Stranger if path == INFO => return Ok(()),
+        Trust::Stranger => "Invalid API Key",
+        Trust::Misnamed => {
+            "The server has no key, so it is asked by its address, as localhost, or by a name that it was given \
+             (--allow-host) only. Ask it so, or start it with a key and send that as X-Session-API-Key."
+        }
+        Trust::Open => match cause(request.method(), request.headers()) {
+            Cause::Program | Cause::Person => return Ok(()),
+            Cause::OwnPage | Cause::ForeignPage(_) => {
+                "A web page sent this request, which is refused because the server has no key. \
+                 Start the server with a key and send it as X-Session-API-Key."
+            }
+            Cause::Untold => {
+                "A browser that does not say which page sent this request is refused because the server has no key. \
+                 Start the server with a key and send it as X-Session-API-Key."
+            }
+        },
+    };
+    Err(Box::new(answer::detail(StatusCode::FORBIDDEN, reason)))
+}
+
+/// Refuses a request that names the server more than once, or not as HTTP/1.1 must: two readers would understand it
+/// differently.
+pub(crate) fn check_host<B>(options: &ServerOptions, request: &Request<B>) -> Result<(), Box<Response>> {
+    match options.names.asked(request.uri(), request.version(), request.headers()) {
+        Asked::Rightly | Asked::Strangely => Ok(()),
+        Asked::Unclearly => {
+            let text = "The request must have exactly one header Host, with a name or an address";
+            Err(Box::new(closing(answer::detail(StatusCode::BAD_REQUEST, text))))
+        }
     }
+}
+
+/// Whether a request shows that whoever sent it may be here.
+pub(crate) fn is_known<B>(options: &ServerOptions, request: &Request<B>) -> bool {
+    match trust(options, request) {
+        Trust::Known => true,
+        Trust::Open => request.uri().path() != ALIVE && check(options, request).is_ok(),
+        Trust::Stranger | Trust::Misnamed => false,
+    }
+}
+
+/// What is known of who asks.
+pub(crate) fn trust<B>(options: &ServerOptions, request: &Request<B>) -> Trust {
+    let headers = request.headers();
+    if let Some(key) = &options.session_key {
+        return if shows(key, headers) { Trust::Known } else { Trust::Stranger };
+    }
+    match (options.names.asked(request.uri(), request.version(), headers), options.strange_names) {
+        (Asked::Rightly, _) => Trust::Open,
+        (Asked::Strangely, StrangeNames::OfPrograms) if cause(request.method(), headers) == Cause::Program => {
+            Trust::Open
+        }
+        (Asked::Strangely | Asked::Unclearly, _) => Trust::Misnamed,
+    }
+}
+
+fn shows(key: &SessionKey, headers: &HeaderMap) -> bool {
+    presented(headers).is_some_and(|presented| key.matches(&presented))
 }
 
 /// The key that a request carries: in the header, or, for a WebSocket of a browser, which can not set headers, among
@@ -48,45 +120,47 @@ fn presented(headers: &HeaderMap) -> Option<Cow<'_, [u8]>> {
     URL_SAFE_NO_PAD.decode(encoded).ok().map(Cow::from)
 }
 
-/// Whether a browser says that a page of another origin sent the request.
-fn is_foreign(headers: &HeaderMap) -> bool {
-    let Some(origin) = headers.get(ORIGIN) else { return false };
-    let authority = origin.to_str().ok().and_then(|origin| origin.split_once("://")).map(|(_, authority)| authority);
-    let host = headers.get(HOST).and_then(|host| host.to_str().ok());
-    authority.is_none() || authority != host
-}
-
 #[cfg(test)]
 mod tests {
-    use http::HeaderValue;
+    use gloveport_proxy::origin::Names;
+    use http::header::HOST;
 
     use super::*;
 
+    fn keyed(key: &str) -> ServerOptions {
+        ServerOptions { session_key: Some(SessionKey::new(key)), ..ServerOptions::default() }
+    }
+
+    fn request(method: &str, path: &str, headers: &[(&str, &str)]) -> Request<()> {
+        let mut request = Request::builder().method(method).uri(path);
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        request.body(()).unwrap()
+    }
+
     #[test]
     fn only_two_paths_are_open_and_everything_else_needs_the_key() {
-        let key = SessionKey::new("k");
         for (path, presented, admitted) in [
             ("/alive", None, true),
             ("/server_info", None, true),
             ("/alive/", None, false),
             ("/Alive", None, false),
+            ("//alive", None, false),
+            ("/%61live", None, false),
             ("/ready", None, false),
             ("/execute_action", None, false),
             ("/execute_action", Some("x"), false),
             ("/execute_action", Some(""), false),
             ("/execute_action", Some("k"), true),
         ] {
-            let mut headers = HeaderMap::new();
-            if let Some(presented) = presented {
-                headers.insert(SESSION_KEY_HEADER, HeaderValue::from_static(presented));
-            }
-            assert_eq!(check(Some(&key), path, &headers).is_ok(), admitted, "{path} {presented:?}");
+            let headers: Vec<_> = presented.into_iter().map(|key| (SESSION_KEY_HEADER, key)).collect();
+            assert_eq!(check(&keyed("k"), &request("GET", path, &headers)).is_ok(), admitted, "{path} {presented:?}");
         }
     }
 
     #[test]
     fn a_websocket_may_offer_the_key_as_a_protocol() {
-        let key = SessionKey::new("k>?");
         for (upgrade, header, protocols, admitted) in [
             ("websocket", None, "gloveport.terminal.v1, gloveport.key.az4_", true),
             ("WebSocket", None, "gloveport.key.az4_", true),
@@ -98,32 +172,63 @@ mod tests {
             ("websocket", Some("k>?"), "gloveport.key.eA", true),
             ("h2c", None, "gloveport.key.az4_", false),
         ] {
-            let mut headers = HeaderMap::new();
-            headers.insert(UPGRADE, HeaderValue::from_static(upgrade));
-            headers.insert(SEC_WEBSOCKET_PROTOCOL, HeaderValue::from_static(protocols));
-            if let Some(header) = header {
-                headers.insert(SESSION_KEY_HEADER, HeaderValue::from_static(header));
-            }
-            let path = "/v1/terminals/a/attach";
-            assert_eq!(check(Some(&key), path, &headers).is_ok(), admitted, "{upgrade} {header:?} {protocols}");
+            let mut headers = vec![(UPGRADE.as_str(), upgrade), (SEC_WEBSOCKET_PROTOCOL.as_str(), protocols)];
+            headers.extend(header.map(|header| (SESSION_KEY_HEADER, header)));
+            let asked = request("GET", "/v1/terminals/a/attach", &headers);
+            assert_eq!(check(&keyed("k>?"), &asked).is_ok(), admitted, "{upgrade} {header:?} {protocols}");
         }
     }
 
     #[test]
-    fn without_a_key_pages_of_other_origins_are_refused() {
-        for (origin, admitted) in [
-            (None, true),
-            (Some("http://127.0.0.1:8000"), true),
-            (Some("http://127.0.0.1:9000"), false),
-            (Some("https://example.org"), false),
-            (Some("null"), false),
+    fn without_a_key_programs_and_persons_ask_and_pages_do_not() {
+        let names = Names::new(&["box.example".to_owned()]).unwrap();
+        let strict = ServerOptions { names, ..ServerOptions::default() };
+        let lenient = ServerOptions { strange_names: StrangeNames::OfPrograms, ..ServerOptions::default() };
+        let rebound = ("host", "evil.test:8000");
+        let here = ("host", "127.0.0.1:8000");
+        for (method, headers, by_strict, by_lenient) in [
+            ("POST", vec![here], true, true),
+            ("POST", vec![("host", "box.example")], true, true),
+            ("POST", vec![("host", "host.docker.internal:3000")], false, true),
+            ("GET", vec![here, ("sec-fetch-site", "none"), ("accept-language", "en")], true, true),
+            ("GET", vec![here, ("accept-language", "en")], false, false),
+            ("GET", vec![here, ("sec-fetch-site", "same-origin")], false, false),
+            ("GET", vec![here, ("sec-fetch-site", "same-site")], false, false),
+            ("GET", vec![here, ("sec-fetch-site", "cross-site"), ("sec-fetch-mode", "navigate")], false, false),
+            ("POST", vec![here, ("origin", "http://127.0.0.1:8000")], false, false),
+            ("POST", vec![here, ("origin", "http://127.0.0.1:9000")], false, false),
+            ("POST", vec![here, ("origin", "https://example.org")], false, false),
+            ("OPTIONS", vec![here, ("origin", "null")], false, false),
+            // A name that was made to lead here: browsers do not say more than this to it.
+            ("GET", vec![rebound, ("accept-language", "en")], false, false),
+            ("GET", vec![rebound, ("accept-language", "*")], false, false),
+            ("GET", vec![rebound, ("sec-fetch-site", "none")], false, false),
+            ("POST", vec![rebound, ("origin", "http://evil.test:8000")], false, false),
+            ("GET", vec![rebound, ("x-forwarded-host", "localhost"), ("accept-language", "en")], false, false),
         ] {
-            let mut headers = HeaderMap::new();
-            headers.insert(HOST, HeaderValue::from_static("127.0.0.1:8000"));
-            if let Some(origin) = origin {
-                headers.insert(ORIGIN, HeaderValue::from_static(origin));
+            for path in ["/execute_action", "/server_info", "/v1/files/content", "/docs", "/nowhere"] {
+                let asked = request(method, path, &headers);
+                assert_eq!(check(&strict, &asked).is_ok(), by_strict, "{method} {path} {headers:?}");
+                assert_eq!(check(&lenient, &asked).is_ok(), by_lenient, "{method} {path} {headers:?}, for programs");
             }
-            assert_eq!(check(None, "/execute_action", &headers).is_ok(), admitted, "{origin:?}");
+            assert!(check(&strict, &request(method, "/alive", &headers)).is_ok(), "{method} {headers:?}");
+        }
+    }
+
+    #[test]
+    fn a_request_names_the_server_once() {
+        let options = keyed("k");
+        let twice = request("GET", "/alive", &[("host", "a"), ("host", "a")]);
+        let absolute = request("GET", "http://user@a/alive", &[("host", "a")]);
+        for (asked, fine) in [
+            (request("GET", "/alive", &[("host", "anything.example:80")]), true),
+            (request("GET", "http://a/alive", &[("host", "b")]), true),
+            (request("GET", "/alive", &[]), false),
+            (request("GET", "/alive", &[("host", "a b")]), false),
+            (twice, false),
+            (absolute, false),
+        ] {
+            assert_eq!(check_host(&options, &asked).is_ok(), fine, "{:?} {:?}", asked.uri(), asked.headers().get(HOST));
         }
     }
 }

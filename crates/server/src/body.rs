@@ -1,10 +1,11 @@
-//! Bodies of requests, within a size and a time.
+//! Bodies of requests, within a size and a time, and what is written in them.
 
 use std::{future::poll_fn, pin::pin, time::Duration};
 
 use axum::{body::Body, body::HttpBody as _, response::Response};
 use bytes::{Bytes, BytesMut};
 use http::{HeaderValue, StatusCode, header::CONNECTION};
+use serde::de::DeserializeOwned;
 use tokio::time::{Instant, timeout_at};
 
 use crate::{answer, options::Limits};
@@ -14,11 +15,19 @@ const BYTES_PER_SECOND: u64 = 64 * 1024;
 /// Most memory that is taken in advance for a body of a known length.
 const RESERVE: u64 = 1024 * 1024;
 
+/// Most JSON values of a body. Each takes some hundred bytes of memory once it is read, however short it is written, so
+/// the size of a body alone bounds nothing. An action has some dozens.
+const VALUES: usize = 100_000;
+/// Size of a body that is read by a thread that may take its time.
+const LARGE: usize = 512 * 1024;
+
 /// Why there is no body.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum BodyError {
     #[error("The request body is larger than {limit} bytes")]
     TooLarge { limit: u64 },
+    #[error("The request body has more than {VALUES} JSON values; put large data into files")]
+    TooManyValues,
     #[error("The request body did not arrive in time ({received} bytes of it did)")]
     TooSlow { received: u64 },
     #[error("The request body stood still for {} seconds ({received} bytes of it arrived)", limit.as_secs())]
@@ -30,7 +39,7 @@ pub(crate) enum BodyError {
 impl BodyError {
     pub(crate) fn status(&self) -> StatusCode {
         match self {
-            Self::TooLarge { .. } => StatusCode::PAYLOAD_TOO_LARGE,
+            Self::TooLarge { .. } | Self::TooManyValues => StatusCode::PAYLOAD_TOO_LARGE,
             Self::TooSlow { .. } | Self::Stalled { .. } => StatusCode::REQUEST_TIMEOUT,
             Self::Broken(_) => StatusCode::BAD_REQUEST,
         }
@@ -42,6 +51,54 @@ impl BodyError {
     }
 }
 
+/// Why a body is not what it should be.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum JsonError {
+    #[error(transparent)]
+    Body(#[from] BodyError),
+    #[error(transparent)]
+    Json(#[from] serde_json::Error),
+    #[error("the work did not end: {0}")]
+    Defect(#[from] tokio::task::JoinError),
+}
+
+/// Reads a whole body of JSON.
+pub(crate) async fn json<T: DeserializeOwned + Send + 'static>(body: Body, limits: &Limits) -> Result<T, JsonError> {
+    let bytes = read(body, limits).await?;
+    if bytes.len() < LARGE {
+        return understand(&bytes);
+    }
+    tokio::task::spawn_blocking(move || understand(&bytes)).await?
+}
+
+fn understand<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, JsonError> {
+    // Each value but the first has a sign of its own before it.
+    if bytes.len() > VALUES && signs(bytes) >= VALUES {
+        return Err(BodyError::TooManyValues.into());
+    }
+    Ok(serde_json::from_slice(bytes)?)
+}
+
+/// How many commas, colons and brackets that open there are outside texts, in what may or may not be JSON.
+fn signs(bytes: &[u8]) -> usize {
+    let mut signs = 0;
+    let mut rest = bytes.iter();
+    while let Some(byte) = rest.next() {
+        match byte {
+            b',' | b':' | b'[' | b'{' => signs += 1,
+            b'"' => loop {
+                match rest.next() {
+                    Some(b'\\') => drop(rest.next()),
+                    Some(b'"') | None => break,
+                    Some(_) => {}
+                }
+            },
+            _ => {}
+        }
+    }
+    signs
+}
+
 /// Marks the connection as one that can not be used again, since a part of the request is still on its way.
 pub(crate) fn closing(mut response: Response) -> Response {
     response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
@@ -49,7 +106,7 @@ pub(crate) fn closing(mut response: Response) -> Response {
 }
 
 /// Reads a whole body. Nothing beyond the limit is kept, and nothing is read if the client announces too much.
-pub(crate) async fn read(body: Body, limits: &Limits) -> Result<Bytes, BodyError> {
+async fn read(body: Body, limits: &Limits) -> Result<Bytes, BodyError> {
     let limit = limits.json_body as u64;
     let announced = body.size_hint();
     if announced.lower() > limit {
@@ -86,4 +143,44 @@ pub(crate) async fn read(body: Body, limits: &Limits) -> Result<Bytes, BodyError
         }
     }
     Ok(if whole.is_empty() { first } else { whole.freeze() })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::Value;
+
+    use super::*;
+
+    #[test]
+    fn signs_in_texts_are_not_counted() {
+        for (text, expected) in [
+            ("", 0),
+            ("1", 0),
+            ("[]", 1),
+            (r#"{"a": [1, 2, {"b,:[{": "\\"}], "c": "\",[{:\\"}"#, 9),
+            (r#"["broken, text"#, 1),
+            (r#"["broken \"#, 1),
+        ] {
+            assert_eq!(signs(text.as_bytes()), expected, "{text}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_body_of_many_values_is_refused_however_it_is_written_and_a_long_text_is_not() {
+        let limits = Limits::default();
+        for text in [
+            format!("[{}0]", "0,".repeat(VALUES)),
+            format!("{{{}\"z\":0}}", "\"a\":0,".repeat(VALUES)),
+            "[".repeat(VALUES * 2),
+            format!("[{}[]]", "[],".repeat(VALUES)),
+        ] {
+            let read = json::<Value>(text.into(), &limits).await;
+            assert!(matches!(read, Err(JsonError::Body(BodyError::TooManyValues))), "{read:?}");
+        }
+        let text = "[{,:".repeat(VALUES);
+        let read = json::<Value>(serde_json::to_vec(&text).unwrap().into(), &limits).await;
+        assert_eq!(read.unwrap(), Value::String(text));
+        let fewer = format!("[{}0]", "0,".repeat(VALUES - 2));
+        assert_eq!(json::<Value>(fewer.into(), &limits).await.unwrap().as_array().unwrap().len(), VALUES - 1);
+    }
 }

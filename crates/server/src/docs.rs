@@ -15,6 +15,7 @@ use serde_json::Value;
 use crate::{
     answer::{self, with_type},
     app::App,
+    policy,
     router::Route,
 };
 
@@ -30,7 +31,7 @@ async fn document(State(app): State<Arc<App>>) -> Response {
 }
 
 async fn page(State(app): State<Arc<App>>) -> Response {
-    with_type(StatusCode::OK, "text/html; charset=utf-8", html(&versioned(app.options.version)))
+    policy::styled(with_type(StatusCode::OK, "text/html; charset=utf-8", html(&versioned(app.options.version))))
 }
 
 /// The document of this version. What a test has compared can be read.

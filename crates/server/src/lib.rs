@@ -4,6 +4,8 @@
 //! |---|---|
 //! | `serve` | connections: accepting, time limits, the bound, the drain |
 //! | `router` | what every request passes: key, bounds, containment of panics, counting |
+//! | `auth` | who may ask, with a key and without one |
+//! | `policy` | what browsers may do with answers |
 //! | `transfer` | files on their way: bounded, with a turn for each, on threads that may wait |
 //! | `v0` | the OpenHands 0.62 API (`action-execution-api` §2) |
 //! | `v1` | the native API: streamed commands that survive a lost connection |
@@ -27,6 +29,7 @@ mod metrics;
 mod occupancy;
 mod options;
 mod plugins;
+mod policy;
 mod router;
 mod serve;
 mod transfer;
@@ -36,7 +39,8 @@ mod v1;
 pub mod viewer;
 
 pub use error::ServerError;
+pub use gloveport_proxy::origin::{NameError, Names};
 pub use occupancy::{Occupancy, Occupied};
-pub use options::{Limits, PauseListener, ServerOptions, SessionKey};
+pub use options::{Limits, PauseListener, ServerOptions, SessionKey, StrangeNames};
 pub use router::router;
 pub use serve::{DrainEnd, serve};

@@ -2,6 +2,7 @@
 
 use std::{fmt, sync::Arc, time::Duration};
 
+use gloveport_proxy::origin::Names;
 use subtle::ConstantTimeEq as _;
 
 use crate::occupancy::Occupancy;
@@ -11,6 +12,10 @@ use crate::occupancy::Occupancy;
 pub struct ServerOptions {
     /// Key that requests must carry; `None` for a server that is open to everybody who reaches it.
     pub session_key: Option<SessionKey>,
+    /// By which names, beside addresses and `localhost`, a server without a key is asked.
+    pub names: Names,
+    /// What becomes of a request by any other name to a server without a key.
+    pub strange_names: StrangeNames,
     /// Bounds for clients.
     pub limits: Limits,
     /// Version that the documents and metrics show.
@@ -25,12 +30,24 @@ impl Default for ServerOptions {
     fn default() -> Self {
         Self {
             session_key: None,
+            names: Names::default(),
+            strange_names: StrangeNames::Refused,
             limits: Limits::default(),
             version: env!("CARGO_PKG_VERSION"),
             occupancy: Arc::default(),
             pause_listener: None,
         }
     }
+}
+
+/// What becomes of a request to a server without a key by a name that is not known to be the server's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StrangeNames {
+    /// It is refused.
+    Refused,
+    /// It is answered if a program sent it. Callers in containers and clusters have names for a server that it cannot
+    /// know; a name that was made to lead here (DNS rebinding) is of use to pages only.
+    OfPrograms,
 }
 
 /// Is told whether the sandbox is paused. It must not block.
@@ -79,6 +96,8 @@ pub struct Limits {
     pub write_timeout: Duration,
     /// Open connections; more are answered with status 503 and closed.
     pub connections: usize,
+    /// Open connections that have not shown yet that they may be here; with one more the oldest of them is closed.
+    pub strangers: usize,
     /// Requests that are worked on at the same time; more are answered with status 503.
     pub requests: usize,
 }
@@ -97,6 +116,7 @@ impl Default for Limits {
             idle_timeout: Duration::from_secs(75),
             write_timeout: Duration::from_mins(2),
             connections: 4096,
+            strangers: 512,
             requests: 2048,
         }
     }

@@ -3,6 +3,9 @@
 //! These paths are for browsers, which cannot send the session's key in a header. So beside the key, the token of the
 //! plugin lets in, which may be in the URL for once, as `?tkn=` (see [`gloveport_proxy::Gate`]). Who has the key learns it
 //! from `GET /v1/plugins`. The check of every other route does not apply to them.
+//!
+//! The pages of all plugins and the server's interface have one origin. What keeps a page of a plugin from the interface is
+//! the key, which no page has, and without a key, that no page is answered there (`auth`).
 
 #[cfg(test)]
 mod tests;
@@ -15,11 +18,17 @@ use axum::{
     response::Response,
 };
 use gloveport_plugin::Plugin;
-use gloveport_proxy::{Gate, Limits, Mount, ServiceProxy, Trust, answer::request_body, token};
-use http::{HeaderMap, StatusCode, Uri};
+use gloveport_proxy::{Gate, Limits, Mount, ServiceProxy, answer::request_body, token};
+use http::StatusCode;
 use tokio_util::sync::CancellationToken;
 
-use crate::{answer, app::App, auth, options::SessionKey};
+use crate::{
+    answer,
+    app::App,
+    auth,
+    options::{ServerOptions, SessionKey},
+    policy,
+};
 
 /// The paths, for every method.
 pub(crate) const PATHS: [&str; 3] = ["/plugins/{name}", "/plugins/{name}/", "/plugins/{name}/{*rest}"];
@@ -37,7 +46,7 @@ pub(crate) async fn serve(
 ) -> Response {
     let name = parameters.get("name").map(String::as_str).unwrap_or_default();
     let plugin = app.executor.plugins().find(name).map(|plugin| &**plugin);
-    app.passage.pass(plugin, name, app.options.session_key.as_ref(), &app.stop, request).await
+    app.passage.pass(plugin, name, &app.options, &app.stop, request).await
 }
 
 /// What lets browsers in to plugins that have no token of their own.
@@ -64,17 +73,19 @@ impl Passage {
         &self,
         plugin: Option<&dyn Plugin>,
         name: &str,
-        key: Option<&SessionKey>,
+        options: &ServerOptions,
         stop: &CancellationToken,
         request: Request,
     ) -> Response {
-        let trust = trust(key, request.uri(), request.headers());
+        let trust = auth::trust(options, &request);
         let Some((plugin, service)) = plugin.and_then(|plugin| Some((plugin, plugin.service()?))) else {
-            // A stranger learns nothing of what there is.
-            return match trust {
-                Trust::Stranger => answer::detail(StatusCode::FORBIDDEN, "Invalid API Key"),
-                Trust::Known | Trust::Open => answer::detail(StatusCode::NOT_FOUND, missing(plugin, name)),
+            // A stranger learns nothing of what there is, and neither does a page.
+            let mut answered = match auth::check(options, &request) {
+                Err(refusal) => *refusal,
+                Ok(()) => answer::detail(StatusCode::NOT_FOUND, missing(plugin, name)),
             };
+            policy::apply(&mut answered);
+            return answered;
         };
         let token = self.token_of(plugin);
         let proxy = ServiceProxy {
@@ -87,14 +98,6 @@ impl Passage {
         };
         // The address of the client is known to the proxy before this server, if there is one.
         proxy.answer(request.map(request_body), None, trust).await.map(Body::new)
-    }
-}
-
-fn trust(key: Option<&SessionKey>, uri: &Uri, headers: &HeaderMap) -> Trust {
-    match key {
-        None => Trust::Open,
-        Some(_) if auth::check(key, uri.path(), headers).is_ok() => Trust::Known,
-        Some(_) => Trust::Stranger,
     }
 }
 

@@ -21,7 +21,7 @@ use gloveport_executor::Executor;
 use http::StatusCode;
 use tokio_util::sync::CancellationToken;
 
-use crate::{answer, app::App, auth, docs, health, metrics::Group, options::ServerOptions, plugins, v0, v1};
+use crate::{answer, app::App, auth, docs, health, metrics::Group, options::ServerOptions, plugins, policy, v0, v1};
 
 /// One method of one path.
 pub(crate) struct Route {
@@ -99,10 +99,13 @@ fn assemble(app: Arc<App>, routes: impl Iterator<Item = Route>) -> Router {
 async fn enter(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
     let path = request.uri().path();
     let group = Group::of(path);
-    let key = app.options.session_key.as_ref();
+    let is_of_plugin = plugins::owns(path);
+    let mut checked = auth::check_host(&app.options, &request);
     // The way to the services of plugins asks by itself.
-    let refusal = (!plugins::owns(path)).then(|| auth::check(key, path, request.headers()).err()).flatten();
-    let response = if let Some(refusal) = refusal {
+    if !is_of_plugin {
+        checked = checked.and_then(|()| auth::check(&app.options, &request));
+    }
+    let mut response = if let Err(refusal) = checked {
         *refusal
     } else {
         let in_flight = InFlight::new(&app.metrics.requests_in_flight);
@@ -116,6 +119,10 @@ async fn enter(State(app): State<Arc<App>>, request: Request, next: Next) -> Res
             handled.unwrap_or_else(|panic| contain(panic.as_ref()))
         }
     };
+    // A service says itself what browsers may do with its answers.
+    if !is_of_plugin {
+        policy::apply(&mut response);
+    }
     app.metrics.answered(group, response.status());
     response
 }
@@ -166,7 +173,7 @@ mod tests {
             ("/alive", 200, "{\"status\":\"ok\"}".to_owned()),
             ("/broken", 500, format!("{{\"detail\":\"{}\"}}", answer::UNEXPECTED)),
         ] {
-            let request = Request::builder().uri(path).body(Body::empty()).unwrap();
+            let request = Request::builder().uri(path).header("host", "localhost").body(Body::empty()).unwrap();
             let response = router.clone().oneshot(request).await.unwrap();
             assert_eq!(response.status(), status, "{path}");
             assert_eq!(to_bytes(response.into_body(), 1000).await.unwrap(), body, "{path}");

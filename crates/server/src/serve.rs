@@ -2,6 +2,7 @@
 
 mod activity;
 mod service;
+mod strangers;
 mod stream;
 
 use std::{
@@ -31,7 +32,8 @@ use crate::{
     router,
 };
 use activity::{Activity, Phase};
-use service::ConnectionService;
+use service::{ConnectionService, Entrance};
+use strangers::Strangers;
 use stream::WatchedStream;
 
 /// Pause after an error of `accept` that passes, such as too many open files.
@@ -44,7 +46,10 @@ const REFUSALS: usize = 64;
 const REFUSAL_TIME: Duration = Duration::from_secs(2);
 /// What they are told.
 const REFUSAL: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\ncontent-type: application/json\r\ncontent-length: 56\r\n\
-    connection: close\r\n\r\n{\"detail\":\"Too many connections are open; try it later\"}";
+    x-content-type-options: nosniff\r\nconnection: close\r\n\r\n{\"detail\":\"Too many connections are open; try it later\"}";
+
+/// Most bytes of the head of a request; status 431 beyond it. Also what is read and written at once.
+const HEAD: usize = 64 * 1024;
 
 /// How a drain ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -70,6 +75,7 @@ pub async fn serve(
     let mut server = Server {
         router: router::for_app(Arc::clone(&app)),
         limits: Arc::new(app.options.limits.clone()),
+        strangers: Strangers::new(app.options.limits.strangers),
         app,
         stop,
         connections: JoinSet::new(),
@@ -85,6 +91,7 @@ struct Server {
     app: Arc<App>,
     router: Router,
     limits: Arc<Limits>,
+    strangers: Arc<Strangers>,
     stop: CancellationToken,
     connections: JoinSet<()>,
     refusals: JoinSet<()>,
@@ -115,11 +122,16 @@ impl Server {
     /// Whether an error needs a pause; the error itself, if the listener is of no use any more.
     fn is_lasting(&mut self, error: io::Error) -> Result<bool, ServerError> {
         const UNUSABLE: [i32; 4] = [9, 22, 88, 95]; // EBADF, EINVAL, ENOTSOCK, EOPNOTSUPP
+        const OUT_OF_FILES: i32 = 24; // EMFILE
+        const OUT_OF_FILES_IN_ALL: i32 = 23; // ENFILE
         if error.raw_os_error().is_some_and(|code| UNUSABLE.contains(&code)) {
             return Err(ServerError::Listener(error));
         }
         if matches!(error.kind(), io::ErrorKind::ConnectionAborted | io::ErrorKind::ConnectionReset) {
             return Ok(false);
+        }
+        if matches!(error.raw_os_error(), Some(OUT_OF_FILES | OUT_OF_FILES_IN_ALL)) {
+            self.strangers.make_room();
         }
         if self.last_complaint.is_none_or(|time| time.elapsed() > QUIET) {
             self.last_complaint = Some(Instant::now());
@@ -137,8 +149,16 @@ impl Server {
             return;
         }
         prepare(&stream);
+        let stranger = self.strangers.enter();
+        let entrance = Entrance { app: Arc::clone(&self.app), stranger: Arc::clone(&stranger) };
         let (limits, occupancy) = (Arc::clone(&self.limits), Arc::clone(&self.app.options.occupancy));
-        self.connections.spawn(converse(stream, self.router.clone(), limits, occupancy, self.stop.clone()));
+        let (router, stop) = (self.router.clone(), self.stop.clone());
+        self.connections.spawn(async move {
+            tokio::select! {
+                () = hold_conversation(stream, router, limits, occupancy, stop, Some(entrance)) => {}
+                () = stranger.sent_off() => {}
+            }
+        });
         self.count();
     }
 
@@ -181,10 +201,23 @@ pub(crate) async fn converse(
     occupancy: Arc<Occupancy>,
     stop: CancellationToken,
 ) {
+    hold_conversation(stream, router, limits, occupancy, stop, None).await;
+}
+
+/// The same for one that may be a stranger's.
+async fn hold_conversation(
+    stream: TcpStream,
+    router: Router,
+    limits: Arc<Limits>,
+    occupancy: Arc<Occupancy>,
+    stop: CancellationToken,
+    entrance: Option<Entrance>,
+) {
     let activity = Arc::new(Activity::new(limits.idle_timeout));
+    let stranger = entrance.as_ref().map(|entrance| Arc::clone(&entrance.stranger));
     let open = CancellationToken::new();
-    let stream = WatchedStream::new(stream, Arc::clone(&activity), limits, open.clone().drop_guard());
-    let service = ConnectionService::new(router, Arc::clone(&activity), Arc::clone(&occupancy));
+    let stream = WatchedStream::new(stream, Arc::clone(&activity), limits, stranger, open.clone().drop_guard());
+    let service = ConnectionService::new(router, Arc::clone(&activity), Arc::clone(&occupancy), entrance);
     if let Err(error) = requests(stream, service, Arc::clone(&activity), stop).await {
         tracing::debug!(%error, "a connection ended with an error");
     }
@@ -199,7 +232,8 @@ async fn requests(
     activity: Arc<Activity>,
     stop: CancellationToken,
 ) -> hyper::Result<()> {
-    let connection = http1::Builder::new().serve_connection(TokioIo::new(stream), service).with_upgrades();
+    let mut builder = http1::Builder::new();
+    let connection = builder.max_buf_size(HEAD).serve_connection(TokioIo::new(stream), service).with_upgrades();
     tokio::pin!(connection);
     tokio::select! {
         result = connection.as_mut() => result,

@@ -15,7 +15,12 @@ use gloveport_protocol::{
 use http::StatusCode;
 use serde_json::Value;
 
-use crate::{answer, app::App, body, router::Route};
+use crate::{
+    answer,
+    app::App,
+    body::{self, JsonError},
+    router::Route,
+};
 
 pub(crate) fn routes() -> Vec<Route> {
     vec![
@@ -45,15 +50,11 @@ async fn connection_token(State(app): State<Arc<App>>) -> Response {
 ///
 /// A client that goes away drops this future, and with it that of the executor: this is how the executor learns of it.
 async fn execute_action(State(app): State<Arc<App>>, body: Body) -> Response {
-    let bytes = match body::read(body, &app.options.limits).await {
-        Ok(bytes) => bytes,
-        Err(error) => return error.answer(),
-    };
-    let request: ExecuteActionRequest = match serde_json::from_slice(&bytes) {
+    let request: ExecuteActionRequest = match body::json(body, &app.options.limits).await {
         Ok(request) => request,
+        Err(JsonError::Body(error)) => return error.answer(),
         Err(error) => return answer::invalid(format!("the body must be {{\"action\": {{...}}}}: {error}")),
     };
-    drop(bytes);
     let event = match ActionEvent::from_value(Value::Object(request.action)) {
         Ok(event) => event,
         Err(error) => return failed(&error),
@@ -74,12 +75,9 @@ fn failed(error: &impl std::fmt::Display) -> Response {
 
 /// Checks a list of MCP servers (5.2). There is no proxy for them in this version.
 async fn update_mcp_server(State(app): State<Arc<App>>, body: Body) -> Response {
-    let bytes = match body::read(body, &app.options.limits).await {
-        Ok(bytes) => bytes,
-        Err(error) => return error.answer(),
-    };
-    let elements = match serde_json::from_slice(&bytes) {
+    let elements = match body::json(body, &app.options.limits).await {
         Ok(Value::Array(elements)) => elements,
+        Err(JsonError::Body(error)) => return error.answer(),
         Ok(_) => return answer::detail(StatusCode::BAD_REQUEST, "Request must be a list of MCP tools to sync"),
         Err(error) => {
             tracing::warn!(%error, "/update_mcp_server: the body is not JSON");

@@ -115,7 +115,6 @@ fn find(app: &App, id: Id) -> Result<Arc<Execution>, ApiError> {
     Ok(app.executor.execution(&id)?)
 }
 
-async fn parse<T: DeserializeOwned>(app: &App, body: Body) -> Result<T, ApiError> {
-    let bytes = body::read(body, &app.options.limits).await?;
-    serde_json::from_slice(&bytes).map_err(ApiError::Json)
+async fn parse<T: DeserializeOwned + Send + 'static>(app: &App, body: Body) -> Result<T, ApiError> {
+    Ok(body::json(body, &app.options.limits).await?)
 }

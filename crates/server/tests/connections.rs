@@ -57,7 +57,7 @@ async fn a_chunked_body_is_refused_at_the_limit() {
         let server = Server::with(limited(|limits| limits.json_body = 100_000)).await;
         let mut stream = TcpStream::connect(server.address).await.unwrap();
         stream
-            .write_all(b"POST /execute_action HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n")
+            .write_all(b"POST /execute_action HTTP/1.1\r\nhost: localhost\r\ntransfer-encoding: chunked\r\n\r\n")
             .await
             .unwrap();
         let chunk = [b"1000\r\n".as_slice(), &[b'x'; 4096], b"\r\n"].concat();
@@ -122,7 +122,7 @@ async fn a_body_of_one_byte_at_a_time_is_answered_with_408_and_others_are_served
     within(async {
         let server = Server::with(limited(|limits| limits.body_timeout = Duration::from_millis(300))).await;
         let (mut reader, mut writer) = TcpStream::connect(server.address).await.unwrap().into_split();
-        let head = b"POST /execute_action HTTP/1.1\r\nhost: x\r\ncontent-length: 1000\r\n\r\n";
+        let head = b"POST /execute_action HTTP/1.1\r\nhost: localhost\r\ncontent-length: 1000\r\n\r\n";
         writer.write_all(head).await.unwrap();
         let slow = tokio::spawn(async move {
             let mut pace = tokio::time::interval(Duration::from_millis(50));
@@ -266,8 +266,8 @@ async fn requests_in_a_row_on_one_connection_are_answered_in_order() {
     within(async {
         let server = Server::start().await;
         let mut stream = TcpStream::connect(server.address).await.unwrap();
-        let alive = "GET /alive HTTP/1.1\r\nhost: x\r\n\r\n";
-        let last = "GET /nowhere HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n";
+        let alive = "GET /alive HTTP/1.1\r\nhost: localhost\r\n\r\n";
+        let last = "GET /nowhere HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n";
         stream.write_all(format!("{alive}{alive}{last}").as_bytes()).await.unwrap();
         let answers = rest(&mut stream).await;
         let statuses: Vec<&str> = answers.split("HTTP/1.1 ").skip(1).map(|answer| &answer[..3]).collect();
@@ -283,7 +283,7 @@ async fn a_client_that_does_not_take_its_answer_is_left() {
         let server = Server::with(limited(|limits| limits.write_timeout = Duration::from_millis(300))).await;
         let body = json!({"id": "much", "command": "head -c 5000000 /dev/zero"}).to_string();
         let mut stream = TcpStream::connect(server.address).await.unwrap();
-        let head = format!("POST /v1/exec HTTP/1.1\r\nhost: x\r\ncontent-length: {}\r\n\r\n", body.len());
+        let head = format!("POST /v1/exec HTTP/1.1\r\nhost: localhost\r\ncontent-length: {}\r\n\r\n", body.len());
         stream.write_all((head + &body).as_bytes()).await.unwrap();
         server.until_metric("gloveport_connections_open", 2.0).await;
         server.until_metric("gloveport_connections_open", 1.0).await;

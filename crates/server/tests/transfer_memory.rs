@@ -38,7 +38,7 @@ async fn is_ok(mut stream: TcpStream) {
 async fn length_of(server: &Server, path: &str) -> u64 {
     let mut stream = TcpStream::connect(server.address).await.unwrap();
     stream
-        .write_all(format!("GET {path} HTTP/1.1\r\nhost: test\r\nconnection: close\r\n\r\n").as_bytes())
+        .write_all(format!("GET {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n").as_bytes())
         .await
         .unwrap();
     let mut buffer = vec![0; 1_000_000];
@@ -67,7 +67,8 @@ async fn files_of_any_size_cost_little_memory() {
         let server = Server::start().await;
         let root = server.directory.path();
         let path = root.display();
-        let head = format!("POST /upload_file?destination={path} HTTP/1.1\r\nhost: test\r\ncontent-type: {FORM}\r\n");
+        let head =
+            format!("POST /upload_file?destination={path} HTTP/1.1\r\nhost: localhost\r\ncontent-type: {FORM}\r\n");
         let part = |name: &str| {
             format!("--limit\r\nContent-Disposition: form-data; name=\"file\"; filename=\"{name}\"\r\n\r\n")
                 .into_bytes()
@@ -94,7 +95,7 @@ async fn files_of_any_size_cost_little_memory() {
         header.set_mode(0o644);
         header.set_cksum();
         let end = vec![0; 1024 + 512 - usize::try_from(SIZE % 512).unwrap()];
-        let head = format!("PUT /v1/files/archive?path={path} HTTP/1.1\r\nhost: test\r\n");
+        let head = format!("PUT /v1/files/archive?path={path} HTTP/1.1\r\nhost: localhost\r\n");
         is_ok(send(&server, &head, [header.as_bytes(), &end]).await).await;
         assert_eq!(fs::metadata(root.join("again")).unwrap().len(), SIZE);
         costs.push(("tar in", peak()));

@@ -221,7 +221,7 @@ async fn an_upload_that_breaks_off_changes_nothing() {
         for name in ["a.bin", "a.zip"] {
             let body = file_form(name, &vec![b'x'; 1_000_000]);
             let head = format!(
-                "POST /upload_file?destination={} HTTP/1.1\r\nhost: test\r\ncontent-type: {FORM}\r\ncontent-length: {}\r\n\r\n",
+                "POST /upload_file?destination={} HTTP/1.1\r\nhost: localhost\r\ncontent-type: {FORM}\r\ncontent-length: {}\r\n\r\n",
                 root.display(),
                 body.len()
             );
@@ -272,7 +272,7 @@ async fn a_slow_upload_is_taken_and_one_that_stands_still_is_not() {
         let root = server.directory.path();
         let body = file_form("slow", &[b's'; 20]);
         let head = format!(
-            "POST /upload_file?destination={} HTTP/1.1\r\nhost: test\r\ncontent-type: {FORM}\r\ncontent-length: {}\r\n\r\n",
+            "POST /upload_file?destination={} HTTP/1.1\r\nhost: localhost\r\ncontent-type: {FORM}\r\ncontent-length: {}\r\n\r\n",
             root.display(),
             body.len()
         );

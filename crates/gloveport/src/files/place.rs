@@ -7,13 +7,14 @@ use std::{
 };
 
 use anyhow::Context as _;
-use gloveport_client::{ActionExecutionClient, ClientError, ClientOptions, PutOptions};
+use gloveport_client::{ActionExecutionClient, ClientError, PutOptions};
 use gloveport_executor::files::Files;
 use gloveport_protocol::{Action, ActionEvent, ActionExecutor as _, FileReadSource, Observation, ObservationEvent};
 use gloveport_sys::replace::{self, NewFile};
 
 use super::{arguments::ServerArgs, copy::zipped};
 use crate::{
+    key_file,
     output::{print, print_painted},
     visible,
 };
@@ -35,7 +36,7 @@ impl Place {
             let directory = std::env::current_dir().context("the current directory cannot be used")?;
             return Ok(Self::Here { files: Files::new(&directory, None, None), directory });
         };
-        let options = ClientOptions::new(url).with_key(server.key.as_deref());
+        let options = key_file::options(url, server.key.as_deref());
         Ok(Self::There(Box::new(ActionExecutionClient::new(&options)?)))
     }
 

@@ -54,11 +54,14 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// `gloveport serve` on a free port.
+    /// `gloveport serve` on a free port, without a key unless the environment has one.
     pub(crate) fn serve(arguments: &[&str], environment: &[(&str, &str)]) -> Self {
         let home = tempfile::tempdir().unwrap();
         let mut command = gloveport(home.path());
         command.args(["serve", "--port", "0", "--workspace"]).arg(home.path()).args(arguments);
+        if !environment.iter().any(|(name, _)| name.ends_with("_KEY")) {
+            command.arg("--no-key");
+        }
         command.envs(environment.iter().copied());
         Self::started(&mut command, home)
     }

@@ -131,13 +131,14 @@ impl Server {
             ("ill", Small::new(Some(&["false"]), None, PluginState::Idle)),
         ]));
         let stop = CancellationToken::new();
-        let (key, known, handed_stop) = (key.map(SessionKey::new), Arc::clone(&plugins), stop.clone());
+        let options = ServerOptions { session_key: key.map(SessionKey::new), ..ServerOptions::default() };
+        let (known, handed_stop) = (Arc::clone(&plugins), stop.clone());
         let passage = Arc::new(Passage::new());
         let handed_passage = Arc::clone(&passage);
         let handler = async move |Path(parameters): Path<BTreeMap<String, String>>, request: Request| {
             let name = parameters["name"].as_str();
             let plugin = known.get(name).map(|plugin| plugin as &dyn Plugin);
-            handed_passage.pass(plugin, name, key.as_ref(), &handed_stop, request).await
+            handed_passage.pass(plugin, name, &options, &handed_stop, request).await
         };
         let router = PATHS.into_iter().fold(Router::new(), |router, path| router.route(path, any(handler.clone())));
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
@@ -244,20 +245,49 @@ async fn a_plugin_without_a_token_gets_one_that_opens_it_to_a_browser() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_without_a_key_is_closed_to_foreign_pages_and_names() {
+async fn a_server_without_a_key_is_closed_to_pages_and_foreign_names() {
     let server = Server::start(None).await;
+    let opened = "Sec-Fetch-Site: none\r\nSec-Fetch-Mode: navigate\r\n";
     for (headers, status) in [
         (String::new(), 200),
-        (format!("Origin: http://localhost:{}\r\n", server.port), 200),
+        (opened.to_owned(), 200),
+        (format!("Origin: http://localhost:{}\r\n", server.port), 403),
+        ("Sec-Fetch-Site: same-origin\r\n".to_owned(), 403),
         ("Origin: http://evil.example\r\n".to_owned(), 403),
         ("Sec-Fetch-Site: cross-site\r\nSec-Fetch-Mode: no-cors\r\n".to_owned(), 403),
     ] {
         assert_eq!(server.ask("GET /plugins/small/", &headers, "").await.0, status, "{headers}");
     }
-    let rebound = "GET /plugins/small/ HTTP/1.1\r\nHost: evil.example\r\nConnection: close\r\n\r\n";
-    let mut answer = String::new();
-    server.send(rebound).await.read_to_string(&mut answer).await.unwrap();
-    assert!(answer.starts_with("HTTP/1.1 403 "), "{answer}");
+    for (path, host, headers, status) in [
+        ("small", "evil.example", "", 403),
+        ("none", "evil.example", "", 403),
+        ("none", "localhost", "Sec-Fetch-Site: same-origin\r\n", 403),
+        ("none", "localhost", "", 404),
+    ] {
+        let request = format!("GET /plugins/{path}/ HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n{headers}\r\n");
+        let mut answer = String::new();
+        server.send(&request).await.read_to_string(&mut answer).await.unwrap();
+        assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")), "{request} {answer}");
+    }
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_page_that_a_person_has_opened_goes_on_with_its_cookie() {
+    let server = Server::start(None).await;
+    let opens = format!(
+        "GET /plugins/small/ HTTP/1.1\r\nHost: localhost:{}\r\nConnection: close\r\nSec-Fetch-Site: none\r\n\r\n",
+        server.port
+    );
+    let mut opened = String::new();
+    server.send(&opens).await.read_to_string(&mut opened).await.unwrap();
+    let cookie = opened.lines().find_map(|line| line.strip_prefix("set-cookie: ")).unwrap();
+    assert!(cookie.ends_with("; Path=/plugins/small/; HttpOnly; SameSite=Lax"), "{cookie}");
+    let (cookie, _) = cookie.split_once(';').unwrap();
+    let page = format!("Sec-Fetch-Site: same-origin\r\nCookie: {cookie}\r\n");
+    assert_eq!(server.ask("GET /plugins/small/x.js", &page, "").await.0, 200);
+    // It is good for that plugin alone.
+    assert_eq!(server.ask("GET /plugins/tokenless/", &page, "").await.0, 403);
     server.stop().await;
 }
 

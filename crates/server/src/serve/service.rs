@@ -4,18 +4,32 @@
 use std::{
     convert::Infallible,
     pin::Pin,
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering::Relaxed},
+    },
     task::{Context, Poll, ready},
 };
 
 use axum::{Router, body::Body, response::Response, routing::future::RouteFuture};
 use bytes::Bytes;
-use http::{Request, StatusCode};
+use http::{HeaderValue, Request, StatusCode, header::CONNECTION};
 use hyper::body::{Body as HttpBody, Frame, Incoming, SizeHint};
 use tower::Service as _;
 
-use super::activity::Activity;
-use crate::occupancy::{Occupancy, Occupied};
+use super::{activity::Activity, strangers::Stranger};
+use crate::{
+    app::App,
+    auth,
+    occupancy::{Occupancy, Occupied},
+    plugins,
+};
+
+/// Answers that a stranger gets on one connection.
+const ANSWERS: usize = 32;
+/// Length of a head that a stranger does not get another answer after on the same connection: the memory for it would
+/// stay.
+const LONG_HEAD: usize = 8 * 1024;
 
 /// The service of one connection.
 #[derive(Debug)]
@@ -23,11 +37,60 @@ pub(super) struct ConnectionService {
     router: Router,
     activity: Arc<Activity>,
     occupancy: Arc<Occupancy>,
+    entrance: Option<Entrance>,
+    requests: AtomicUsize,
+}
+
+/// What tells whether a connection may be here.
+#[derive(Debug)]
+pub(super) struct Entrance {
+    pub(super) app: Arc<App>,
+    pub(super) stranger: Arc<Stranger>,
 }
 
 impl ConnectionService {
-    pub(super) fn new(router: Router, activity: Arc<Activity>, occupancy: Arc<Occupancy>) -> Self {
-        Self { router, activity, occupancy }
+    pub(super) fn new(
+        router: Router,
+        activity: Arc<Activity>,
+        occupancy: Arc<Occupancy>,
+        entrance: Option<Entrance>,
+    ) -> Self {
+        Self { router, activity, occupancy, entrance, requests: AtomicUsize::new(0) }
+    }
+
+    /// What is to be seen about in the answer, if the connection is still a stranger's.
+    fn receive(&self, request: &Request<Incoming>) -> Option<Reception> {
+        let Entrance { app, stranger } = self.entrance.as_ref()?;
+        if stranger.is_known() {
+            return None;
+        }
+        let length = stranger.heard();
+        if auth::is_known(&app.options, request) {
+            stranger.admit();
+            return None;
+        }
+        let is_last = length > LONG_HEAD || self.requests.fetch_add(1, Relaxed) + 1 >= ANSWERS;
+        let asks_plugin = plugins::owns(request.uri().path());
+        Some(Reception { stranger: Arc::clone(stranger), asks_plugin, is_last })
+    }
+}
+
+/// A request of a stranger.
+#[derive(Debug)]
+struct Reception {
+    stranger: Arc<Stranger>,
+    /// The gate of a plugin lets in by itself.
+    asks_plugin: bool,
+    is_last: bool,
+}
+
+impl Reception {
+    fn see_off(&self, response: &mut Response) {
+        if self.asks_plugin && response.status() != StatusCode::FORBIDDEN {
+            self.stranger.admit();
+        } else if self.is_last || response.status() == StatusCode::FORBIDDEN {
+            response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+        }
     }
 }
 
@@ -38,9 +101,12 @@ impl hyper::service::Service<Request<Incoming>> for ConnectionService {
 
     fn call(&self, request: Request<Incoming>) -> Answering {
         self.activity.busy();
-        let occupied = self.occupancy.occupy_for(request.uri().path());
+        let reception = self.receive(&request);
+        // Who may not be here does not keep a sandbox from resting.
+        let is_use = reception.as_ref().is_none_or(|reception| reception.asks_plugin);
+        let occupied = is_use.then(|| self.occupancy.occupy_for(request.uri().path())).flatten();
         let future = self.router.clone().call(request.map(Body::new));
-        Answering { future, activity: Arc::clone(&self.activity), occupied }
+        Answering { future, activity: Arc::clone(&self.activity), occupied, reception }
     }
 }
 
@@ -49,18 +115,22 @@ pub(super) struct Answering {
     future: RouteFuture<Infallible>,
     activity: Arc<Activity>,
     occupied: Option<Occupied>,
+    reception: Option<Reception>,
 }
 
 impl Future for Answering {
     type Output = Result<Response<Answer>, Infallible>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        let response = match ready!(Pin::new(&mut self.future).poll(context)) {
+        let mut response = match ready!(Pin::new(&mut self.future).poll(context)) {
             Ok(response) => response,
             Err(never) => match never {},
         };
         if response.status() == StatusCode::SWITCHING_PROTOCOLS {
             self.activity.upgraded();
+        }
+        if let Some(reception) = &self.reception {
+            reception.see_off(&mut response);
         }
         let (activity, occupied) = (Arc::clone(&self.activity), self.occupied.take());
         Poll::Ready(Ok(response.map(|body| Answer { body, activity, _occupied: occupied })))

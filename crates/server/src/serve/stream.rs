@@ -26,12 +26,15 @@ use tokio::{
 };
 use tokio_util::sync::DropGuard;
 
-use super::activity::{Activity, Phase};
+use super::{
+    activity::{Activity, Phase},
+    strangers::Stranger,
+};
 use crate::options::Limits;
 
 /// Answer to a head that took too long.
 const SLOW_HEAD: &[u8] = b"HTTP/1.1 408 Request Timeout\r\ncontent-type: application/json\r\ncontent-length: 67\r\n\
-    connection: close\r\n\r\n{\"detail\":\"The head of the request did not arrive in time; resend\"}";
+    x-content-type-options: nosniff\r\nconnection: close\r\n\r\n{\"detail\":\"The head of the request did not arrive in time; resend\"}";
 /// Time without input after which a client that is being left is left.
 const LINGER_PAUSE: Duration = Duration::from_secs(2);
 /// Time after which it is left in any case.
@@ -43,6 +46,7 @@ pub(super) struct WatchedStream {
     stream: TcpStream,
     activity: Arc<Activity>,
     limits: Arc<Limits>,
+    stranger: Option<Arc<Stranger>>,
     timer: Timer,
     /// Runs while the client takes nothing.
     stall: Option<Pin<Box<Sleep>>>,
@@ -74,8 +78,14 @@ impl Timer {
 }
 
 impl WatchedStream {
-    pub(super) fn new(stream: TcpStream, activity: Arc<Activity>, limits: Arc<Limits>, open: DropGuard) -> Self {
-        Self { stream, activity, limits, timer: Timer::default(), stall: None, linger: None, _open: open }
+    pub(super) fn new(
+        stream: TcpStream,
+        activity: Arc<Activity>,
+        limits: Arc<Limits>,
+        stranger: Option<Arc<Stranger>>,
+        open: DropGuard,
+    ) -> Self {
+        Self { stream, activity, limits, stranger, timer: Timer::default(), stall: None, linger: None, _open: open }
     }
 
     /// There is nothing to read at the moment: whether the connection may go on waiting.
@@ -123,7 +133,11 @@ impl AsyncRead for WatchedStream {
         let before = buffer.filled().len();
         match Pin::new(&mut self.stream).poll_read(context, buffer) {
             Poll::Ready(result) => {
-                if buffer.filled().len() > before && self.activity.phase() == Phase::Idle {
+                let count = buffer.filled().len() - before;
+                if let Some(stranger) = self.stranger.as_ref().filter(|stranger| count > 0 && !stranger.is_known()) {
+                    stranger.hold(count);
+                }
+                if count > 0 && self.activity.phase() == Phase::Idle {
                     self.activity.head(self.limits.header_timeout);
                 }
                 Poll::Ready(result)

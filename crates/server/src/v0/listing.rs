@@ -6,19 +6,24 @@ use axum::{body::Body, extract::State, response::Response};
 use gloveport_executor::files;
 use gloveport_protocol::ListFilesRequest;
 use http::StatusCode;
+use serde_json::Value;
 
-use crate::{answer, app::App, body};
+use crate::{
+    answer,
+    app::App,
+    body::{self, JsonError},
+};
 
 pub(super) async fn list_files(State(app): State<Arc<App>>, body: Body) -> Response {
-    let bytes = match body::read(body, &app.options.limits).await {
-        Ok(bytes) => bytes,
-        Err(error) => return error.answer(),
-    };
-    // A sequence would be read as a structure, too.
-    let is_object = bytes.trim_ascii_start().first() == Some(&b'{');
-    let request = match serde_json::from_slice::<ListFilesRequest>(&bytes) {
-        Ok(request) if is_object => request,
+    let request = match body::json(body, &app.options.limits).await {
+        // A sequence would be read as a structure, too.
+        Ok(object @ Value::Object(_)) => serde_json::from_value::<ListFilesRequest>(object).map_err(JsonError::from),
         Ok(_) => return answer::unexpected(),
+        Err(error) => Err(error),
+    };
+    let request = match request {
+        Ok(request) => request,
+        Err(JsonError::Body(error)) => return error.answer(),
         Err(error) => {
             tracing::warn!(%error, "/list_files: the body is not an object with a path");
             return answer::unexpected();

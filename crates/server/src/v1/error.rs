@@ -12,7 +12,7 @@ use serde::Serialize;
 use super::files::{ArchiveRefusal, PathError};
 use crate::{
     answer,
-    body::{BodyError, closing},
+    body::{BodyError, JsonError, closing},
     transfer::Busy,
 };
 
@@ -77,6 +77,16 @@ pub(super) enum ApiError {
     Defect(tokio::task::JoinError),
 }
 
+impl From<JsonError> for ApiError {
+    fn from(error: JsonError) -> Self {
+        match error {
+            JsonError::Body(error) => Self::Body(error),
+            JsonError::Json(error) => Self::Json(error),
+            JsonError::Defect(error) => Self::Defect(error),
+        }
+    }
+}
+
 #[derive(Debug, Serialize)]
 struct ErrorEnvelope<'a> {
     error: ErrorObject<'a>,
@@ -105,7 +115,9 @@ impl ApiError {
                 (StatusCode::RANGE_NOT_SATISFIABLE, "offset_ahead", "GET /v1/terminals/{id} tells the end")
             }
             Self::Body(error) => match error {
-                BodyError::TooLarge { .. } => (error.status(), "body_too_large", "put large data into files"),
+                BodyError::TooLarge { .. } | BodyError::TooManyValues => {
+                    (error.status(), "body_too_large", "put large data into files")
+                }
                 BodyError::TooSlow { .. } | BodyError::Stalled { .. } => {
                     (error.status(), "body_too_slow", "send the body without pauses")
                 }

@@ -143,7 +143,7 @@ impl Server {
 }
 
 pub(crate) fn request(method: &str, path: &str, body: impl Into<Bytes>) -> Request<Full<Bytes>> {
-    Request::builder().method(method).uri(path).header("host", "test").body(Full::new(body.into())).unwrap()
+    Request::builder().method(method).uri(path).header("host", "localhost").body(Full::new(body.into())).unwrap()
 }
 
 pub(crate) fn run(command: &str) -> String {

@@ -23,7 +23,10 @@ use gloveport_executor::files::FileError;
 use gloveport_sys::replace;
 use http::{
     HeaderMap, HeaderName, HeaderValue, StatusCode,
-    header::{ACCEPT_RANGES, CONTENT_LENGTH, CONTENT_RANGE, ETAG, IF_NONE_MATCH, IF_RANGE, LAST_MODIFIED, RANGE},
+    header::{
+        ACCEPT_RANGES, CONTENT_DISPOSITION, CONTENT_LENGTH, CONTENT_RANGE, ETAG, IF_NONE_MATCH, IF_RANGE,
+        LAST_MODIFIED, RANGE,
+    },
 };
 use serde::Deserialize;
 
@@ -72,6 +75,7 @@ pub(super) async fn get(
     };
     let headers = response.headers_mut();
     headers.insert(ETAG, header(&found.tag));
+    headers.insert(CONTENT_DISPOSITION, HeaderValue::from_static("attachment"));
     if let Some(modified) = found.modified {
         headers.insert(LAST_MODIFIED, header(&httpdate::fmt_http_date(modified)));
     }
