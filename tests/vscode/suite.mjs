@@ -119,7 +119,7 @@ async function onTheOnePort(program) {
     const port = await freePort();
     const title = `${program} on the one port`;
     const environment = { SESSION_API_KEY: KEY, WORKSPACE_BASE: place.workspace, GLOVEPORT_VSCODE: join(vscode, "bin", program) };
-    const command = [binary, "serve", "--no-key", "--port", String(port), "--workspace", place.workspace, "--plugin", "vscode"];
+    const command = [binary, "serve", "--port", String(port), "--workspace", place.workspace, "--plugin", "vscode"];
     await serving(title, place, command, environment, async (server) => {
         const page = `http://localhost:${port}/plugins/vscode/`;
         const key = { "X-Session-API-Key": KEY };
@@ -147,6 +147,19 @@ async function onTheOnePort(program) {
     });
 }
 
+/** On the one port of a server without a key, by the address that a person types. */
+async function withoutKey(program) {
+    const place = new Place();
+    const port = await freePort();
+    const title = `${program} without a key`;
+    const command = [binary, "serve", "--no-key", "--port", String(port), "--workspace", place.workspace, "--plugin", "vscode"];
+    await serving(title, place, command, { GLOVEPORT_VSCODE: join(vscode, "bin", program) }, async (server) => {
+        if (!(await check(`${title}: the server starts`, () => server.answers(`http://localhost:${port}/alive`)))) return;
+        const url = `http://localhost:${port}/plugins/vscode/?folder=${encodeURI(place.workspace)}`;
+        await edited(`${title}: what is typed is saved`, place, url, "typed without a key");
+    });
+}
+
 async function main() {
     browser = await openBrowser(vscode);
     try {
@@ -155,6 +168,7 @@ async function main() {
                 await onItsPort(program);
                 await onTheOnePort(program);
             }
+            await withoutKey("openvscode-server");
         } else {
             const bin = join(vscode, "bin");
             await alone("openvscode-server alone", (port) => [

@@ -136,10 +136,10 @@ impl ConformanceArgs {
             return Ok(Task::List(checks));
         }
         let url = self.url.as_deref().unwrap_or_default();
-        let mine = Server::new(url, self.key.clone().or_else(|| key_file::find(url)).as_deref())?;
+        let mine = Server::new(url, self.key.clone().or_else(|| crate::key_file::find(url)).as_deref())?;
         let DifferArgs { against, against_key, actions, random, seed, .. } = &self.differ;
         let Some(against) = against else { return Ok(Task::Checks(mine, checks)) };
-        let theirs = Server::new(against, against_key.clone().or_else(|| key_file::find(against)).as_deref())?;
+        let theirs = Server::new(against, against_key.clone().or_else(|| crate::key_file::find(against)).as_deref())?;
         let operations = match actions {
             Some(file) => {
                 let text = std::fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
