@@ -46,7 +46,7 @@ impl Limits {
     /// When the time is over.
     pub(crate) fn deadline(&self) -> Option<Instant> {
         let within = self.seconds < FOREVER;
-        within.then(|| Instant::now() + Duration::from_secs_f64(self.seconds))
+        within.then(|| Instant::now() + Duration::try_from_secs_f64(self.seconds).unwrap_or_default())
     }
 }
 

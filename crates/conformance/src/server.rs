@@ -2,11 +2,14 @@
 
 use std::time::Duration;
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use gloveport_client::Pool;
 use gloveport_protocol::SESSION_KEY_HEADER;
 use reqwest::{Method, Url, header::HeaderMap};
 use serde_json::{Value, json};
+
+/// Most bytes of an answer: more than any check asks for.
+const LARGEST: usize = 256 * 1024 * 1024;
 
 /// Why the server cannot be looked at.
 #[derive(Debug, thiserror::Error)]
@@ -174,9 +177,17 @@ impl Server {
             url: url.clone(),
             reason: reason(&error),
         };
-        let response = builder.body(request.body.clone()).send().await.map_err(failed)?;
+        let mut response = builder.body(request.body.clone()).send().await.map_err(failed)?;
         let (status, headers) = (response.status().as_u16(), response.headers().clone());
-        let body = response.bytes().await.map_err(failed)?;
+        let mut body = BytesMut::new();
+        while let Some(piece) = response.chunk().await.map_err(failed)? {
+            if body.len() + piece.len() > LARGEST {
+                let reason = format!("the answer is larger than {} MiB", LARGEST / 1024 / 1024);
+                return Err(ConformanceError::NoAnswer { method: request.method.to_string(), url, reason });
+            }
+            body.extend_from_slice(&piece);
+        }
+        let body = body.freeze();
         Ok(Answer { status, headers, body })
     }
 
