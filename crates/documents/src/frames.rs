@@ -56,17 +56,19 @@ pub(crate) struct Head {
 impl Head {
     pub(crate) const LENGTH: usize = 8;
 
-    pub(crate) const fn bytes(self) -> [u8; Self::LENGTH] {
-        let ([a, b, c, d], [e, f], [g, h]) =
-            (self.number.to_le_bytes(), self.width.to_le_bytes(), self.height.to_le_bytes());
-        [a, b, c, d, e, f, g, h]
+    pub(crate) fn bytes(self) -> [u8; Self::LENGTH] {
+        let (number, sides) = (u64::from(self.number), u64::from(self.width) << 16 | u64::from(self.height));
+        (number << 32 | sides).to_le_bytes()
     }
 
-    pub(crate) const fn of([a, b, c, d, e, f, g, h]: [u8; Self::LENGTH]) -> Self {
+    pub(crate) const fn of(bytes: [u8; Self::LENGTH]) -> Self {
+        let [height @ .., _, _, _, _, _, _] = bytes;
+        let [_, _, width @ .., _, _, _, _] = bytes;
+        let [_, _, _, _, number @ ..] = bytes;
         Self {
-            number: u32::from_le_bytes([a, b, c, d]),
-            width: u16::from_le_bytes([e, f]),
-            height: u16::from_le_bytes([g, h]),
+            number: u32::from_le_bytes(number),
+            width: u16::from_le_bytes(width),
+            height: u16::from_le_bytes(height),
         }
     }
 }

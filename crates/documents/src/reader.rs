@@ -1,7 +1,5 @@
 //! Who wants to see a document.
 
-mod turns;
-
 use std::{
     ffi::OsString,
     fs::File,
@@ -14,6 +12,7 @@ use std::{
 use gloveport_sys::{
     Identity,
     apart::{Apart, End, Interrupt},
+    turns::{NoTurn, Turns},
 };
 
 use crate::{
@@ -23,7 +22,6 @@ use crate::{
     draw::{PAGES, SIDE},
     frames::{self, Head, Kind},
 };
-use turns::{NoTurn, Turns};
 
 /// Documents of this process that are read at once.
 const AT_ONCE: usize = 2;
@@ -263,9 +261,8 @@ impl Reader {
             Ok(shown) => Ok(shown),
             Err(Trouble::Output(error)) => Err(DrawError::Output(error)),
             Err(Trouble::Refused(reason)) => Err(ReadError::Refused(reason).into()),
-            Err(Trouble::Nonsense) => Err(ReadError::Nonsense.into()),
+            Err(Trouble::Nonsense | Trouble::Input(io::ErrorKind::InvalidData)) => Err(ReadError::Nonsense.into()),
             Err(Trouble::Input(io::ErrorKind::TimedOut)) => Err(ReadError::Slow(self.work).into()),
-            Err(Trouble::Input(io::ErrorKind::InvalidData)) => Err(ReadError::Nonsense.into()),
             // It ended, or its pipe is broken, which is its end.
             Err(Trouble::Input(_)) => {
                 let end = apart.end().map_err(|error| ReadError::Ended(error.to_string()))?;

@@ -181,7 +181,7 @@ fn what_a_child_says_is_not_believed() {
         ("printf 'T\\005\\0\\0\\0abc'", "its reader ended without an answer (exit code 0)", nonsense),
         ("printf 'P\\004\\0\\0\\0abcd'", nonsense, nonsense),
         // Width zero.
-        ("printf 'P\\010\\0\\0\\0\\001\\0\\0\\0\\0\\0\\001\\0'", nonsense, nonsense),
+        ("printf 'P\\010\\0\\0\\0\\001\\0\\0\\0\\001\\0\\0\\0'", nonsense, nonsense),
         ("printf 'F\\003\\0\\0\\0abc'", "abc", "abc"),
         (
             "echo 'memory allocation of 9 bytes failed' >&2; kill -ABRT $$",

@@ -102,6 +102,9 @@ pub enum FileError {
     /// The request does not make sense.
     #[error("{0}")]
     Invalid(String),
+    /// Others do too much of the same.
+    #[error("{0}; try again later")]
+    Busy(String),
     /// The place is taken.
     #[error("{} exists already; set overwrite to replace it", .0.display())]
     Exists(PathBuf),

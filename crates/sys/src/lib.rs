@@ -20,6 +20,7 @@
 //! | [`replace`] | files written whole, and what a killed process left of them |
 //! | [`os_error`] | errors of the system as the wire shows them |
 //! | [`memory`] | memory of this process |
+//! | [`turns`] | few that work at once, and few that wait |
 //! | [`host`] | facts about the machine |
 
 pub mod apart;
@@ -42,6 +43,7 @@ pub mod replace;
 pub mod session;
 pub mod spawn;
 pub mod surroundings;
+pub mod turns;
 pub mod users;
 mod wire;
 

@@ -233,6 +233,9 @@ fn file(error: &FileError) -> (StatusCode, &'static str, &'static str) {
     use std::io::ErrorKind;
     match error {
         FileError::Invalid(_) => (StatusCode::BAD_REQUEST, "invalid_request", "see /docs for the fields"),
+        FileError::Busy(_) => {
+            (StatusCode::TOO_MANY_REQUESTS, "too_many_searches", "wait for one to end, and try again")
+        }
         FileError::Exists(_) => (StatusCode::CONFLICT, "exists", "choose another path, or set overwrite"),
         FileError::NotEmpty(_) => (StatusCode::CONFLICT, "not_empty", "set recursive to remove everything in it"),
         FileError::Os { source, .. } => match source.kind() {

@@ -1,4 +1,4 @@
-//! Few at once, and few that wait.
+//! Few at once, and few that wait, for work on threads that may wait.
 
 use std::{
     sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
@@ -7,7 +7,7 @@ use std::{
 
 /// How many may work at once, and how many wait for that.
 #[derive(Debug)]
-pub(super) struct Turns {
+pub struct Turns {
     state: Mutex<State>,
     freed: Condvar,
 }
@@ -18,13 +18,13 @@ struct State {
     room: usize,
 }
 
-/// The right to work.
+/// The right to work, given back when this is dropped.
 #[derive(Debug)]
-pub(super) struct Turn(Arc<Turns>);
+pub struct Turn(Arc<Turns>);
 
 /// Why there is no such right.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) enum NoTurn {
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NoTurn {
     /// Too many wait.
     Crowded,
     /// Those who work did not end in time.
@@ -32,11 +32,17 @@ pub(super) enum NoTurn {
 }
 
 impl Turns {
-    pub(super) fn new(free: usize, room: usize) -> Self {
+    /// Room for `free` that work and `room` that wait.
+    pub const fn new(free: usize, room: usize) -> Self {
         Self { state: Mutex::new(State { free, room }), freed: Condvar::new() }
     }
 
-    pub(super) fn take(self: &Arc<Self>, deadline: Instant) -> Result<Turn, NoTurn> {
+    /// Waits for a turn.
+    ///
+    /// # Errors
+    ///
+    /// Too many wait already, or nobody ended before the deadline.
+    pub fn take(self: &Arc<Self>, deadline: Instant) -> Result<Turn, NoTurn> {
         let mut state = self.lock();
         if state.free == 0 {
             state.room = state.room.checked_sub(1).ok_or(NoTurn::Crowded)?;
