@@ -212,8 +212,7 @@ fn prepare_directory(account: &Account, directory: &Path) -> Result<(), Executor
     let users = UserDatabase::load().map_err(ExecutorError::Users)?;
     let uid = users.by_name(&account.name).map(|user| user.uid).or((account.name == "root").then_some(0));
     let gid = users.group(&account.group).map(|group| group.gid).or((account.group == "root").then_some(0));
-    // Whoever has been in this sandbox before may have left links there, and may still run.
-    let held = match held::directory(directory, Missing::Made(0o775)) {
+    let held = match to_be_given(directory) {
         Ok(held) => held,
         Err(error) => {
             tracing::warn!(%error, directory = %directory.display(), "the working directory is left as it is");
@@ -227,6 +226,17 @@ fn prepare_directory(account: &Account, directory: &Path) -> Result<(), Executor
         tracing::warn!(%error, directory = %directory.display(), "the working directory's mode can not be set");
     }
     Ok(())
+}
+
+/// The working directory, made if it is missing, unless it may not be anybody's.
+fn to_be_given(directory: &Path) -> io::Result<OwnedFd> {
+    // Whoever has been in this sandbox before may have left links there, and may still run.
+    let held = held::directory(directory, Missing::Made(0o775))?;
+    if held::is_root(&held)? {
+        // All of the system would be the user's, and programs would lose the rights that they have by their owner.
+        return Err(io::Error::other("the root of the file system is given to nobody"));
+    }
+    Ok(held)
 }
 
 fn give(held: &OwnedFd, owner: NewOwner, directory: &Path) {
@@ -327,6 +337,18 @@ mod tests {
             assert_eq!(std::os::unix::fs::MetadataExt::uid(&fs::metadata(path).unwrap()), 0);
         }
         assert_eq!(fs::metadata(outside.path()).unwrap().permissions(), before.permissions());
+    }
+
+    #[test]
+    fn the_root_of_the_file_system_is_given_to_nobody() {
+        let root = tempfile::tempdir().unwrap();
+        let link = root.path().join("link");
+        std::os::unix::fs::symlink("/", &link).unwrap();
+        for path in [Path::new("/"), Path::new("/proc/.."), Path::new("//"), &link] {
+            let refused = to_be_given(path).unwrap_err().to_string();
+            assert_eq!(refused, "the root of the file system is given to nobody", "{}", path.display());
+        }
+        assert!(to_be_given(&root.path().join("workspace")).is_ok());
     }
 
     #[test]

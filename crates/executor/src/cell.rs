@@ -5,8 +5,7 @@ use std::path::PathBuf;
 
 use gloveport_kernel::{Cell, CellEnd, CellReport};
 use gloveport_protocol::{
-    ErrorObservation, ExecuteError, Observation, RunIpythonAction, RunIpythonObservation, python::float_text,
-    seconds,
+    ErrorObservation, ExecuteError, Observation, RunIpythonAction, RunIpythonObservation, python::float_text, seconds,
 };
 use gloveport_sys::session::Exit;
 

@@ -90,9 +90,7 @@ impl Guard {
                 // SAFETY: ends the copy without running the exit handlers of the original.
                 unsafe { libc::_exit(0) }
             }
-            pid => {
-                Ok(Self { socket: Mutex::new(server), pid: u32::try_from(pid).unwrap_or(0), mark: Arc::new(mark) })
-            }
+            pid => Ok(Self { socket: Mutex::new(server), pid: u32::try_from(pid).unwrap_or(0), mark: Arc::new(mark) }),
         }
     }
 

@@ -123,6 +123,15 @@ fn foreign(link: &OsStr, user: u32) -> io::Error {
     )
 }
 
+/// Whether a directory is the root of the file system, whatever path led to it.
+///
+/// # Errors
+///
+/// It cannot be looked at.
+pub fn is_root(held: &impl AsFd) -> io::Result<bool> {
+    Ok(Identity::at(held)? == Identity::of(&rustix::fs::stat("/")?))
+}
+
 /// A path that leads to what is held, for those who take a path only. It is good as long as the descriptor is open.
 pub fn path_of(held: &impl AsFd) -> PathBuf {
     PathBuf::from(format!("/proc/self/fd/{}", held.as_fd().as_raw_fd()))

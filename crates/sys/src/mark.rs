@@ -227,8 +227,8 @@ fn marked(name: &str) -> Vec<Stat> {
 /// Whether a process has a mark, alone or among others.
 fn has_mark(pid: u32, name: &str) -> bool {
     let mut environment = Vec::new();
-    let read = File::open(format!("/proc/{pid}/environ"))
-        .and_then(|file| file.take(MOST_BYTES).read_to_end(&mut environment));
+    let read =
+        File::open(format!("/proc/{pid}/environ")).and_then(|file| file.take(MOST_BYTES).read_to_end(&mut environment));
     read.is_ok() && environment.split(|byte| *byte == 0).any(|entry| is_marked(entry, name))
 }
 
@@ -317,7 +317,9 @@ mod tests {
         }
         assert!(is_marked(b"GLOVEPORT_SANDBOX=ab.1", "ab.1") && is_marked(b"GLOVEPORT_SANDBOX=ab.1.x", "ab.1"));
         assert!(is_marked(b"GLOVEPORT_SANDBOX=outer.ab.1.x", "ab.1"));
-        for other in [&b"GLOVEPORT_SANDBOX=ab.12"[..], b"X=ab.1", b"GLOVEPORT_SANDBOX=xab.1", b"GLOVEPORT_SANDBOX=\xff.ab.1"] {
+        for other in
+            [&b"GLOVEPORT_SANDBOX=ab.12"[..], b"X=ab.1", b"GLOVEPORT_SANDBOX=xab.1", b"GLOVEPORT_SANDBOX=\xff.ab.1"]
+        {
             assert!(!is_marked(other, "ab.1"));
         }
     }

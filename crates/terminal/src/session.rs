@@ -8,7 +8,8 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     engine::{Engine, supervise},
-    error::TerminalError, log::OutputLog,
+    error::TerminalError,
+    log::OutputLog,
 };
 
 /// How a session's shell is started.
@@ -290,7 +291,11 @@ impl Shell {
         self.jobs.send(Job { request, reply }).await.map_err(|_| TerminalError::Closed)?;
         answer.await.map_err(|_| {
             // Without a word of the session's end it was a panic that dropped the request.
-            if self.close.is_cancelled() || self.closed.is_cancelled() { TerminalError::Closed } else { TerminalError::Defect }
+            if self.close.is_cancelled() || self.closed.is_cancelled() {
+                TerminalError::Closed
+            } else {
+                TerminalError::Defect
+            }
         })?
     }
 

@@ -145,13 +145,7 @@ fn start(inner: &Arc<Inner>, mark: &str, directory: &Path) -> Result<(ServerProc
 
 /// Forgets a server when it has ended, ends what lives on of one that was killed with all that own its processes, and
 /// removes what is left of one that was killed while it waited.
-fn watch(
-    process: ServerProcess,
-    mark: String,
-    lock: File,
-    directory: PathBuf,
-    inner: Weak<Inner>,
-) -> io::Result<()> {
+fn watch(process: ServerProcess, mark: String, lock: File, directory: PathBuf, inner: Weak<Inner>) -> io::Result<()> {
     let ended = reaper(process.pid)?;
     tokio::spawn(async move {
         ended.await;

@@ -36,7 +36,8 @@ mod tests {
         assert_eq!(listener(line), Some((8080, 1001)));
         let connected = line.replace(" 0A ", " 01 ");
         assert_eq!(listener(&connected), None);
-        let six = "0: 00000000000000000000000000000000:0016 00000000000000000000000000000000:0000 0A 0:0 00:0 0 0 0 1 1";
+        let six =
+            "0: 00000000000000000000000000000000:0016 00000000000000000000000000000000:0000 0A 0:0 00:0 0 0 0 1 1";
         assert_eq!(listener(six), Some((22, 0)));
         assert_eq!(listener("  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid"), None);
     }

@@ -2,14 +2,13 @@
 
 use std::{collections::BTreeMap, fs, path::Path};
 
-use gloveport_sys::mark;
 use gloveport_provider::{Lifetime, ListFilter, ProviderError, Restarts, Sandbox, SandboxId, SandboxState};
+use gloveport_sys::mark;
 
 use crate::{
     backend, delete,
     fault::NAME,
-    ports,
-    lock,
+    lock, ports,
     record::Record,
     state::{self, ENDED, HOLDERS, LOCK, PAUSED, State},
 };

@@ -52,11 +52,14 @@ fn a_link_of_another_user_leads_to_that_users_directories_only() {
         fs::create_dir(root.path().join(name)).unwrap();
     }
     chown(root.path().join("theirs"), Some(OTHER), None).unwrap();
-    for (link, target) in [("to-ours", "ours"), ("to-theirs", "theirs"), ("around", "theirs/../ours"), ("to-etc", "/etc")] {
+    for (link, target) in
+        [("to-ours", "ours"), ("to-theirs", "theirs"), ("around", "theirs/../ours"), ("to-etc", "/etc")]
+    {
         symlink(target, root.path().join(link)).unwrap();
         lchown(root.path().join(link), Some(OTHER), None).unwrap();
     }
-    for (path, works) in [("to-theirs", true), ("to-ours", false), ("around", false), ("to-etc", false), ("ours", true)] {
+    for (path, works) in [("to-theirs", true), ("to-ours", false), ("around", false), ("to-etc", false), ("ours", true)]
+    {
         for path in [path.to_owned(), format!("{path}/new")] {
             let made = directory(&root.path().join(&path), Missing::Made(0o755));
             assert_eq!(made.is_ok(), works, "{path}: {made:?}");
@@ -150,7 +153,9 @@ fn a_tree_is_removed_however_deep_it_is_and_links_stay_what_they_are() {
     }
     symlink(outside.path(), path_of(&at).join("link")).unwrap();
     drop(at);
-    assert!(matches!(remove(&tree, false), Err(RemoveError::System(error)) if error.kind() == io::ErrorKind::DirectoryNotEmpty));
+    assert!(
+        matches!(remove(&tree, false), Err(RemoveError::System(error)) if error.kind() == io::ErrorKind::DirectoryNotEmpty)
+    );
     remove(&tree, true).unwrap();
     assert!(!tree.exists());
     symlink(outside.path(), &tree).unwrap();

@@ -65,11 +65,9 @@ impl Engine {
 /// Runs a future to its end; the error is the text of its panic.
 async fn caught<T>(future: impl Future<Output = T>) -> Result<T, String> {
     let mut future = pin!(future);
-    std::future::poll_fn(move |context| {
-        match catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(context))) {
-            Ok(poll) => poll.map(Ok),
-            Err(panic) => std::task::Poll::Ready(Err(text(panic.as_ref()))),
-        }
+    std::future::poll_fn(move |context| match catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(context))) {
+        Ok(poll) => poll.map(Ok),
+        Err(panic) => std::task::Poll::Ready(Err(text(panic.as_ref()))),
     })
     .await
 }

@@ -52,7 +52,8 @@ impl Target {
     /// they: the directory is held, and a link with the name of the file is replaced, never followed.
     pub(super) fn store(&self, source: Source, stop: &AtomicBool) -> Result<(), String> {
         let destination = &self.destination;
-        let held = held::directory(destination, Missing::Made(0o777)).map_err(|error| described(&error, destination))?;
+        let held =
+            held::directory(destination, Missing::Made(0o777)).map_err(|error| described(&error, destination))?;
         let path = destination.join(&self.filename);
         if is_zip(&self.filename) {
             self.unpack(source, &held, &path, stop)
