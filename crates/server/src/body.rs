@@ -64,7 +64,16 @@ pub(crate) enum JsonError {
 
 /// Reads a whole body of JSON.
 pub(crate) async fn json<T: DeserializeOwned + Send + 'static>(body: Body, limits: &Limits) -> Result<T, JsonError> {
-    let bytes = read(body, limits).await?;
+    json_within(limits.json_body, body, limits).await
+}
+
+/// Reads a whole body of JSON of at most `most` bytes.
+pub(crate) async fn json_within<T: DeserializeOwned + Send + 'static>(
+    most: usize,
+    body: Body,
+    limits: &Limits,
+) -> Result<T, JsonError> {
+    let bytes = read(most, body, limits).await?;
     if bytes.len() < LARGE {
         return understand(&bytes);
     }
@@ -106,8 +115,8 @@ pub(crate) fn closing(mut response: Response) -> Response {
 }
 
 /// Reads a whole body. Nothing beyond the limit is kept, and nothing is read if the client announces too much.
-async fn read(body: Body, limits: &Limits) -> Result<Bytes, BodyError> {
-    let limit = limits.json_body as u64;
+async fn read(most: usize, body: Body, limits: &Limits) -> Result<Bytes, BodyError> {
+    let limit = most as u64;
     let announced = body.size_hint();
     if announced.lower() > limit {
         return Err(BodyError::TooLarge { limit });

@@ -76,6 +76,12 @@ impl fmt::Debug for PauseListener {
 pub struct Limits {
     /// Largest body of a request with JSON, in bytes; larger ones are answered with status 413.
     pub json_body: usize,
+    /// Longest command and cell, and largest body of a native request with JSON, in bytes; longer ones are answered with
+    /// status 413.
+    pub command: usize,
+    /// Longest text that the editor looks for or puts in, in bytes; longer ones are answered with status 413. Beside the
+    /// text it needs lines and a difference of it.
+    pub edit: usize,
     /// Largest body of an upload, in bytes; larger ones are answered with status 413.
     pub upload_body: u64,
     /// Time that an upload may stand still; then status 408. It may take as long as it likes in all.
@@ -106,6 +112,8 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             json_body: 64 * 1024 * 1024,
+            command: 4 * 1024 * 1024,
+            edit: 16 * 1024 * 1024,
             upload_body: 16 << 30,
             upload_pause: Duration::from_mins(1),
             transfers: 16,

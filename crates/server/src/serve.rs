@@ -48,7 +48,7 @@ const REFUSAL_TIME: Duration = Duration::from_secs(2);
 const REFUSAL: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\ncontent-type: application/json\r\ncontent-length: 56\r\n\
     x-content-type-options: nosniff\r\nconnection: close\r\n\r\n{\"detail\":\"Too many connections are open; try it later\"}";
 
-/// Most bytes of the head of a request; status 431 beyond it. Also what is read and written at once.
+/// Most bytes that are read and written at once. The head of a request may be up to twice as long; status 431 beyond it.
 const HEAD: usize = 64 * 1024;
 
 /// How a drain ended.

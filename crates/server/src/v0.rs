@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use axum::{body::Body, extract::State, response::Response};
 use gloveport_protocol::{
-    ActionEvent, ActionExecutor as _, AliveBody, ConnectionToken, ExecuteActionRequest, McpServerEntry,
+    Action, ActionEvent, ActionExecutor as _, AliveBody, ConnectionToken, ExecuteActionRequest, McpServerEntry,
     ObservationEvent,
 };
 use http::StatusCode;
@@ -19,6 +19,7 @@ use crate::{
     answer,
     app::App,
     body::{self, JsonError},
+    options::Limits,
     router::Route,
 };
 
@@ -59,6 +60,9 @@ async fn execute_action(State(app): State<Arc<App>>, body: Body) -> Response {
         Ok(event) => event,
         Err(error) => return failed(&error),
     };
+    if let Some(refusal) = too_long(&event.action, &app.options.limits) {
+        return refusal;
+    }
     app.action_arrived();
     let timer = app.metrics.action(event.action.kind());
     let result = app.executor.execute(&event).await;
@@ -67,6 +71,19 @@ async fn execute_action(State(app): State<Arc<App>>, body: Body) -> Response {
         Ok(observation) => answer::json(StatusCode::OK, &ObservationEvent::from(observation)),
         Err(error) => failed(&error),
     }
+}
+
+/// Refuses a text that costs many times its length.
+fn too_long(action: &Action, limits: &Limits) -> Option<Response> {
+    let length = |text: &Option<String>| text.as_ref().map_or(0, String::len);
+    let (what, found, most) = match action {
+        Action::Run(run) => ("command", run.command.len(), limits.command),
+        Action::RunIpython(cell) => ("cell", cell.code.len(), limits.command),
+        Action::Edit(edit) => ("text", length(&edit.old_str).max(length(&edit.new_str)), limits.edit),
+        _ => return None,
+    };
+    let text = || format!("The {what} is longer than {most} bytes; put it into a file, and use that");
+    (found > most).then(|| answer::detail(StatusCode::PAYLOAD_TOO_LARGE, text()))
 }
 
 fn failed(error: &impl std::fmt::Display) -> Response {

@@ -116,5 +116,6 @@ fn find(app: &App, id: Id) -> Result<Arc<Execution>, ApiError> {
 }
 
 async fn parse<T: DeserializeOwned + Send + 'static>(app: &App, body: Body) -> Result<T, ApiError> {
-    Ok(body::json(body, &app.options.limits).await?)
+    let limits = &app.options.limits;
+    Ok(body::json_within(limits.command.min(limits.json_body), body, limits).await?)
 }

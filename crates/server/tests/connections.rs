@@ -52,6 +52,38 @@ async fn a_body_of_100_mb_is_refused_before_it_is_read() {
 }
 
 #[tokio::test]
+async fn texts_that_cost_many_times_their_length_are_refused_and_files_are_not() {
+    within(async {
+        let server = Server::start().await;
+        let long = "x".repeat(17_000_000);
+        let path = server.directory.path().join("file");
+        for (kind, args, status) in [
+            ("run", json!({"command": long}), 413),
+            ("run_ipython", json!({"code": long}), 413),
+            ("edit", json!({"path": path, "command": "str_replace", "old_str": "a", "new_str": long}), 413),
+            ("edit", json!({"path": path, "command": "insert", "insert_line": 0, "new_str": long}), 413),
+            ("write", json!({"path": path, "content": long}), 200),
+        ] {
+            let action = json!({"action": {"action": kind, "args": args}}).to_string();
+            let answer = server.post("/execute_action", action).await;
+            let text = answer.text();
+            assert_eq!(answer.status.as_u16(), status, "{kind} {}", &text[..text.len().min(300)]);
+        }
+        for path in ["/v1/exec", "/v1/files/grep", "/v1/files/glob", "/v1/terminals"] {
+            let body = json!({"command": long, "pattern": long}).to_string();
+            let answer = server.post(path, body).await;
+            assert_eq!(
+                (answer.status.as_u16(), &answer.json()["error"]["code"]),
+                (413, &json!("body_too_large")),
+                "{path}"
+            );
+        }
+        server.stop().await;
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn a_chunked_body_is_refused_at_the_limit() {
     within(async {
         let server = Server::with(limited(|limits| limits.json_body = 100_000)).await;
