@@ -35,7 +35,8 @@ pub(crate) const PATHS: [&str; 3] = ["/plugins/{name}", "/plugins/{name}/", "/pl
 
 /// Whether a path is one of these, so that [`Passage::pass`] checks who asks.
 pub(crate) fn owns(path: &str) -> bool {
-    path.starts_with("/plugins/")
+    // Without a name there is no route that checks, and what has none is answered by nobody's gate.
+    path.strip_prefix("/plugins/").is_some_and(|rest| !rest.is_empty() && !rest.starts_with('/'))
 }
 
 /// Any request of one of these paths.

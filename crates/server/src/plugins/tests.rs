@@ -329,8 +329,14 @@ async fn an_upgraded_connection_lasts_and_ends_with_the_server() {
 
 #[test]
 fn only_paths_of_plugins_are_theirs() {
-    for (path, expected) in [("/plugins/a", true), ("/plugins/a/b", true), ("/plugins", false), ("/pluginsx/a", false)]
-    {
+    for (path, expected) in [
+        ("/plugins/a", true),
+        ("/plugins/a/b", true),
+        ("/plugins", false),
+        ("/plugins/", false),
+        ("/plugins//a", false),
+        ("/pluginsx/a", false),
+    ] {
         assert_eq!(owns(path), expected, "{path}");
     }
 }
