@@ -63,7 +63,8 @@ pub(crate) fn random() -> anyhow::Result<String> {
         let count = filled.context("the system gives no random numbers for a key")?;
         rest = rest.get_mut(count..).unwrap_or_default();
     }
-    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+    let digit = |half: u8| char::from_digit(half.into(), 16).unwrap_or_default();
+    Ok(bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 0xf)]).collect())
 }
 
 /// Keeps the key of the server that listens on this address.
@@ -195,7 +196,8 @@ fn is_private(directory: &Path) -> bool {
 }
 
 fn is_ours(metadata: &fs::Metadata) -> bool {
-    metadata.uid() == rustix::process::geteuid().as_raw() && metadata.mode() & 0o077 == 0
+    const OTHERS: u32 = 0o077;
+    metadata.uid() == rustix::process::geteuid().as_raw() && metadata.mode() & OTHERS == 0
 }
 
 #[cfg(test)]

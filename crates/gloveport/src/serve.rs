@@ -99,14 +99,14 @@ fn given_key(file: Option<&PathBuf>) -> anyhow::Result<Option<String>> {
 
 /// Tells where the server is, and for once the key that it has made, as a command for a shell.
 fn announce(address: SocketAddr, made: Option<&str>, keyless: bool) {
-    let mut text = format!("listening on http://{address}\n");
-    if let Some(key) = made {
+    let export = made.map(|key| {
         let mut reached = address;
         if address.ip().is_unspecified() {
             reached.set_ip(if address.is_ipv4() { Ipv4Addr::LOCALHOST.into() } else { Ipv6Addr::LOCALHOST.into() });
         }
-        text.push_str(&format!("export GLOVEPORT_URL=http://{reached} GLOVEPORT_KEY={key}\n"));
-    }
+        format!("export GLOVEPORT_URL=http://{reached} GLOVEPORT_KEY={key}\n")
+    });
+    let text = format!("listening on http://{address}\n{}", export.unwrap_or_default());
     // Scripts read the first line, and may close the pipe after that.
     let mut output = std::io::stdout().lock();
     let _told = output.write_all(text.as_bytes()).and_then(|()| output.flush());

@@ -1,5 +1,7 @@
 //! The command line as a user meets it.
 
+#![expect(clippy::unwrap_used, reason = "a test stops at the first broken assumption")]
+
 mod support;
 
 use std::{
@@ -187,7 +189,7 @@ fn serve_makes_a_key_that_its_users_other_commands_find_until_it_ends() {
 
     rustix::process::kill_process(rustix::process::Pid::from_child(&child), rustix::process::Signal::TERM).unwrap();
     child.wait().unwrap();
-    assert_eq!(files(), [PathBuf::new(); 0]);
+    assert!(files().is_empty(), "{:?}", files());
 }
 
 #[test]
@@ -212,6 +214,34 @@ fn what_runs_in_a_sandbox_does_not_have_the_key_of_its_server() {
         &Server::compat(&["--plugins", "jupyter"], &[("SESSION_API_KEY", "s3cret"), ("GLOVEPORT_PYTHON", &python)]),
         find,
     );
+}
+
+#[test]
+fn a_sandbox_of_the_same_user_does_not_read_the_key_from_the_process_of_its_server() {
+    use std::os::unix::process::CommandExt as _;
+    const NOBODY: u32 = 65_534;
+    let home = tempfile::tempdir().unwrap();
+    let mut command = gloveport(home.path());
+    if rustix::process::geteuid().is_root() {
+        // Root reads everything. What others may not pass is not above the copy.
+        let program = home.path().join("gloveport");
+        std::fs::copy(env!("CARGO_BIN_EXE_gloveport"), &program).unwrap();
+        std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
+        command = support::with_home(std::process::Command::new(program), home.path());
+        std::os::unix::fs::chown(home.path(), Some(NOBODY), Some(NOBODY)).unwrap();
+        command.uid(NOBODY).gid(NOBODY).current_dir(home.path());
+    }
+    command.args(["serve", "--port", "0", "--workspace"]).arg(home.path()).env("SESSION_API_KEY", "s3cret");
+    let server = Server::started(&mut command, home);
+    let pid = server.child.id();
+    let look = format!(
+        "for pid in {pid} $PPID; do cat /proc/$pid/environ; head -c 1 /proc/$pid/mem; ls /proc/$pid/fd; done 2>&1; id -u; echo done"
+    );
+    let action = json!({"action": {"action": "run", "args": {"command": look}}}).to_string();
+    let (status, body) = server.request("POST", "/execute_action", "X-Session-API-Key: s3cret\r\n", &action);
+    let content = serde_json::from_str::<Value>(&body).unwrap_or_default()["content"].to_string();
+    assert!(status == 200 && content.contains("done") && !content.contains("s3cret"), "{status} {body}");
+    assert_eq!(content.matches("Permission denied").count(), 6, "{content}");
 }
 
 /// The shell, a process without a session, and a kernel.

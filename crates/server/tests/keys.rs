@@ -59,7 +59,7 @@ async fn paths(server: &Server, key: &str) -> Vec<String> {
         "/%2e%2e/alive",
     ];
     let all: BTreeSet<String> = known.chain(others.map(str::to_owned)).collect();
-    all.into_iter().map(|path| path.replace('{', "").replace('}', "")).collect()
+    all.into_iter().map(|path| path.replace(['{', '}'], "")).collect()
 }
 
 /// Sends bytes, ends the direction, and gives all that comes back.

@@ -79,14 +79,14 @@ macro_rules! floods {
 
 floods! {
     connections_that_say_nothing_cost_little: [];
-    unfinished_heads_cost_little: [&b"GET / HTTP/1.1\r\nhost: localhost\r\nx: "[..], &[b'x'; 60_000]].concat();
+    unfinished_heads_cost_little: [&b"GET / HTTP/1.1\r\nhost: localhost\r\nx: "[..], &vec![b'x'; 60_000]].concat();
     giant_heads_cost_little: [&b"GET / HTTP/1.1\r\nhost: localhost\r\nx: "[..], &vec![b'x'; 1_000_000]].concat();
-    long_whole_heads_cost_little: [&b"GET /alive HTTP/1.1\r\nhost: localhost\r\nx: "[..], &[b'x'; 50_000], b"\r\n\r\n"].concat();
+    long_whole_heads_cost_little: [&b"GET /alive HTTP/1.1\r\nhost: localhost\r\nx: "[..], &vec![b'x'; 50_000], b"\r\n\r\n"].concat();
     bodies_without_a_key_cost_little:
         [&b"POST /execute_action HTTP/1.1\r\nhost: localhost\r\ncontent-length: 60000000\r\n\r\n"[..], &vec![b'x'; 500_000]].concat();
     requests_in_a_row_without_a_key_cost_little: b"GET /alive HTTP/1.1\r\nhost: localhost\r\n\r\n".repeat(1000);
     upgrades_without_a_key_cost_little:
-        [&b"GET /v1/terminals/x/attach HTTP/1.1\r\nhost: localhost\r\nconnection: upgrade\r\nupgrade: websocket\r\n\r\n"[..], &[b'x'; 60_000]].concat();
+        [&b"GET /v1/terminals/x/attach HTTP/1.1\r\nhost: localhost\r\nconnection: upgrade\r\nupgrade: websocket\r\n\r\n"[..], &vec![b'x'; 60_000]].concat();
 }
 
 #[tokio::test]
