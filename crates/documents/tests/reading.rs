@@ -1,5 +1,5 @@
 //! Documents read apart, and what the child that reads them may do.
-#![expect(clippy::unwrap_used, clippy::panic, reason = "test programs stop at the first broken assumption")]
+#![expect(clippy::unwrap_used, reason = "test programs stop at the first broken assumption")]
 
 mod common;
 

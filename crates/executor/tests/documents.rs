@@ -71,8 +71,8 @@ fn pdf(forms: &[String]) -> String {
     }
     let (mut file, mut table) = ("%PDF-1.4\n".to_owned(), String::new());
     for (number, object) in (1..).zip(&objects) {
-        table += &format!("{:010} 00000 n \n", file.len());
-        file += &format!("{number} 0 obj\n{object}\nendobj\n");
+        table = format!("{table}{:010} 00000 n \n", file.len());
+        file = format!("{file}{number} 0 obj\n{object}\nendobj\n");
     }
     let (start, count) = (file.len(), objects.len() + 1);
     file + &format!(

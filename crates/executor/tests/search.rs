@@ -1,5 +1,5 @@
 //! Searches whose patterns, or whose directories, are made to harm.
-#![expect(clippy::unwrap_used, clippy::panic, reason = "test programs stop at the first broken assumption")]
+#![expect(clippy::unwrap_used, reason = "test programs stop at the first broken assumption")]
 
 use std::{
     fs,
@@ -63,7 +63,7 @@ fn eight_searches_for_a_huge_expression_take_little_memory_and_are_refused() {
     });
     let growth = peak() - before;
     assert!(growth < 64 * 1024 * 1024, "{growth} bytes");
-    assert!(began.elapsed() < Duration::from_secs(60), "{:?}", began.elapsed());
+    assert!(began.elapsed() < Duration::from_mins(1), "{:?}", began.elapsed());
     let refused = search(directory.path(), &json!({ "pattern": patterns[0] })).unwrap_err();
     assert!(matches!(refused, FileError::Invalid(_)), "{refused}");
     assert!(refused.to_string().contains("size limit"), "{refused}");
@@ -92,7 +92,7 @@ fn patterns_of_names_have_bounds() {
         }
     }
     assert!(peak() - before < 64 * 1024 * 1024, "{} bytes", peak() - before);
-    assert!(began.elapsed() < Duration::from_secs(60), "{:?}", began.elapsed());
+    assert!(began.elapsed() < Duration::from_mins(1), "{:?}", began.elapsed());
 }
 
 #[test]

@@ -1,5 +1,5 @@
 //! The file viewer over real connections.
-#![expect(clippy::unwrap_used, clippy::panic, reason = "test programs stop at the first broken assumption")]
+#![expect(clippy::unwrap_used, reason = "test programs stop at the first broken assumption")]
 
 mod common;
 

@@ -237,7 +237,9 @@ pub fn grep(root: &Path, request: &GrepRequest) -> Result<GrepMatches, FileError
     }
     if let Some(ignores) = ignores {
         let unused = ignores.lock().unwrap_or_else(PoisonError::into_inner).take_unused();
-        unused.into_iter().for_each(|reason| found.skip(reason));
+        for reason in unused {
+            found.skip(reason);
+        }
     }
     Ok(found.matches)
 }
@@ -270,13 +272,11 @@ impl Found {
         let bytes = bytes.strip_suffix(b"\r").unwrap_or(bytes);
         let text: String =
             String::from_utf8_lossy(&bytes[..bytes.len().min(4 * LINE_LIMIT)]).chars().take(LINE_LIMIT).collect();
-        match self.room.checked_sub(self.path.len() + text.len()) {
-            Some(room) => self.room = room,
-            None => {
-                self.matches.truncated = true;
-                return;
-            }
-        }
+        let Some(room) = self.room.checked_sub(self.path.len() + text.len()) else {
+            self.matches.truncated = true;
+            return;
+        };
+        self.room = room;
         self.matches.lines.push(GrepLine { path: self.path.clone(), line: line.unwrap_or(0), text, is_match });
     }
 }

@@ -72,8 +72,17 @@ pub fn confine(parent: u32, identity: Option<&Identity>, limits: &Limits) -> Res
 fn only_the_standard_descriptors() -> io::Result<()> {
     // SAFETY: this process has just been started and owns no descriptor but those three; others could only have been left
     // open for it by mistake, and nothing in it knows of them.
-    let result = unsafe { libc::syscall(libc::SYS_close_range, 3, libc::c_uint::MAX, 0) };
-    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+    if unsafe { libc::syscall(libc::SYS_close_range, 3, libc::c_uint::MAX, 0) } == 0 {
+        return Ok(());
+    }
+    // Kernels before 5.9 have no such call.
+    let entries = std::fs::read_dir("/proc/self/fd")?;
+    let open: Vec<i32> = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect();
+    for descriptor in open.into_iter().filter(|descriptor| *descriptor > 2) {
+        // SAFETY: as above. That of the list itself is closed already, which the kernel answers with an error.
+        unsafe { libc::close(descriptor) };
+    }
+    Ok(())
 }
 
 fn become_user(identity: Option<&Identity>) -> rustix::io::Result<()> {
