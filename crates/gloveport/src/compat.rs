@@ -83,14 +83,12 @@ pub(crate) async fn serve(arguments: CompatArgs, owner: &Owner) -> anyhow::Resul
 /// The command that enters a directory, whatever bytes its name has. A shell reads nothing else in it.
 fn enter(directory: &Path) -> String {
     let bytes = directory.as_os_str().as_bytes();
-    match std::str::from_utf8(bytes) {
-        Ok(text) => format!("cd '{}'", text.replace('\'', r"'\''")),
-        // Made by the shell, because a command is text. What is behind the name keeps a line feed at its end.
-        Err(_) => {
-            let octal: String = bytes.iter().map(|byte| format!("\\{byte:03o}")).collect();
-            format!("cd \"$(printf '{octal}/.')\"")
-        }
+    if let Ok(text) = std::str::from_utf8(bytes) {
+        return format!("cd '{}'", text.replace('\'', r"'\''"));
     }
+    // Made by the shell, because a command is text. What is behind the name keeps a line feed at its end.
+    let octal: Vec<String> = bytes.iter().map(|byte| format!("\\{byte:03o}")).collect();
+    format!("cd \"$(printf '{}/.')\"", octal.concat())
 }
 
 fn variable(name: &str) -> Option<String> {

@@ -221,7 +221,7 @@ impl Owner {
                 Ok(lost) => lost.await,
                 Err(error) => {
                     tracing::warn!(%error, "the process guard cannot be watched");
-                    std::future::pending().await
+                    std::future::pending::<()>().await;
                 }
             }
         }

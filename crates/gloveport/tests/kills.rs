@@ -92,10 +92,12 @@ fn signal(pid: u32, signal: Signal) {
 }
 
 fn kill(way: Way, pids: &[u32]) {
-    if matches!(way, Way::Together) {
-        pids.iter().for_each(|pid| signal(*pid, Signal::STOP));
+    let signals: &[Signal] = if matches!(way, Way::Together) { &[Signal::STOP, Signal::KILL] } else { &[Signal::KILL] };
+    for number in signals {
+        for pid in pids {
+            signal(*pid, *number);
+        }
     }
-    pids.iter().for_each(|pid| signal(*pid, Signal::KILL));
 }
 
 /// The command of a sandbox that kills: it lives on when its shell is gone.

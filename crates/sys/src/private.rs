@@ -93,8 +93,9 @@ mod tests {
 
     #[test]
     fn a_name_that_somebody_else_made_first_is_not_used_and_the_other_one_is_found_again() {
+        type Make<'a> = &'a dyn Fn(&Path);
         let elsewhere = tempfile::tempdir().unwrap();
-        let tries: [(&str, &dyn Fn(&Path)); 4] = [
+        let tries: [(&str, Make<'_>); 4] = [
             ("a link", &|path| symlink(elsewhere.path(), path).unwrap()),
             ("a file", &|path| fs::write(path, "").unwrap()),
             ("a directory that all write to", &|path| {

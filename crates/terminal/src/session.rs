@@ -255,7 +255,7 @@ impl Shell {
         let engine = Engine::start(options, log.clone(), facts_sender).await?;
         let (close_engine, report_closed) = (close.clone(), closed.clone());
         tokio::spawn(async move {
-            supervise(engine, queue, typed, close_engine).await;
+            Box::pin(supervise(engine, queue, typed, close_engine)).await;
             report_closed.cancel();
         });
         Ok(Self { jobs, typing, log, facts, close, closed })

@@ -244,14 +244,18 @@ fn killing_the_holder(own: Guard) {
     assert_all_end(&processes);
 }
 
-fn stop(pid: u32) {
-    kill_process(Pid::from_raw(pid.try_into().unwrap()).unwrap(), Signal::STOP).unwrap();
+fn stop_all(pids: &[u32]) {
+    for pid in pids {
+        kill_process(Pid::from_raw((*pid).try_into().unwrap()).unwrap(), Signal::STOP).unwrap();
+    }
 }
 
 /// Kills them at the same moment: none of them runs between the first and the last.
 fn kill_together(pids: &[u32]) {
-    pids.iter().for_each(|pid| stop(*pid));
-    pids.iter().for_each(|pid| kill(*pid));
+    stop_all(pids);
+    for pid in pids {
+        kill(*pid);
+    }
 }
 
 /// A guard with its owners.
@@ -300,7 +304,7 @@ fn stopping_guard_and_owner(guard: Guard) {
     block_on(async {
         let shell = Shell::start(options(guard)).await.unwrap();
         let processes = start_hidden(&shell, root).await;
-        owners(root).iter().for_each(|pid| stop(*pid));
+        stop_all(&owners(root));
         shell.close().await;
         assert_all_end(&processes);
     });
@@ -309,7 +313,7 @@ fn stopping_guard_and_owner(guard: Guard) {
 fn killing_the_holder_of_a_stopped_guard(own: Guard) {
     drop(own);
     let (mut victim, processes, owners) = a_victim();
-    owners.iter().for_each(|pid| stop(*pid));
+    stop_all(&owners);
     victim.kill().unwrap();
     victim.wait().unwrap();
     assert_all_end(&processes);
