@@ -205,12 +205,15 @@ fn marked(name: &str) -> Vec<Stat> {
     if members.is_empty() {
         return Vec::new();
     }
+    let leaders: HashSet<u32> = living.iter().map(|stat| stat.pid).collect();
     let sessions: HashSet<u32> = living
         .iter()
         .filter(|stat| members.contains(&stat.pid))
         .map(|stat| stat.session)
         // The session of whoever looks, and that of the kernel, are nobody else's.
         .filter(|session| *session > 1 && Some(*session) != own_session)
+        // A server that has just been started is still in the session of whoever started it.
+        .filter(|session| members.contains(session) || !leaders.contains(session))
         .collect();
     loop {
         let before = members.len();
@@ -291,6 +294,23 @@ mod tests {
         for child in [&mut mine, &mut inner, &mut other] {
             child.wait().unwrap();
         }
+    }
+
+    #[test]
+    fn the_session_of_whoever_started_a_sandbox_is_not_the_sandboxs() {
+        let mark = format!("starter{}", std::process::id());
+        // The leader is somebody's shell; one program of its session has the mark, and begins no session of its own.
+        let script = format!("sleep 86414 & {VARIABLE}={mark} sleep 86415; wait");
+        let mut starter = Command::new("setsid").args(["sh", "-c", &script]).stdout(Stdio::null()).spawn().unwrap();
+        until(|| sleepers("86414") == 1 && sleepers("86415") == 1);
+        assert_eq!(end(&mark), 1);
+        until(|| sleepers("86415") == 0);
+        assert_eq!(sleepers("86414"), 1);
+        for pid in process::in_session(starter.id()) {
+            let pid = Pid::from_raw(i32::try_from(pid).unwrap()).unwrap();
+            rustix::process::kill_process(pid, Signal::KILL).unwrap();
+        }
+        starter.wait().unwrap();
     }
 
     #[test]
