@@ -294,6 +294,9 @@ fn killing_all_three(own: Guard) {
     let (mut victim, processes, owners) = a_victim();
     kill_together(&[&[victim.id()], owners.as_slice()].concat());
     victim.wait().unwrap();
+    // A killed process is dead a moment later, and holds its locks until then.
+    assert_all_end(&owners);
+    let processes: Vec<u32> = processes.into_iter().filter(|pid| !owners.contains(pid)).collect();
     assert!(alive(&processes).len() >= 5, "somebody ended them before: {:?}", alive(&processes));
     mark::sweep().unwrap();
     assert_eq!(alive(&processes), vec![], "somebody has looked");
