@@ -178,7 +178,7 @@ async fn lives_on(sandbox: &Sandbox, context: &str) {
     }
 }
 
-/// All three at once, and the backend with them: the next one who looks ends the rest and tells the truth.
+/// All three at once: whoever looks ends the rest and tells the truth.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_list_tells_that_a_sandbox_failed_whose_owners_were_all_killed_and_ends_what_lives() {
     let place = Place::new();
@@ -187,9 +187,13 @@ async fn a_list_tells_that_a_sandbox_failed_whose_owners_were_all_killed_and_end
     let sandbox = backend.create(&wanted, &Progress::silent()).await.unwrap();
     run(&sandbox, HIDDEN).await;
     let owners = Owners::of(server_of(&place));
-    // The backend that would look at once is stopped for that: another one looks.
+    // The backend that made it looks at the same time.
     let looker = place.backend();
-    kill(Way::Together, &owners.chosen(SERVER | GUARD | OWNER));
+    let killed = owners.chosen(SERVER | GUARD | OWNER);
+    kill(Way::Together, &killed);
+    // A killed process is dead a moment later, and until then it is true that it runs.
+    let dead = |pid: &u32| process::stat(*pid).is_none_or(|stat| stat.state == 'Z');
+    sandboxes::until("the killed are dead", || killed.iter().all(dead)).await;
     let listed = looker.list(&ListFilter { ended: true, ..ListFilter::default() }).await.unwrap();
     assert!(matches!(listed[..], [Sandbox { state: SandboxState::Failed(_), .. }]), "{listed:?}");
     all_gone(&place, "listed").await;
