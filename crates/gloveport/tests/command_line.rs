@@ -5,7 +5,8 @@
 mod support;
 
 use std::{
-    io::{BufRead as _, BufReader, Write as _},
+    io::{BufRead as _, BufReader, Read as _, Write as _},
+    net::TcpStream,
     os::unix::fs::PermissionsExt as _,
     path::{Path, PathBuf},
     process::Stdio,
@@ -147,6 +148,32 @@ fn flags_of_serve_that_contradict_each_other_or_mean_nothing_are_refused() {
         let mut command = gloveport(home.path());
         let output = command.args(["serve", "--port", "0"]).args(&words).env("GLOVEPORT_KEY", key).output().unwrap();
         assert!(!output.status.success() && text(&output.stderr).contains(said), "{words:?} {}", text(&output.stderr));
+    }
+}
+
+#[test]
+fn a_server_without_a_key_answers_to_names_that_it_was_given_and_the_compatible_one_to_programs() {
+    let ask = |server: &Server, host: &str, more: &str| {
+        let mut stream = TcpStream::connect(("127.0.0.1", server.port)).unwrap();
+        let head = format!("GET /ready HTTP/1.1\r\nhost: {host}\r\nconnection: close\r\n{more}\r\n");
+        stream.write_all(head.as_bytes()).unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        answer.split(' ').nth(1).unwrap().to_owned()
+    };
+    let (strict, lenient) = (Server::serve(&["--allow-host", "Box.example"], &[]), Server::compat(&[], &[]));
+    for (host, more, by_strict, by_lenient) in [
+        ("localhost:8000", "", "200", "200"),
+        ("127.0.0.1", "", "200", "200"),
+        ("box.example:8000", "", "200", "200"),
+        ("host.docker.internal", "", "403", "200"),
+        ("evil.test", "accept-language: en\r\n", "403", "403"),
+        ("localhost", "origin: http://localhost\r\n", "403", "403"),
+        ("localhost", "sec-fetch-site: cross-site\r\n", "403", "403"),
+        ("localhost", "sec-fetch-site: none\r\n", "200", "200"),
+    ] {
+        assert_eq!(ask(&strict, host, more), by_strict, "{host} {more}");
+        assert_eq!(ask(&lenient, host, more), by_lenient, "{host} {more}, the compatible one");
     }
 }
 

@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 use crate::{answer::request_body, gate::Trust, service::ServiceProxy, stall::Client};
 
 /// Most bytes of the head of a request.
-const HEAD: usize = 64 * 1024;
+const HEAD: usize = 32 * 1024;
 /// Pause after an error of `accept`.
 const PAUSE: Duration = Duration::from_millis(100);
 

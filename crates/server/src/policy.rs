@@ -5,7 +5,7 @@
 
 use axum::response::Response;
 use http::{
-    HeaderName, HeaderValue,
+    HeaderName, HeaderValue, StatusCode,
     header::{CONTENT_SECURITY_POLICY, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS, X_FRAME_OPTIONS},
 };
 
@@ -20,8 +20,11 @@ const STYLED: HeaderValue = HeaderValue::from_static(
 const RESOURCE_POLICY: HeaderName = HeaderName::from_static("cross-origin-resource-policy");
 const OPENER_POLICY: HeaderName = HeaderName::from_static("cross-origin-opener-policy");
 
-/// Says so in an answer. What the answer says itself stays.
+/// Says so in an answer. What the answer says itself stays. A change of the protocol is nothing that could be shown.
 pub(crate) fn apply(response: &mut Response) {
+    if response.status() == StatusCode::SWITCHING_PROTOCOLS {
+        return;
+    }
     let headers = response.headers_mut();
     for (name, value) in [
         (CONTENT_SECURITY_POLICY, ALONE),
