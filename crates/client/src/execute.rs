@@ -59,7 +59,10 @@ impl ActionExecutionClient {
     }
 
     async fn post(&self, event: &ActionEvent) -> Result<ObservationEvent, ClientError> {
-        let timeout = event.timeout.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok()).unwrap_or_default();
+        let beyond = |seconds: f64| if seconds > 0.0 { Duration::MAX } else { Duration::ZERO };
+        let timeout = event
+            .timeout
+            .map_or(Duration::ZERO, |seconds| Duration::try_from_secs_f64(seconds).unwrap_or_else(|_| beyond(seconds)));
         // No clock counts further than this.
         let limit = timeout.saturating_add(self.session().limits.action_margin).min(Duration::from_hours(24 * 365));
         let call = Call::post(PATH, &json!({ "action": event.to_value() }), Some(limit))?;

@@ -103,7 +103,9 @@ impl Container {
 }
 
 fn at(seconds: f64) -> SystemTime {
-    SystemTime::UNIX_EPOCH + Duration::try_from_secs_f64(seconds).unwrap_or_default()
+    // A label is text that an image may bring along.
+    let since = Duration::try_from_secs_f64(seconds).ok();
+    since.and_then(|since| SystemTime::UNIX_EPOCH.checked_add(since)).unwrap_or(SystemTime::UNIX_EPOCH)
 }
 
 fn lifetime(keep: bool, engine_id: &str, holders: &Holders) -> Lifetime {
