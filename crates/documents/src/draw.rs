@@ -19,8 +19,8 @@ const SCALE: f32 = 1.5;
 pub const PAGES: u32 = 200;
 /// Longest side of a picture, in dots. Larger pages are drawn smaller.
 pub const SIDE: u16 = 4096;
-/// Time for all pages.
-const TIME: Duration = Duration::from_secs(30);
+/// Time after which no other page is begun, so that the last one may take as long as is left of the child's.
+const TIME: Duration = Duration::from_secs(20);
 
 /// Why nothing is shown, or no more.
 #[derive(Debug, thiserror::Error)]
