@@ -17,8 +17,8 @@ use rustix::{
 use super::filter;
 use crate::spawn::Identity;
 
-/// How much the work of others comes first.
-const NICE: i32 = 10;
+/// How much the work of others comes first: a little, so that a document is read on a busy machine, too.
+const NICE: i32 = 2;
 
 /// What a child may use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
