@@ -91,7 +91,7 @@ impl Table {
             row("1+1 in the notebook, p99", "ms", &|n| cells(n, |cells| cells.cell.p99_ms), None, None),
             row("start to first cell, p50", "ms", &|n| cells(n, |cells| cells.first.p50_ms), Some(1000.0), None),
             row("memory growth by the notebook", "MiB", &|n| cells(n, |cells| mib(cells.growth)), Some(5.0), None),
-            single("binary", "MB", megabytes(size), 25.0),
+            single("binary", "MB", megabytes(size), 45.0),
             single("sandbox, cold start to action, p50", "ms", sandboxes.cold.p50_ms, 40.0),
             single("sandbox, warm claim to action, p50", "ms", sandboxes.warm.p50_ms, 5.0),
             single("sandbox deleted, p50", "ms", sandboxes.delete.p50_ms, 50.0),
