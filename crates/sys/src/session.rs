@@ -20,6 +20,8 @@ use crate::{
 
 /// Time for a guard to answer, and once more after it was woken.
 const ANSWER_LIMIT: Duration = Duration::from_secs(10);
+/// Time for killed processes without an owner to be gone.
+const KILLED_WITHIN: Duration = Duration::from_secs(1);
 /// Time for an owner to end what it owns before it is woken.
 const WAKE_AFTER: Duration = Duration::from_millis(300);
 
@@ -264,6 +266,11 @@ impl SessionProcess {
                 }
                 kill_all(self.pid);
                 self.exited().await;
+                // What was killed is gone a moment later; a session has its number as long as something of it lives.
+                let deadline = Instant::now() + KILLED_WITHIN;
+                while !process::in_session(self.pid).is_empty() && Instant::now() < deadline {
+                    tokio::time::sleep(Duration::from_millis(1)).await;
+                }
             }
         }
     }

@@ -316,7 +316,10 @@ proptest! {
         }).collect();
         for (printed, frame) in [(&json, ["\"", "\""]), (&again, ["\"\\\"", "\\\"\""]), (&rust, ["\"", "\""]), (&uri, ["", ""])] {
             let inner = printed.len() - frame.concat().len();
-            if inner >= 6 {
+            // What is made of quotes and backslashes alone is found in its frame, too, and takes a part of it along.
+            if inner >= 6 && secret.chars().all(|c| matches!(c, '"' | '\\')) {
+                prop_assert!(masker.mask(printed).contains(HIDDEN), "{}", printed);
+            } else if inner >= 6 {
                 prop_assert_eq!(masker.mask(printed), frame.join(HIDDEN), "{}", printed);
             }
         }
