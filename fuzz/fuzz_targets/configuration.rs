@@ -9,7 +9,7 @@ use tempfile::TempDir;
 
 static ROOT: LazyLock<TempDir> = LazyLock::new(|| tempfile::tempdir().expect("a directory for the fuzzer"));
 
-/// The file ends at the first zero byte; a variable stands on each line behind it.
+// The file ends at the first zero byte; a variable stands on each line behind it.
 fuzz_target!(|data: &[u8]| {
     let (file, rest) = data.iter().position(|byte| *byte == 0).map_or((data, &[][..]), |at| data.split_at(at));
     let path = ROOT.path().join("config.toml");

@@ -4,7 +4,7 @@
 use std::{path::Path, sync::LazyLock};
 
 use gloveport_protocol::{Action, RunAction, RunIpythonAction};
-use gloveport_security::analyzers::rules::Rules;
+use gloveport_security::analyzers::Rules;
 use libfuzzer_sys::fuzz_target;
 
 static RULES: LazyLock<Rules> = LazyLock::new(|| Rules::new(Path::new("/workspace")));
