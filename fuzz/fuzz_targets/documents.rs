@@ -140,10 +140,7 @@ fn workbook(sheet: &[u8], strings: &[u8], styles: &[u8]) -> Vec<u8> {
          <sheets><sheet name='S' sheetId='1' r:id='r1'/></sheets></workbook>"
     );
     package(&[
-        (
-            "[Content_Types].xml",
-            b"<Types xmlns='http://schemas.openxmlformats.org/package/2006/content-types'/>",
-        ),
+        ("[Content_Types].xml", b"<Types xmlns='http://schemas.openxmlformats.org/package/2006/content-types'/>"),
         ("_rels/.rels", first.as_bytes()),
         ("xl/workbook.xml", book.as_bytes()),
         ("xl/_rels/workbook.xml.rels", second.as_bytes()),
