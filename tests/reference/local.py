@@ -72,8 +72,13 @@ def drive(launcher, home):
         return runtime, statuses
 
     def run(runtime, command):
-        found = runtime.run(CmdRunAction(command=command))
-        return found.content
+        """The answer that comes twice: the reference can take the prompt before a command for its end."""
+        answers = [None]
+        while len(answers) < 6:
+            answers.append(runtime.run(CmdRunAction(command=command)).content)
+            if answers[-1] == answers[-2]:
+                break
+        return answers[-1]
 
     def warm(expected):
         deadline = time.monotonic() + 60
