@@ -205,7 +205,6 @@ fn marked(name: &str) -> Vec<Stat> {
     if members.is_empty() {
         return Vec::new();
     }
-    let leaders: HashSet<u32> = living.iter().map(|stat| stat.pid).collect();
     let sessions: HashSet<u32> = living
         .iter()
         .filter(|stat| members.contains(&stat.pid))
@@ -213,7 +212,7 @@ fn marked(name: &str) -> Vec<Stat> {
         // The session of whoever looks, and that of the kernel, are nobody else's.
         .filter(|session| *session > 1 && Some(*session) != own_session)
         // A server that has just been started is still in the session of whoever started it.
-        .filter(|session| members.contains(session) || !leaders.contains(session))
+        .filter(|session| members.contains(session) || !is_led_by_another(*session))
         .collect();
     loop {
         let before = members.len();
@@ -233,6 +232,20 @@ fn has_mark(pid: u32, name: &str) -> bool {
     let read =
         File::open(format!("/proc/{pid}/environ")).and_then(|file| file.take(MOST_BYTES).read_to_end(&mut environment));
     read.is_ok() && environment.split(|byte| *byte == 0).any(|entry| is_marked(entry, name))
+}
+
+/// Whether the leader of a session lives and is somebody else's. One that is just dying has no environment any more, and
+/// one of the sandbox may have thrown its own away.
+fn is_led_by_another(leader: u32) -> bool {
+    if process::stat(leader).is_none_or(|stat| matches!(stat.state, 'Z' | 'X')) {
+        return false;
+    }
+    let mut byte = [0];
+    match File::open(format!("/proc/{leader}/environ")).and_then(|mut file| file.read(&mut byte)) {
+        Ok(length) => length > 0,
+        // Another user's is not read.
+        Err(error) => error.kind() == io::ErrorKind::PermissionDenied,
+    }
 }
 
 fn is_marked(entry: &[u8], name: &str) -> bool {
