@@ -1,13 +1,22 @@
 //! Who listens on the ports that were reserved for programs of a sandbox: any user of this machine may, once the sandbox has
 //! started.
 
-use std::fs;
+use std::{
+    fs, io,
+    net::{IpAddr, Ipv4Addr, Ipv6Addr, TcpStream},
+    time::Duration,
+};
+
+/// Time for a listener of this machine whose queue is full.
+const PATIENCE: Duration = Duration::from_millis(20);
 
 /// The state of a socket that listens, as the kernel's table has it.
 const LISTENS: &str = "0A";
 
 /// Those of these ports on which a program of another user listens.
 pub(crate) fn of_others(ports: &[u16]) -> Vec<u16> {
+    // The kernel takes milliseconds to write its table, so it is asked only about ports on which somebody listens.
+    let ports: Vec<u16> = ports.iter().copied().filter(|port| is_listened_on(*port)).collect();
     if ports.is_empty() {
         return Vec::new();
     }
@@ -15,6 +24,15 @@ pub(crate) fn of_others(ports: &[u16]) -> Vec<u16> {
     let tables = ["/proc/net/tcp", "/proc/net/tcp6"].map(|table| fs::read_to_string(table).unwrap_or_default());
     let listeners = tables.iter().flat_map(|table| table.lines().filter_map(listener));
     listeners.filter(|(port, user)| *user != own && ports.contains(port)).map(|(port, _)| port).collect()
+}
+
+/// Whether a connection to a port of this machine is taken, or left waiting.
+fn is_listened_on(port: u16) -> bool {
+    let addresses: [IpAddr; 2] = [Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()];
+    addresses.into_iter().any(|address| match TcpStream::connect_timeout(&(address, port).into(), PATIENCE) {
+        Ok(_) => true,
+        Err(error) => error.kind() == io::ErrorKind::TimedOut,
+    })
 }
 
 /// The port and the user of a line of the table, if it is of a socket that listens.
