@@ -327,6 +327,18 @@ mod tests {
     }
 
     #[test]
+    fn a_leader_that_threw_its_environment_away_does_not_hide_its_session() {
+        let mark = format!("bare{}", std::process::id());
+        let script = format!("sleep 86416 & {VARIABLE}={mark} sleep 86417; :");
+        let mut leader = Command::new("setsid");
+        let mut leader = leader.args(["env", "-i", "/bin/sh", "-c", &script]).stdout(Stdio::null()).spawn().unwrap();
+        until(|| sleepers("86416") == 1 && sleepers("86417") == 1);
+        assert_eq!(end(&mark), 3);
+        until(|| sleepers("86416") == 0 && sleepers("86417") == 0);
+        leader.wait().unwrap();
+    }
+
+    #[test]
     fn a_note_is_swept_only_if_nobody_holds_it() {
         let mark = Mark::make().unwrap();
         let (_, path) = mark.note.as_ref().unwrap();
