@@ -149,7 +149,8 @@ fn end(state: &ContainerState) -> String {
     let text = match state.exit_code.unwrap_or(0) {
         _ if state.oom_killed == Some(true) => "it used more memory than it may have (OOMKilled)".to_owned(),
         0 | 143 => "its server was told to end".to_owned(),
-        137 => "it was killed (exit code 137)".to_owned(),
+        // An engine that hears of the end before it hears of the reason does not set the flag.
+        137 => "it was killed (exit code 137), as happens when it uses more memory than it may have".to_owned(),
         code => format!("its server ended with exit code {code}"),
     };
     if error.is_empty() { text } else { format!("{text}: {error}") }
@@ -204,6 +205,14 @@ mod tests {
             assert_eq!(state(&exited(code, oom), keep, None).word(), word, "{code} {oom} {keep}");
         }
         assert_eq!(state(&exited(0, false), true, Some(SystemTime::UNIX_EPOCH)).word(), "stopped");
+    }
+
+    #[test]
+    fn a_killed_container_is_told_with_memory_as_its_likely_reason_also_where_the_engine_missed_it() {
+        for known in [true, false] {
+            let text = end(&exited(137, known));
+            assert!(text.contains("more memory than it may have") && text.contains("OOMKilled") == known, "{text}");
+        }
     }
 
     #[test]
