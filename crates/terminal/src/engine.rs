@@ -434,6 +434,10 @@ impl Engine {
             self.restore_hook(status);
             return;
         }
+        if let Some(key) = self.command.held_key(now, || probe::is_between_programs(shell, &instance.master)) {
+            self.type_key(key);
+            return;
+        }
         let progress = self.waiter.as_ref().and_then(|waiter| waiter.progress.as_ref());
         if let (true, Some(progress)) = (self.command.probe_due(now), progress) {
             let waits =

@@ -59,6 +59,19 @@ pub(crate) fn waits_for_input(shell: u32, master: &impl AsFd, slave: &OwnedFd) -
     })
 }
 
+/// Whether a shell in the foreground, the session's or one inside of it, is busy: it may have made a process that has
+/// neither taken the terminal nor become its program yet.
+pub(crate) fn is_between_programs(shell: u32, master: &impl AsFd) -> bool {
+    let Some(leader) = pty::foreground(master) else { return false };
+    let (Some(own), Some(found)) = (process::stat(shell), process::stat(leader)) else { return false };
+    if own.name != found.name {
+        return false;
+    }
+    let line = process::command_line(leader);
+    let is_new = |child: u32| process::command_line(child) == line;
+    found.state != 'S' || process::children(leader).into_iter().any(is_new)
+}
+
 /// Measures one command.
 #[derive(Debug)]
 pub(crate) struct Meter {

@@ -11,7 +11,7 @@ use tempfile::TempPath;
 use tokio::time::Instant;
 
 use super::{PROBE_PAUSE, REPLACED_PAUSE, SAMPLE_PAUSE};
-use crate::{probe::Meter, session::Usage};
+use crate::{keys::ControlKey, probe::Meter, session::Usage};
 
 /// Pause between looks at something doubtful.
 const VERIFY_PAUSE: Duration = Duration::from_micros(500);
@@ -26,6 +26,8 @@ const VERIFY_LIMIT: Duration = Duration::from_millis(300);
 const LESSON_LIMIT: Duration = Duration::from_secs(2);
 /// Time for a program that reads single keys to take what was typed before Enter.
 const ENTER_PAUSE: Duration = Duration::from_millis(2);
+/// Longest time that a key which sends a signal is held back while the shell starts a program.
+const KEY_LIMIT: Duration = Duration::from_millis(50);
 /// After this long Enter is pressed, also if the program is not seen to read on.
 const ENTER_LIMIT: Duration = Duration::from_millis(100);
 
@@ -44,6 +46,8 @@ pub(crate) struct Command {
     unreported: Option<(i32, Doubt)>,
     /// Enter is still to be pressed.
     enter: Option<Doubt>,
+    /// A key that sends a signal, held back while the shell starts a program.
+    held_key: Option<(ControlKey, Doubt)>,
     probe_at: Option<Instant>,
     replaced_at: Option<Instant>,
     sample_at: Option<Instant>,
@@ -173,6 +177,27 @@ impl Command {
         self.lesson = Lesson::NotGiven;
     }
 
+    /// A key is to be typed as soon as a program, or the shell, is there to get its signal.
+    pub(crate) fn key_later(&mut self, key: ControlKey) {
+        self.held_key = Some((key, Doubt::looked_at_after(VERIFY_PAUSE)));
+    }
+
+    /// The key that was held back: something is to be typed behind it.
+    pub(crate) fn take_held_key(&mut self) -> Option<ControlKey> {
+        self.held_key.take().map(|(key, _)| key)
+    }
+
+    /// The key that can be typed now. One that was held back for long enough is typed, come what may.
+    pub(crate) fn held_key(&mut self, now: Instant, between_programs: impl Fn() -> bool) -> Option<ControlKey> {
+        let (key, doubt) = self.held_key.as_mut()?;
+        let key = *key;
+        let ready = doubt.due(now) && (doubt.is_over(now, KEY_LIMIT) || !between_programs());
+        if ready {
+            self.held_key = None;
+        }
+        ready.then_some(key)
+    }
+
     /// The shell will read its lesson behind the command, whether it has lost its prompt or not. So the command is over
     /// with the prompt that comes behind the lesson.
     pub(crate) fn lesson_queued(&mut self) {
@@ -280,7 +305,8 @@ impl Command {
             Lesson::NotGiven | Lesson::Waits => None,
             Lesson::Read { until } | Lesson::Followed { until, .. } => Some(until),
         };
-        [verifying, unreported, enter, lesson, self.probe_at, self.replaced_at, self.sample_at]
+        let held_key = self.held_key.map(|(_, doubt)| doubt.next);
+        [verifying, unreported, enter, held_key, lesson, self.probe_at, self.replaced_at, self.sample_at]
             .into_iter()
             .flatten()
             .min()

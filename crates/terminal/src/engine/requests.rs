@@ -227,11 +227,14 @@ impl Engine {
 
     /// Types text or a key for the running program.
     pub(super) fn type_input(&mut self, text: &str) {
+        if let Some(key) = self.command.take_held_key() {
+            self.type_key(key);
+        }
         let continued = self.has_queue() && self.command.at_continuation();
         if let Some(key) = ControlKey::parse(text) {
             // Where the pipe has no end the unfinished command is given up.
             let given_up = continued && key.byte() == Some(END_OF_INPUT);
-            self.type_key(if given_up { ControlKey::INTERRUPT } else { key });
+            self.press_key(if given_up { ControlKey::INTERRUPT } else { key });
             return;
         }
         if continued {
@@ -283,7 +286,25 @@ impl Engine {
         }
     }
 
-    fn type_key(&mut self, key: ControlKey) {
+    /// Types a key for the running program. A signal that comes when the shell has made a process, and that process has
+    /// not taken the terminal, would go to the shell, which waits for the program and passes over it: so the key waits
+    /// for this moment to pass.
+    fn press_key(&mut self, key: ControlKey) {
+        if key.shown_as().is_some() && self.is_between_programs() {
+            self.command.key_later(key);
+        } else {
+            self.type_key(key);
+        }
+    }
+
+    /// Whether the shell in the foreground may be starting a program.
+    fn is_between_programs(&self) -> bool {
+        self.instance
+            .as_ref()
+            .is_some_and(|instance| probe::is_between_programs(instance.process.pid(), &instance.master))
+    }
+
+    pub(super) fn type_key(&mut self, key: ControlKey) {
         self.command.take_enter();
         let Some(byte) = key.byte() else { return };
         let signals = self

@@ -1,5 +1,9 @@
 //! Control keys, idle and running, and what programs do to the terminal and to the shell's descriptors.
 
+use std::time::Duration;
+
+use gloveport_terminal::RunEnd;
+
 use crate::support::{Lab, Lost, done, each, goes_on, input, run, runs, soon, until};
 
 #[tokio::test]
@@ -123,5 +127,21 @@ async fn the_shells_own_descriptors_may_be_redirected_and_closed() {
     until("the new shell", || lab.shell.facts().status == 0).await;
     lab.check("echo next", done("next", 0).with_loss(Lost::ExitedBefore(7))).await;
     lab.check("echo again", done("again", 0)).await;
+    lab.close().await;
+}
+
+#[tokio::test]
+async fn an_interrupt_that_comes_while_the_shell_starts_a_program_is_not_lost() {
+    let lab = Lab::new().await;
+    for round in 0..60 {
+        let seen = lab.shell.output().end();
+        let (report, ()) = tokio::join!(lab.run("echo ready; sleep 1000"), async {
+            lab.shell.output().grown_beyond(seen).await;
+            // From before the process is made until after it has the terminal.
+            tokio::time::sleep(Duration::from_micros(100 * (round % 20))).await;
+            lab.shell.type_in("C-c").await.unwrap();
+        });
+        assert_eq!(report.end, RunEnd::Completed { status: 130 }, "round {round}: {report:?}");
+    }
     lab.close().await;
 }
