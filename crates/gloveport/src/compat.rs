@@ -44,11 +44,9 @@ pub(crate) async fn serve(arguments: CompatArgs, owner: &Owner) -> anyhow::Resul
     }
     options.plugins = plugins;
     // Before the tools, so that they find its address.
-    let mut viewer = Viewer::start(arguments.port, Path::new(URL_FILE)).await;
+    let viewer = Viewer::announce(arguments.port, Path::new(URL_FILE));
     let executor = Executor::start(options).await?;
-    if let Some(viewer) = &mut viewer {
-        viewer.serve_as(executor.identity());
-    }
+    let viewer = viewer.map(|viewer| viewer.serve_as(executor.identity()));
     let monitor = CancellationToken::new();
     if variable("RUNTIME_MEMORY_MONITOR")
         .is_some_and(|value| ["true", "1", "yes"].contains(&value.to_lowercase().as_str()))
@@ -66,12 +64,9 @@ pub(crate) async fn serve(arguments: CompatArgs, owner: &Owner) -> anyhow::Resul
     // is fine for a program. A browser that asks by one that is not this machine's is refused, because pages can have such
     // a name made for them; so are pages in any case.
     let strange_names = StrangeNames::OfPrograms;
-    let server_options = ServerOptions { session_key, strange_names, ..ServerOptions::default() };
+    let server_options = ServerOptions { session_key, strange_names, viewer, ..ServerOptions::default() };
     let end = gloveport_server::serve(listener, executor.clone(), server_options, stop, local::DRAIN).await;
     monitor.cancel();
-    if let Some(viewer) = viewer {
-        viewer.stop().await;
-    }
     executor.close().await;
     if let DrainEnd::CutOff { open } = end? {
         tracing::warn!(open, "requests were cut off");

@@ -5,7 +5,7 @@ use std::{fmt, sync::Arc, time::Duration};
 use gloveport_proxy::origin::Names;
 use subtle::ConstantTimeEq as _;
 
-use crate::occupancy::Occupancy;
+use crate::{occupancy::Occupancy, viewer::Viewer};
 
 /// How a server behaves.
 #[derive(Debug, Clone)]
@@ -24,6 +24,8 @@ pub struct ServerOptions {
     pub occupancy: Arc<Occupancy>,
     /// Is told of a pause before its caller is, and of its end.
     pub pause_listener: Option<PauseListener>,
+    /// Shows files to browsers on this machine, below `/viewer/`.
+    pub viewer: Option<Viewer>,
 }
 
 impl Default for ServerOptions {
@@ -36,6 +38,7 @@ impl Default for ServerOptions {
             version: env!("CARGO_PKG_VERSION"),
             occupancy: Arc::default(),
             pause_listener: None,
+            viewer: None,
         }
     }
 }

@@ -21,7 +21,9 @@ use gloveport_executor::Executor;
 use http::StatusCode;
 use tokio_util::sync::CancellationToken;
 
-use crate::{answer, app::App, auth, docs, health, metrics::Group, options::ServerOptions, plugins, policy, v0, v1};
+use crate::{
+    answer, app::App, auth, docs, health, metrics::Group, options::ServerOptions, plugins, policy, v0, v1, viewer,
+};
 
 /// One method of one path.
 pub(crate) struct Route {
@@ -86,6 +88,10 @@ pub(crate) fn for_app(app: Arc<App>) -> Router {
 
 fn assemble(app: Arc<App>, routes: impl Iterator<Item = Route>) -> Router {
     let known = routes.fold(Router::new(), |router, route| router.route(route.path, route.handler));
+    let known = match app.options.viewer.clone() {
+        Some(viewer) => known.merge(viewer::router(viewer)),
+        None => known,
+    };
     plugins::PATHS
         .into_iter()
         .fold(known, |router, path| router.route(path, axum::routing::any(plugins::serve)))
@@ -101,8 +107,9 @@ async fn enter(State(app): State<Arc<App>>, request: Request, next: Next) -> Res
     let group = Group::of(path);
     let is_of_plugin = plugins::owns(path);
     let mut checked = auth::check_host(&app.options, &request);
-    // The way to the services of plugins asks by itself.
-    if !is_of_plugin {
+    // The way to the services of plugins asks by itself, and so does the viewer.
+    let asks_itself = is_of_plugin || app.options.viewer.is_some() && viewer::owns(path);
+    if !asks_itself {
         checked = checked.and_then(|()| auth::check(&app.options, &request));
     }
     let mut response = if let Err(refusal) = checked {

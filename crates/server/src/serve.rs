@@ -7,6 +7,7 @@ mod stream;
 
 use std::{
     io,
+    net::SocketAddr,
     sync::{Arc, atomic::Ordering::Relaxed},
     time::Duration,
 };
@@ -108,7 +109,7 @@ impl Server {
                 Some(_ended) = self.connections.join_next(), if !self.connections.is_empty() => self.count(),
                 Some(_told) = self.refusals.join_next(), if !self.refusals.is_empty() => {}
                 accepted = listener.accept() => match accepted {
-                    Ok((stream, _)) => self.admit(stream),
+                    Ok((stream, peer)) => self.admit(stream, peer),
                     Err(error) => {
                         if self.is_lasting(error)? {
                             let _stopped = stop.run_until_cancelled(sleep(PAUSE)).await;
@@ -140,7 +141,7 @@ impl Server {
         Ok(true)
     }
 
-    fn admit(&mut self, stream: TcpStream) {
+    fn admit(&mut self, stream: TcpStream, peer: SocketAddr) {
         if self.connections.len() >= self.limits.connections {
             self.app.metrics.connections_refused.fetch_add(1, Relaxed);
             if self.refusals.len() < REFUSALS {
@@ -150,7 +151,7 @@ impl Server {
         }
         prepare(&stream);
         let stranger = self.strangers.enter();
-        let entrance = Entrance { app: Arc::clone(&self.app), stranger: Arc::clone(&stranger) };
+        let entrance = Entrance { app: Arc::clone(&self.app), stranger: Arc::clone(&stranger), peer };
         let (limits, occupancy) = (Arc::clone(&self.limits), Arc::clone(&self.app.options.occupancy));
         let (router, stop) = (self.router.clone(), self.stop.clone());
         self.connections.spawn(async move {
@@ -180,7 +181,7 @@ impl Server {
 }
 
 /// Small answers leave at once, and a peer that vanished without a word is noticed.
-pub(crate) fn prepare(stream: &TcpStream) {
+fn prepare(stream: &TcpStream) {
     let set = stream.set_nodelay(true).and_then(|()| {
         sockopt::set_socket_keepalive(stream, true)?;
         sockopt::set_tcp_keepidle(stream, Duration::from_mins(1))?;
@@ -193,7 +194,8 @@ pub(crate) fn prepare(stream: &TcpStream) {
     }
 }
 
-/// Serves the requests of one connection, and then what it was upgraded to, to its end.
+/// Serves the requests of one connection that is nobody's, and then what it was upgraded to, to its end.
+#[cfg(test)]
 pub(crate) async fn converse(
     stream: TcpStream,
     router: Router,

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use axum::{body::Body, extract::State, response::Response};
 use gloveport_protocol::{
     Action, ActionEvent, ActionExecutor as _, AliveBody, ConnectionToken, ExecuteActionRequest, McpServerEntry,
-    ObservationEvent,
+    ObservationEvent, UpdateMcpResponse,
 };
 use http::StatusCode;
 use serde_json::Value;
@@ -90,7 +90,8 @@ fn failed(error: &impl std::fmt::Display) -> Response {
     answer::detail(StatusCode::INTERNAL_SERVER_ERROR, format!("Internal server error: {error}"))
 }
 
-/// Checks a list of MCP servers (5.2). There is no proxy for them in this version.
+/// Checks a list of MCP servers (5.2). There is no proxy for them in this version; a backend that has none says so at the
+/// start of every run, and goes on.
 async fn update_mcp_server(State(app): State<Arc<App>>, body: Body) -> Response {
     let elements = match body::json(body, &app.options.limits).await {
         Ok(Value::Array(elements)) => elements,
@@ -106,6 +107,9 @@ async fn update_mcp_server(State(app): State<Arc<App>>, body: Body) -> Response 
             tracing::warn!(%error, "/update_mcp_server: an MCP server is refused");
             return answer::unexpected();
         }
+    }
+    if elements.is_empty() {
+        return answer::json(StatusCode::OK, &UpdateMcpResponse::updated(""));
     }
     answer::detail(StatusCode::INTERNAL_SERVER_ERROR, "MCP Proxy Manager is not initialized")
 }

@@ -1,26 +1,27 @@
 //! The file viewer: pages that show an image or a PDF file to a browser on the same machine
 //! (`action-execution-api` §3, and steps 2 and 3 of its 1.4).
 //!
-//! It listens on loopback only and needs nothing from the network. Who has its address may use it: a ticket is in it that
-//! nobody can guess, and the file that tells it can be read by the user of the tools alone. What is shown is what that user
-//! may read. A page of another origin gets nothing, whatever name it comes by.
+//! It is a part of the server's one port: a port of its own would be one that another server is about to take. It answers
+//! this machine only, and needs nothing from the network. Who has its address may use it: a ticket is in it that nobody
+//! can guess, and the file that tells it can be read by the user of the tools alone. What is shown is what that user may
+//! read. A page of another origin gets nothing, whatever name it comes by.
 
 mod open;
 mod page;
-mod port;
+mod ticket;
 
 use std::{
+    fmt,
     fs::File,
     net::{IpAddr, Ipv4Addr, SocketAddr},
     os::unix::fs::fchown,
     path::Path,
     sync::Arc,
-    time::Duration,
 };
 
 use axum::{
     Extension, Router,
-    extract::{Query, Request, State},
+    extract::{Query, Request},
     middleware::{self, Next},
     response::Response,
     routing::get,
@@ -30,58 +31,32 @@ use http::{
     HeaderMap, HeaderName, HeaderValue, StatusCode, Uri,
     header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, HOST, ORIGIN, X_CONTENT_TYPE_OPTIONS, X_FRAME_OPTIONS},
 };
-use tokio::{
-    net::TcpListener,
-    task::{JoinHandle, JoinSet},
-    time::{sleep, timeout},
-};
-use tokio_util::sync::CancellationToken;
 
-use crate::{
-    answer,
-    docs::escape,
-    options::Limits,
-    serve::{converse, prepare},
-    transfer::Transfers,
-};
-pub use port::{Ticket, choose_port, write_url};
+use crate::{answer, app::App, docs::escape, options::Limits, transfer::Transfers};
+pub use ticket::{Ticket, write_url};
 
 /// Where programs look for the address of the viewer.
 pub const URL_FILE: &str = "/tmp/oh-server-url";
 
-/// Ports that are taken before there are none.
-const TRIES: usize = 3;
-/// Connections; more wait in the queue of the listener.
-const CONNECTIONS: usize = 64;
+/// What the paths of its pages begin with.
+const PREFIX: &str = "/viewer/";
 /// Pages that are made at the same time.
 const PAGES: usize = 4;
-/// Time to finish pages when the viewer stops.
-const DRAIN: Duration = Duration::from_millis(500);
 /// What a browser may do with an answer that says nothing else: show its text.
-const POLICY: &str = "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
-/// Pause after an error of `accept`.
-const PAUSE: Duration = Duration::from_millis(100);
+const POLICY: &str = "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; sandbox";
 
-/// A viewer. Dropping it stops it, too, without finishing pages.
-#[derive(Debug)]
+/// To whom files are shown, and as whom.
+#[derive(Clone)]
 pub struct Viewer {
-    port: u16,
     ticket: Ticket,
-    stop: CancellationToken,
-    /// Until it serves.
-    waiting: Option<(TcpListener, Option<File>)>,
-    serving: Option<JoinHandle<()>>,
+    identity: Option<Identity>,
+    turns: Arc<Transfers>,
 }
 
 impl Viewer {
-    /// Takes a port for a viewer beside the server on port `beside`, and writes its address to `url_file`. Whoever asks it
-    /// waits until it [serves](Self::serve_as). A viewer that can not be started is missed by nobody but those who want to
-    /// view a file, so that is only logged.
-    pub async fn start(beside: u16, url_file: &Path) -> Option<Self> {
-        let Some((listener, port)) = listen(beside).await else {
-            tracing::warn!(beside, "there is no free port for the file viewer");
-            return None;
-        };
+    /// Writes the address of the viewer of the server on `port` to `url_file`, before there is a server. A viewer that
+    /// cannot be told is missed by nobody but those who want to view a file, so that is only logged.
+    pub fn announce(port: u16, url_file: &Path) -> Option<Announced> {
         let ticket = match Ticket::new() {
             Ok(ticket) => ticket,
             Err(error) => {
@@ -89,126 +64,71 @@ impl Viewer {
                 return None;
             }
         };
-        let file = match write_url(url_file, port, &ticket) {
-            Ok(file) => Some(file),
+        match write_url(url_file, port, &ticket) {
+            Ok(file) => Some(Announced { ticket, file }),
             Err(error) => {
                 let file = url_file.display();
-                tracing::warn!(%error, %file, "the address of the file viewer can not be written");
+                tracing::warn!(%error, %file, "the address of the file viewer cannot be written");
                 None
             }
-        };
-        tracing::info!(port, "the file viewer listens");
-        let stop = CancellationToken::new();
-        Some(Self { port, ticket, stop, waiting: Some((listener, file)), serving: None })
-    }
-
-    /// Begins to show files, with the rights of a user if it is another one than this process's, who gets the file with
-    /// the address, too. Once is enough.
-    pub fn serve_as(&mut self, identity: Option<&Identity>) {
-        let Some((listener, file)) = self.waiting.take() else { return };
-        if let (Some(identity), Some(file)) = (identity, file)
-            && let Err(error) = fchown(&file, Some(identity.uid), Some(identity.gid))
-        {
-            tracing::warn!(%error, user = identity.uid, "the user can not get the address of the file viewer");
-        }
-        let show = Show { ticket: self.ticket.clone(), identity: identity.cloned() };
-        self.serving = Some(tokio::spawn(serve(listener, show, self.stop.clone())));
-    }
-
-    /// The port on loopback.
-    pub fn port(&self) -> u16 {
-        self.port
-    }
-
-    /// Stops it, after pages in the making had half a second.
-    pub async fn stop(mut self) {
-        self.stop.cancel();
-        if let Some(serving) = self.serving.take()
-            && let Err(error) = serving.await
-        {
-            tracing::error!(%error, "the file viewer did not end as it should");
         }
     }
 }
 
-impl Drop for Viewer {
-    fn drop(&mut self) {
-        if let Some(serving) = &self.serving {
-            serving.abort();
-        }
+impl fmt::Debug for Viewer {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Viewer").field("identity", &self.identity).finish_non_exhaustive()
     }
 }
 
-/// To whom files are shown, and as whom.
+/// A viewer whose address is told.
 #[derive(Debug)]
-struct Show {
+pub struct Announced {
     ticket: Ticket,
-    identity: Option<Identity>,
+    file: File,
 }
 
-/// Takes a port on loopback. One that was free may be taken by somebody else in the same moment.
-async fn listen(beside: u16) -> Option<(TcpListener, u16)> {
-    for _ in 0..TRIES {
-        let port = choose_port(beside).await?;
-        match TcpListener::bind((Ipv4Addr::LOCALHOST, port)).await {
-            Ok(listener) => return Some((listener, port)),
-            Err(error) => tracing::debug!(%error, port, "a free port can not be used"),
+impl Announced {
+    /// Shows files with the rights of a user if it is another one than this process's, who gets the file with the address,
+    /// too.
+    pub fn serve_as(self, identity: Option<&Identity>) -> Viewer {
+        if let Some(identity) = identity
+            && let Err(error) = fchown(&self.file, Some(identity.uid), Some(identity.gid))
+        {
+            tracing::warn!(%error, user = identity.uid, "the user cannot get the address of the file viewer");
         }
-    }
-    None
-}
-
-/// Serves until `stop` is cancelled.
-async fn serve(listener: TcpListener, show: Show, stop: CancellationToken) {
-    let limits = Arc::new(Limits { transfers: PAGES, ..Limits::default() });
-    let router = router(&limits, show);
-    let mut connections = JoinSet::new();
-    loop {
-        tokio::select! {
-            biased;
-            () = stop.cancelled() => break,
-            Some(_ended) = connections.join_next(), if !connections.is_empty() => {}
-            accepted = listener.accept(), if connections.len() < CONNECTIONS => match accepted {
-                Ok((stream, peer)) => {
-                    prepare(&stream);
-                    let router = router.clone().layer(Extension(Peer(peer)));
-                    connections.spawn(converse(stream, router, Arc::clone(&limits), Arc::default(), stop.clone()));
-                }
-                Err(error) => {
-                    tracing::debug!(%error, "the file viewer can not accept a connection");
-                    let _stopped = stop.run_until_cancelled(sleep(PAUSE)).await;
-                }
-            },
-        }
-    }
-    drop(listener);
-    let all = async { while connections.join_next().await.is_some() {} };
-    if timeout(DRAIN, all).await.is_err() {
-        connections.shutdown().await;
+        let limits = Limits { transfers: PAGES, ..Limits::default() };
+        Viewer { ticket: self.ticket, identity: identity.cloned(), turns: Arc::new(Transfers::new(&limits)) }
     }
 }
 
 /// Who asks.
 #[derive(Debug, Clone, Copy)]
-struct Peer(SocketAddr);
+pub(crate) struct Peer(pub(crate) SocketAddr);
 
-fn router(limits: &Limits, show: Show) -> Router {
+/// Whether a path is one of the viewer's, which checks who asks by itself.
+pub(crate) fn owns(path: &str) -> bool {
+    path.starts_with(PREFIX)
+}
+
+/// The pages of a viewer, with their whole paths.
+pub(crate) fn router(viewer: Viewer) -> Router<Arc<App>> {
+    let viewer = Extension(Arc::new(viewer));
     Router::new()
-        .route("/", get(async || running()))
-        .route("/{ticket}", get(root))
-        .route("/{ticket}/view", get(view))
-        .route("/view", get(async || no_ticket()))
-        .fallback(async || not_found())
-        .method_not_allowed_fallback(async || answer::detail(StatusCode::METHOD_NOT_ALLOWED, "Method Not Allowed"))
-        .with_state((Arc::new(Transfers::new(limits)), Arc::new(show)))
+        .route("/viewer/", get(async || running()))
+        .route("/viewer/view", get(async || no_ticket()))
+        .route("/viewer/{ticket}", get(root))
+        .route("/viewer/{ticket}/view", get(view))
         .layer(middleware::from_fn(guarded))
+        .layer(viewer)
 }
 
 /// Lets in who is on this machine and asks for it by its name, and no page of another origin; and makes a browser do
 /// nothing with an answer but show it.
-async fn guarded(Extension(Peer(peer)): Extension<Peer>, request: Request, next: Next) -> Response {
+async fn guarded(request: Request, next: Next) -> Response {
     let headers = request.headers();
-    let mut response = if !is_local(peer.ip()) || !names_this_machine(headers) || is_foreign(headers) {
+    let is_local = request.extensions().get().is_some_and(|Peer(peer)| is_local(peer.ip()));
+    let mut response = if !is_local || !names_this_machine(headers) || is_foreign(headers) {
         denied("This endpoint is only accessible from localhost")
     } else {
         next.run(request).await
@@ -247,25 +167,25 @@ fn no_ticket() -> Response {
 
 /// The address itself, as the file has it.
 async fn root(
-    State((_, show)): State<(Arc<Transfers>, Arc<Show>)>,
+    Extension(viewer): Extension<Arc<Viewer>>,
     axum::extract::Path(ticket): axum::extract::Path<String>,
 ) -> Response {
-    if show.ticket.is(&ticket) { running() } else { not_found() }
+    if viewer.ticket.is(&ticket) { running() } else { not_found() }
 }
 
 async fn view(
-    State((turns, show)): State<(Arc<Transfers>, Arc<Show>)>,
+    Extension(viewer): Extension<Arc<Viewer>>,
     axum::extract::Path(ticket): axum::extract::Path<String>,
     uri: Uri,
 ) -> Response {
-    if !show.ticket.is(&ticket) {
+    if !viewer.ticket.is(&ticket) {
         return no_ticket();
     }
     let pairs = Query::<Vec<(String, String)>>::try_from_uri(&uri).map(|Query(pairs)| pairs).unwrap_or_default();
     let Some(path) = pairs.into_iter().rev().find_map(|(name, value)| (name == "path").then_some(value)) else {
         return answer::invalid("the query has no `path`");
     };
-    match page::answer(&turns, show.identity.as_ref(), &path).await {
+    match page::answer(&viewer.turns, viewer.identity.as_ref(), &path).await {
         Ok(response) => response,
         Err(error) => {
             let (status, title) = error.status_and_title();
@@ -362,16 +282,10 @@ mod tests {
         }
     }
 
-    #[tokio::test]
-    async fn other_machines_are_refused() {
-        use http::Request;
-        use tower::ServiceExt as _;
-        for (peer, status) in [("127.0.0.1:5", 200), ("[::1]:5", 200), ("127.0.0.2:5", 403), ("10.0.0.1:5", 403)] {
-            let show = Show { ticket: Ticket::new().unwrap(), identity: None };
-            let router = router(&Limits::default(), show).layer(Extension(Peer(peer.parse().unwrap())));
-            let request = Request::get("/").body(axum::body::Body::empty()).unwrap();
-            let response = router.oneshot(request).await.unwrap();
-            assert_eq!(response.status(), status, "{peer}");
+    #[test]
+    fn only_loopback_is_this_machine() {
+        for (peer, local) in [("127.0.0.1", true), ("::1", true), ("127.0.0.2", false), ("10.0.0.1", false)] {
+            assert_eq!(is_local(peer.parse().unwrap()), local, "{peer}");
         }
     }
 }

@@ -31,7 +31,13 @@ async fn every_path_answers_with_its_status_and_its_whole_body() {
             ("POST", "/list_files", "{\"path\": 1}", 500, json!({"detail": UNEXPECTED})),
             ("POST", "/list_files", "{\"path\": \"/nowhere\"}", 200, json!([])),
             ("POST", "/list_files", "{\"path\": \"a\\u0000b\"}", 200, json!([])),
-            ("POST", "/update_mcp_server", "[]", 500, json!({"detail": "MCP Proxy Manager is not initialized"})),
+            (
+                "POST",
+                "/update_mcp_server",
+                "[]",
+                200,
+                json!({"detail": "MCP server updated successfully", "router_error_log": ""}),
+            ),
             ("POST", "/update_mcp_server", "{}", 400, json!({"detail": "Request must be a list of MCP tools to sync"})),
             (
                 "POST",

@@ -12,9 +12,9 @@ use std::{
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use bytes::Bytes;
-use common::{Answer, Client, request, within};
+use common::{Answer, Client, Server, request, within};
 use gloveport_documents::choose_program;
-use gloveport_server::viewer::Viewer;
+use gloveport_server::{ServerOptions, SessionKey, viewer::Viewer};
 use gloveport_sys::Identity;
 use hyper_util::rt::TokioIo;
 use serde_json::json;
@@ -22,7 +22,7 @@ use tempfile::TempDir;
 use tokio::net::TcpStream;
 
 struct Running {
-    viewer: Viewer,
+    server: Server,
     directory: TempDir,
     ticket: String,
 }
@@ -32,17 +32,24 @@ impl Running {
         Self::start_as(None).await
     }
 
+    /// A server with a key, which nobody here has.
     async fn start_as(identity: Option<&Identity>) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let url_file = directory.path().join("url");
         let test = std::env::current_exe().unwrap();
         choose_program(test.parent().unwrap().parent().unwrap().join("examples/server_document_reader"));
-        let mut viewer = Viewer::start(20_000, &url_file).await.unwrap();
+        let announced = Viewer::announce(20_000, &url_file).unwrap();
         let url = fs::read_to_string(url_file).unwrap();
-        let ticket = url.strip_prefix(&format!("http://localhost:{}/", viewer.port())).unwrap().to_owned();
+        let ticket = url.strip_prefix("http://localhost:20000/viewer/").unwrap().to_owned();
         assert_eq!(ticket.len(), 32);
-        viewer.serve_as(identity);
-        Self { viewer, directory, ticket }
+        let session_key = Some(SessionKey::new("key of the session"));
+        let viewer = Some(announced.serve_as(identity));
+        let server = Server::with(ServerOptions { session_key, viewer, ..ServerOptions::default() }).await;
+        Self { server, directory, ticket }
+    }
+
+    fn port(&self) -> u16 {
+        self.server.address.port()
     }
 
     async fn get_as(&self, host: &str, path: &str) -> Answer {
@@ -51,11 +58,11 @@ impl Running {
 
     /// What `path` beneath the address answers.
     async fn get_with(&self, headers: &[(&'static str, &str)], path: &str) -> Answer {
-        self.get_raw(headers, &format!("/{}{path}", self.ticket)).await
+        self.get_raw(headers, &format!("/viewer/{}{path}", self.ticket)).await
     }
 
     async fn get_raw(&self, headers: &[(&'static str, &str)], path: &str) -> Answer {
-        let stream = TcpStream::connect(("127.0.0.1", self.viewer.port())).await.unwrap();
+        let stream = TcpStream::connect(self.server.address).await.unwrap();
         let (sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.unwrap();
         let driver = tokio::spawn(async move {
             let _end = connection.await;
@@ -148,7 +155,7 @@ async fn every_request_is_answered_with_its_status_and_its_whole_body() {
             assert_eq!((found.status.as_u16(), found.text()), (status, body), "{path}");
             assert_eq!(found.header("content-type"), Some("text/html; charset=utf-8"));
         }
-        for path in ["/".to_owned(), format!("/{}", running.ticket)] {
+        for path in ["/viewer/".to_owned(), format!("/viewer/{}", running.ticket)] {
             let found = running.get_raw(&[("host", "localhost")], &path).await;
             assert_eq!(
                 (found.status.as_u16(), found.json()),
@@ -158,14 +165,18 @@ async fn every_request_is_answered_with_its_status_and_its_whole_body() {
         let found = running.get("/view").await;
         let missing = json!({"detail": "Invalid request parameters", "errors": "the query has no `path`"});
         assert_eq!((found.status.as_u16(), found.json()), (422, missing));
-        for path in ["/docs", "/openapi.json", "/redoc", "/execute_action"] {
-            let found = running.get_raw(&[("host", "localhost")], path).await;
+        for path in ["docs", "openapi.json", "a/b/c", "a/view/"] {
+            let found = running.get_raw(&[("host", "localhost")], &format!("/viewer/{path}")).await;
             assert_eq!((found.status.as_u16(), found.json()), (404, json!({"detail": "Not Found"})), "{path}");
+        }
+        for path in ["/", "/docs", "/view", "/viewer", "/execute_action", "//viewer/", "/./viewer/", "/VIEWER/"] {
+            let found = running.get_raw(&[("host", "localhost")], path).await;
+            assert_eq!((found.status.as_u16(), found.json()), (403, json!({"detail": "Invalid API Key"})), "{path}");
         }
         let found = running.get_as("example.com", "/view?path=/etc/passwd").await;
         let denied = "<h1>Access Denied</h1><p>This endpoint is only accessible from localhost</p>";
         assert_eq!((found.status.as_u16(), found.text()), (403, denied.to_owned()));
-        running.viewer.stop().await;
+        running.server.stop().await;
     })
     .await;
 }
@@ -188,7 +199,7 @@ async fn an_image_is_embedded_with_its_name() {
         assert!(!text.contains("http:") && !text.contains("https:"), "nothing comes from elsewhere");
         let policy = found.header("content-security-policy").unwrap();
         assert!(policy.starts_with("default-src 'none'; img-src data:; script-src 'nonce-"), "{policy}");
-        running.viewer.stop().await;
+        running.server.stop().await;
     })
     .await;
 }
@@ -225,7 +236,7 @@ async fn a_pdf_is_drawn_page_by_page() {
         }
         assert_ne!(pictures[0].1, pictures[1].1, "the pages have different texts");
         assert!(!text.contains("http:") && !text.contains("https:"), "nothing comes from elsewhere");
-        running.viewer.stop().await;
+        running.server.stop().await;
     })
     .await;
 }
@@ -248,7 +259,7 @@ async fn a_pdf_that_can_not_be_read_says_so_in_the_page() {
             let is_shown = text.contains("application/pdf;base64");
             assert_eq!(is_shown, name == "pageless.pdf", "what is no PDF is not in the page");
         }
-        running.viewer.stop().await;
+        running.server.stop().await;
     })
     .await;
 }
@@ -263,19 +274,19 @@ async fn pages_beyond_the_bound_are_told() {
         let drawn = pictures(&text).len();
         assert!(drawn <= 200);
         assert!(text.contains(&format!("<p>Only the first {drawn} of 203 pages are shown")), "{drawn}");
-        running.viewer.stop().await;
+        running.server.stop().await;
     })
     .await;
 }
 
 #[tokio::test]
-async fn a_stopped_viewer_frees_its_port() {
+async fn an_address_that_cannot_be_told_is_no_viewer_and_a_server_without_one_has_no_pages() {
+    assert!(Viewer::announce(1, Path::new("/nowhere/url")).is_none());
     within(async {
-        let running = Running::start().await;
-        let port = running.viewer.port();
-        running.viewer.stop().await;
-        assert!(TcpStream::connect(("127.0.0.1", port)).await.is_err());
-        assert!(Viewer::start(u16::MAX, Path::new("/nowhere/url")).await.is_none(), "there are no ports behind");
+        let server = Server::start().await;
+        let found = server.get("/viewer/").await;
+        assert_eq!((found.status.as_u16(), found.json()), (404, json!({"detail": "Not Found"})));
+        server.stop().await;
     })
     .await;
 }
@@ -286,12 +297,12 @@ async fn nobody_without_the_ticket_and_no_foreign_page_sees_a_file() {
     within(async {
         let running = Running::start().await;
         let path = running.write("secret.png", b"\x89PNG\r\n\x1a\nsecret");
-        let (port, ticket) = (running.viewer.port(), running.ticket.clone());
+        let (port, ticket) = (running.port(), running.ticket.clone());
         let own = format!("localhost:{port}");
         let view = format!("/view?path={}", encoded(&path));
-        let good = format!("/{ticket}{view}");
+        let good = format!("/viewer/{ticket}{view}");
         assert_eq!(running.get_raw(&[("host", &own)], &good).await.status, 200);
-        for guess in [view.clone(), format!("/{}{view}", "0".repeat(32)), format!("/{}{view}", &ticket[..31]), format!("/{}{view}", ticket.to_uppercase())] {
+        for guess in ["0".repeat(32), ticket[..31].to_owned(), ticket.to_uppercase(), "%2e".to_owned()].map(|guess| format!("/viewer/{guess}{view}")).into_iter().chain([format!("/viewer{view}")]) {
             if guess == good {
                 continue;
             }
@@ -312,7 +323,7 @@ async fn nobody_without_the_ticket_and_no_foreign_page_sees_a_file() {
             (vec![("host", "rebound.example.org"), ("origin", "http://rebound.example.org")], 403),
             (vec![("host", "127.0.0.1.example.org")], 403),
         ] {
-            for path in [good.as_str(), "/"] {
+            for path in [good.as_str(), "/viewer/"] {
                 let found = running.get_raw(&headers, path).await;
                 assert_eq!(found.status, status, "{headers:?} {path}");
                 assert!(status == 200 || !found.text().contains(&STANDARD.encode("secret")));
@@ -329,7 +340,7 @@ async fn nobody_without_the_ticket_and_no_foreign_page_sees_a_file() {
                 assert!(policy.starts_with("default-src 'none'; ") && policy.contains("frame-ancestors 'none'"), "{policy}");
             }
         }
-        running.viewer.stop().await;
+        running.server.stop().await;
     })
     .await;
 }
@@ -361,7 +372,7 @@ async fn links_show_nothing_of_processes_and_no_secrets() {
             let text = running.get(&format!("/view?path={}", place.join(name).display())).await.text();
             assert!(!text.contains(&STANDARD.encode("secret")), "{text}");
         }
-        running.viewer.stop().await;
+        running.server.stop().await;
     })
     .await;
 }
@@ -395,7 +406,7 @@ async fn only_what_the_user_of_the_tools_may_read_is_shown_and_only_that_user_ha
         let text =
             running.get(&format!("/view?path={}", running.write("two.pdf", &pdf(&["Hello".to_owned()])))).await.text();
         assert_eq!(pictures(&text).len(), 1, "{text}");
-        running.viewer.stop().await;
+        running.server.stop().await;
     })
     .await;
 }
@@ -462,7 +473,7 @@ async fn a_hostile_pdf_costs_the_viewer_nothing_and_its_reader_leaves_with_the_c
         }
         assert!(resident() < before + 64 * 1024 * 1024, "{} {before}", resident());
         assert_eq!(running.get("").await.status, 200);
-        running.viewer.stop().await;
+        running.server.stop().await;
     })
     .await;
 }

@@ -123,10 +123,8 @@ async fn follow_logs(bench: &Bench) -> Found {
         return Err(Problem::skip("logs cannot be followed"));
     }
     let live = bench.start(&bench.spec("a")?).await?;
-    let (before, writes) = match live.complain("before\\n").await? {
-        true => ("before\n".to_owned(), true),
-        false => (own_words(bench, &live.sandbox.id).await?, false),
-    };
+    let writes = live.complain("before\\n").await?;
+    let before = if writes { "before\n".to_owned() } else { own_words(bench, &live.sandbox.id).await? };
     let follow = LogOptions { follow: true, tail: Some(1) };
     let mut stream = bench.provider.logs(&live.sandbox.id, follow).await.at("logs")?;
     let all = if writes { format!("{before}after\n") } else { before.clone() };

@@ -151,9 +151,9 @@ fn v0() -> Paths {
             "/update_mcp_server",
             json!({"post": operation(
                 "Set the MCP servers",
-                "This version checks the list and has no proxy for it.",
+                "This version checks the list and has no proxy for it: only an empty one is set.",
                 Some(servers),
-                json!({"400": failure("Not a list."), "500": failure("A wrong entry, or no proxy.")}),
+                json!({"200": answer("The list is empty.", reference("UpdateMcpResponse")), "400": failure("Not a list."), "500": failure("A wrong entry, or no proxy.")}),
             )}),
         ),
         (
@@ -380,6 +380,10 @@ fn common_schemas() -> Map<String, Value> {
         ("Error", object([("error", error)])),
         ("Alive", object([("status", string.clone())])),
         ("ConnectionToken", object([("token", json!({"type": ["string", "null"]}))])),
+        (
+            "UpdateMcpResponse",
+            object([("detail", json!({"type": "string"})), ("router_error_log", json!({"type": "string"}))]),
+        ),
         (
             "McpServer",
             object([

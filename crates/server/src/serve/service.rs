@@ -3,6 +3,7 @@
 
 use std::{
     convert::Infallible,
+    net::SocketAddr,
     pin::Pin,
     sync::{
         Arc,
@@ -23,6 +24,7 @@ use crate::{
     auth,
     occupancy::{Occupancy, Occupied},
     plugins,
+    viewer::{self, Peer},
 };
 
 /// Answers that a stranger gets on one connection.
@@ -46,6 +48,7 @@ pub(super) struct ConnectionService {
 pub(super) struct Entrance {
     pub(super) app: Arc<App>,
     pub(super) stranger: Arc<Stranger>,
+    pub(super) peer: SocketAddr,
 }
 
 impl ConnectionService {
@@ -60,7 +63,7 @@ impl ConnectionService {
 
     /// What is to be seen about in the answer, if the connection is still a stranger's.
     fn receive(&self, request: &Request<Incoming>) -> Option<Reception> {
-        let Entrance { app, stranger } = self.entrance.as_ref()?;
+        let Entrance { app, stranger, peer: _ } = self.entrance.as_ref()?;
         if stranger.is_known() {
             return None;
         }
@@ -99,12 +102,15 @@ impl hyper::service::Service<Request<Incoming>> for ConnectionService {
     type Error = Infallible;
     type Future = Answering;
 
-    fn call(&self, request: Request<Incoming>) -> Answering {
+    fn call(&self, mut request: Request<Incoming>) -> Answering {
         self.activity.busy();
         let reception = self.receive(&request);
         // Who may not be here does not keep a sandbox from resting.
         let is_use = reception.as_ref().is_none_or(|reception| reception.asks_plugin);
         let occupied = is_use.then(|| self.occupancy.occupy_for(request.uri().path())).flatten();
+        if let Some(entrance) = self.entrance.as_ref().filter(|_| viewer::owns(request.uri().path())) {
+            request.extensions_mut().insert(Peer(entrance.peer));
+        }
         let future = self.router.clone().call(request.map(Body::new));
         Answering { future, activity: Arc::clone(&self.activity), occupied, reception }
     }

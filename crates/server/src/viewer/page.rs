@@ -107,7 +107,7 @@ pub(super) async fn answer(turns: &Transfers, identity: Option<&Identity>, path:
     let headers = response.headers_mut();
     let policy = format!(
         "default-src 'none'; img-src data:; script-src 'nonce-{nonce}'; style-src 'nonce-{nonce}'; base-uri 'none'; \
-         form-action 'none'; frame-ancestors 'none'"
+         form-action 'none'; frame-ancestors 'none'; sandbox allow-scripts"
     );
     if let Ok(policy) = HeaderValue::from_str(&policy) {
         headers.insert(CONTENT_SECURITY_POLICY, policy);
