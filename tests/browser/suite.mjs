@@ -235,6 +235,50 @@ async function withKey(pages) {
     });
 }
 
+/** The file viewer shows a file to a person who has its address, and nothing to a page, even to one that has it. */
+async function viewer(title, port, place, pages) {
+    const address = readFileSync("/tmp/oh-server-url", "utf8");
+    const path = new URL(address).pathname;
+    const file = (base) => `${base}${path}/view?path=${encodeURIComponent(join(place.workspace, "dot.png"))}`;
+    await check(`${title}: a person with the address of the viewer sees a picture, on a page without an origin`, async () => {
+        same("its server", address.startsWith(`http://localhost:${port}/viewer/`), true);
+        const page = await context.newPage();
+        const answer = await page.goto(file(`http://localhost:${port}`));
+        same("status", answer.status(), 200);
+        same("width", await page.evaluate(() => document.querySelector("img").decode().then(() => document.querySelector("img").naturalWidth)), 1);
+        same("origin", await page.evaluate(() => self.origin), "null");
+        await page.close();
+    });
+    for (const [what, url, target, made] of [
+        ["a page of another site", `http://${EVIL}:${pages}/`, `http://localhost:${port}`, false],
+        ["a page of localhost", `http://localhost:${pages}/`, `http://localhost:${port}`, false],
+        ["a page of a name that was made to lead to the server", `http://${EVIL}:${port}/page`, `http://${EVIL}:${port}`, true],
+    ]) {
+        await check(`${title}: ${what} gets nothing from the viewer, also with its address`, async () => {
+            const page = await context.newPage();
+            if (made) await page.route(url, (route) => route.fulfill({ contentType: "text/html", body: HOSTILE }));
+            await page.goto(url);
+            const read = await page.evaluate(async (file) => {
+                const read = [];
+                const answer = await fetch(file, { credentials: "include" }).catch(() => undefined);
+                if (answer?.ok) read.push("fetch");
+                for (const [tag, attributes] of [["img", { src: file }], ["iframe", { src: file }], ["script", { src: file }]]) {
+                    const element = Object.assign(document.createElement(tag), attributes);
+                    await new Promise((resolve) => {
+                        element.onload = element.onerror = resolve;
+                        document.body.append(element);
+                        setTimeout(resolve, 1500);
+                    });
+                    if (element.naturalWidth || element.contentDocument?.title?.includes("dot.png")) read.push(tag);
+                }
+                return read;
+            }, file(target));
+            await page.close();
+            same("what it read", read, []);
+        });
+    }
+}
+
 async function compatible(pages) {
     const place = new Place();
     const port = await freePort();
@@ -257,6 +301,7 @@ async function compatible(pages) {
             same("status", status, 200);
         });
         await foreignPages(title, port, place, pages);
+        await viewer(title, port, place, pages);
     });
 }
 
