@@ -18,6 +18,8 @@ const MARK: &str = "gloveport-probe ";
 const TIME: Duration = Duration::from_secs(10);
 /// Most of its output that is kept.
 const MOST: usize = 16 * 1024;
+/// Environments of an image that are looked at.
+const MOST_ENVIRONMENTS: usize = 64;
 /// Oldest version of Python that the launcher runs with.
 const OLDEST: [u32; 3] = [3, 8, 0];
 /// Oldest `ipykernel`: with it the control channel got a thread of its own.
@@ -50,7 +52,8 @@ impl Python {
     }
 }
 
-/// Looks for an interpreter: the configured one, the user's virtual environment, `python3`, `python`. The first one that
+/// Looks for an interpreter: the configured one, the user's active environment, that of an image which OpenHands has
+/// built, the workspace's environment, `python3`, `python`. The first one that
 /// runs is taken, whether it has `ipykernel` or not: it has the packages that the user wants.
 pub(crate) async fn find(options: &KernelOptions) -> Result<Python, Failure> {
     let surroundings = &options.surroundings;
@@ -62,7 +65,7 @@ pub(crate) async fn find(options: &KernelOptions) -> Result<Python, Failure> {
         return probe(surroundings, &program).await.map_err(|reason| Failure::lasting(reason, remedy));
     }
     let mut refused = Vec::new();
-    for program in candidates(surroundings) {
+    for program in candidates(options) {
         match probe(surroundings, &program).await {
             Ok(python) => return Ok(python),
             Err(reason) => refused.push(reason),
@@ -72,17 +75,35 @@ pub(crate) async fn find(options: &KernelOptions) -> Result<Python, Failure> {
     Err(Failure::lasting(reason, "install Python 3.8 or later with `ipykernel`, or name an interpreter"))
 }
 
-fn candidates(surroundings: &Surroundings) -> Vec<PathBuf> {
+fn candidates(options: &KernelOptions) -> Vec<PathBuf> {
+    let surroundings = &options.surroundings;
     let active = surroundings.variable("VIRTUAL_ENV").map(PathBuf::from);
     let usual = [".venv", "venv"].map(|name| surroundings.directory.join(name));
     let mut candidates: Vec<PathBuf> = active
         .into_iter()
+        .chain(image_environments(&options.image_environments))
         .chain(usual)
         .map(|environment| environment.join("bin/python"))
         .filter(|program| program.is_file())
         .collect();
-    candidates.extend(["python3", "python"].iter().filter_map(|name| surroundings.find(name)));
+    let found = surroundings.find("python3").map(|program| short_name(&program).unwrap_or(program));
+    candidates.extend(found.into_iter().chain(surroundings.find("python")));
     candidates
+}
+
+/// The environments in an image of OpenHands; there is one, with a name that has a hash.
+fn image_environments(directory: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(directory).into_iter().flatten().take(MOST_ENVIRONMENTS);
+    let mut environments: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
+    environments.sort();
+    environments
+}
+
+/// `python` beside a `python3`, if both are the same: environments, and what they print, name it so.
+fn short_name(python3: &Path) -> Option<PathBuf> {
+    let short = python3.with_file_name("python");
+    let is_same = short.canonicalize().ok()? == python3.canonicalize().ok()?;
+    is_same.then_some(short)
 }
 
 /// Runs an interpreter to see whether it can be used; the error says why it can not.

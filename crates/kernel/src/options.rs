@@ -17,6 +17,9 @@ pub struct KernelOptions {
     pub startup: Vec<String>,
     /// Where `ipykernel` is installed if the interpreter has none; below the user's home if nothing is said.
     pub environments: Option<PathBuf>,
+    /// Where an image that OpenHands has built keeps the environments of its server, whose Python runs the cells there
+    /// (`ipython-and-plugins` 1).
+    pub image_environments: PathBuf,
     /// Most bytes of text of one cell that are kept: the first half and the last half.
     pub output_limit: usize,
     /// Most bytes of images of one cell; more are left out.
@@ -32,6 +35,7 @@ impl KernelOptions {
             packages: None,
             startup: Vec::new(),
             environments: None,
+            image_environments: "/openhands/poetry".into(),
             output_limit: 16 * 1024 * 1024,
             image_limit: 64 * 1024 * 1024,
         }

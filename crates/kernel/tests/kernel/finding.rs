@@ -8,7 +8,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use gloveport_kernel::{CellEnd, Kernel, KernelError, KernelOptions, KernelState, Step};
+use gloveport_kernel::{CellEnd, Kernel, KernelError, KernelOptions, KernelState, Python, Step};
 use gloveport_sys::Identity;
 
 use crate::support::{LONG, cell, python, surroundings};
@@ -92,6 +92,11 @@ async fn the_users_environment_comes_before_the_interpreters_of_the_path() {
     assert_eq!(from(options.clone()).await, "path\n", "a directory without an interpreter is no environment");
     environment(".venv");
     assert_eq!(from(options.clone()).await, "None\n");
+    // The server of an image that OpenHands has built has its own.
+    let image = environment("poetry/openhands-ai-5O4_aCHf-py3.12").join("bin/python");
+    script(&image, &format!("#!/bin/sh\nGLOVEPORT_TEST_FROM=image exec {} \"$@\"\n", python().display()));
+    options.image_environments = base.join("poetry");
+    assert_eq!(from(options.clone()).await, "image\n");
     options.surroundings.set("VIRTUAL_ENV", environment("active"));
     script(&base.join(".venv/bin/python"), "#!/bin/sh\nexit 1\n");
     assert_eq!(from(options.clone()).await, "None\n");
@@ -283,4 +288,22 @@ async fn a_kernel_runs_as_its_user_and_installs_and_writes_as_that_user() {
     for path in [base.join("file"), ours] {
         assert_eq!(fs::metadata(&path).unwrap().uid(), NOBODY, "{}", path.display());
     }
+}
+
+#[tokio::test]
+async fn an_interpreter_with_a_short_name_is_named_by_it() {
+    let directory = tempfile::tempdir().unwrap();
+    let base = directory.path();
+    let environment = base.join("environment");
+    assert_eq!(bare(&environment), environment.join("bin/python"));
+    let mut options = KernelOptions::new(surroundings(base));
+    options.surroundings.set("PATH", format!("{}:/usr/bin:/bin", environment.join("bin").display()));
+    let found = Python::of(&options).await.unwrap();
+    assert_eq!(found.program, environment.join("bin/python"));
+    // Another program by that name is another program.
+    fs::remove_file(environment.join("bin/python")).unwrap();
+    fs::remove_file(environment.join("bin/python3")).unwrap();
+    symlink(python(), environment.join("bin/python3")).unwrap();
+    script(&environment.join("bin/python"), "#!/bin/sh\nexit 1\n");
+    assert_eq!(Python::of(&options).await.unwrap().program, environment.join("bin/python3"));
 }
