@@ -133,6 +133,14 @@ impl ActionExecutionClient {
         let call = Call { method: reqwest::Method::POST, ..Call::get(&path, self.session().limits.other) };
         self.session().once(&call).await.map(drop)
     }
+
+    /// Gives a native command up: one that waits for its turn never begins, one that runs is interrupted, and then quit if
+    /// it does not end. One that has ended stays as it is. Its end is to be seen by its stream or its status.
+    pub async fn exec_cancel(&self, id: &str) -> Result<(), ClientError> {
+        let path = format!("{PATH}/{}", segment(id));
+        let call = Call { method: reqwest::Method::DELETE, ..Call::get(&path, self.session().limits.other) };
+        self.session().once(&call).await.map(drop)
+    }
 }
 
 impl ExecStream {

@@ -6,11 +6,11 @@ mod common;
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use common::within;
-use gloveport_client::{ActionExecutionClient, ClientOptions, ExecEvent};
+use gloveport_client::{ActionExecutionClient, ClientError, ClientOptions, ExecEvent};
 use gloveport_executor::{Executor, ExecutorOptions};
 use gloveport_protocol::{
     Action, ActionEvent, ActionExecutor, ExecuteError, RunAction,
-    exec::{ExecRequest, ExecState, Session},
+    exec::{ExecEnd, ExecRequest, ExecState, Session},
 };
 use gloveport_server::{ServerOptions, SessionKey};
 use tokio::net::TcpListener;
@@ -148,6 +148,77 @@ async fn a_native_command_is_followed_typed_into_and_interrupted() {
         assert!(matches!(status.state, ExecState::Ended(_)), "{status:?}");
         assert_eq!(client.execs().await.unwrap(), [status]);
         assert_eq!(client.exec_status("a/../b c").await.unwrap_err().status().unwrap(), 404);
+        server.stop().await;
+    })
+    .await;
+}
+
+/// The end of a command that was started without being followed.
+async fn end_of(client: &ActionExecutionClient, id: &str) -> ExecEnd {
+    loop {
+        if let ExecState::Ended(end) = client.exec_status(id).await.unwrap().state {
+            return end;
+        }
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+#[tokio::test]
+async fn what_is_given_up_before_its_turn_never_runs() {
+    within(async {
+        let server = Server::start(None).await;
+        let client = server.client(None);
+        let named = |id: &str, command: &str| ExecRequest { id: Some(id.to_owned()), ..exec(command) };
+        let mut first = client.exec(named("first", "read -r line; echo \"got $line\"")).await.unwrap();
+        while !matches!(first.next().await.unwrap().unwrap(), ExecEvent::Waiting(true)) {}
+        let late = ExecRequest { timeout: Some(0.2), ..named("late", "echo late >> ran") };
+        let late = client.exec(late).await.unwrap();
+        let _cancelled = client.exec(named("cancelled", "echo cancelled >> ran")).await.unwrap();
+        assert!(matches!(client.exec_status("cancelled").await.unwrap().state, ExecState::Queued));
+        client.exec_cancel("cancelled").await.unwrap();
+        for (id, reason, message) in [
+            (late.id(), "timed_out", "the time limit passed: it never began, because another command ran"),
+            ("cancelled", "cancelled", "it was cancelled: it never began, because another command ran"),
+        ] {
+            let end = end_of(&client, id).await;
+            assert_eq!((end.exit_code, &*end.reason, end.message.as_deref()), (None, reason, Some(message)));
+        }
+        client.exec_input("first", "typed").await.unwrap();
+        assert_eq!(end_of(&client, "first").await.exit_code, Some(0));
+        // What has ended stays as it is.
+        client.exec_cancel("first").await.unwrap();
+        assert_eq!(end_of(&client, "first").await.exit_code, Some(0));
+        assert_eq!(client.exec_cancel("unknown").await.unwrap_err().status().unwrap(), 404);
+        let after =
+            client.exec(named("after", "test ! -e ran")).await.unwrap().finish(|_| Ok::<_, ClientError>(())).await;
+        assert_eq!(after.unwrap().exit_code, Some(0), "a command that was given up ran later");
+        server.stop().await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_command_that_is_given_up_is_interrupted_then_quit_and_the_session_goes_on() {
+    within(async {
+        let server = Server::start(None).await;
+        let client = server.client(None);
+        let stubborn =
+            "python3 -c 'import signal, time; signal.signal(signal.SIGINT, signal.SIG_IGN); time.sleep(1000)'";
+        for (number, command) in ["sleep 1000", stubborn, "sleep 1000; sleep 1000"].into_iter().enumerate() {
+            let request = ExecRequest { timeout: Some(0.5), ..exec(command) };
+            let late = client.exec(request).await.unwrap().finish(|_| Ok::<_, ClientError>(())).await.unwrap();
+            let found = (late.exit_code, &*late.reason, late.message.as_deref());
+            assert_eq!(found, (None, "timed_out", Some("the time limit passed: it was interrupted")), "{command}");
+            let id = format!("cancelled-{number}");
+            let request = ExecRequest { id: Some(id.clone()), ..exec(&format!("echo begins; {command}")) };
+            let mut stream = client.exec(request).await.unwrap();
+            while !matches!(stream.next().await.unwrap().unwrap(), ExecEvent::Output { .. }) {}
+            client.exec_cancel(&id).await.unwrap();
+            let end = end_of(&client, &id).await;
+            assert_eq!((end.exit_code, &*end.reason), (None, "cancelled"), "{command}: {end:?}");
+            let next = client.exec(exec("true")).await.unwrap().finish(|_| Ok::<_, ClientError>(())).await.unwrap();
+            assert_eq!(next.exit_code, Some(0), "{command}");
+        }
         server.stop().await;
     })
     .await;

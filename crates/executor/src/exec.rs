@@ -15,7 +15,11 @@ use gloveport_terminal::{
     ControlKey, EXIT_WORD, LogError, Mode, OutputLog, Piece, Progress, RunEnd, RunReport, RunRequest, Shell,
     ShellOptions, Usage,
 };
-use tokio::{sync::watch, time::Instant};
+use tokio::{
+    sync::watch,
+    time::{Instant, sleep_until},
+};
+use tokio_util::sync::CancellationToken;
 
 use crate::error::ExecError;
 
@@ -23,6 +27,8 @@ use crate::error::ExecError;
 pub const KEPT: usize = 256;
 /// Commands that may run or wait at the same time.
 pub const RUNNING: usize = 512;
+/// Time that a command which is given up has to end after each key.
+const GRACE: Duration = Duration::from_secs(2);
 /// Longest id.
 const MAX_ID: usize = 128;
 
@@ -35,6 +41,8 @@ pub struct Execution {
     state: watch::Sender<ExecState>,
     progress: watch::Sender<Progress>,
     shell: Shell,
+    /// Its caller gives it up.
+    cancelled: CancellationToken,
 }
 
 impl Execution {
@@ -110,6 +118,12 @@ impl Execution {
     pub async fn interrupt(&self) -> Result<(), ExecError> {
         self.type_in(ExecInput { text: "C-c".into() }).await
     }
+
+    /// Gives it up: one that waits for its turn never begins, one that runs is interrupted, and then quit (C-\) if it does
+    /// not end. One that has ended stays as it is.
+    pub fn cancel(&self) {
+        self.cancelled.cancel();
+    }
 }
 
 /// All native commands of a sandbox.
@@ -179,6 +193,7 @@ impl Executions {
             state: watch::Sender::new(ExecState::Queued),
             progress: watch::Sender::new(Progress::default()),
             shell,
+            cancelled: CancellationToken::new(),
         });
         table.order.push_back(id.clone());
         table.all.insert(id, Arc::clone(&execution));
@@ -258,47 +273,108 @@ pub(crate) fn own_shell(options: &ShellOptions, request: &ExecRequest) -> ShellO
     options
 }
 
-/// Runs a registered command to its end.
+/// Why a command does not run to its end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum GivenUp {
+    Late,
+    Cancelled,
+}
+
+impl GivenUp {
+    fn reason(self) -> &'static str {
+        match self {
+            Self::Late => "timed_out",
+            Self::Cancelled => "cancelled",
+        }
+    }
+
+    fn message(self, became: &str) -> String {
+        match self {
+            Self::Late => format!("the time limit passed: {became}"),
+            Self::Cancelled => format!("it was cancelled: {became}"),
+        }
+    }
+}
+
+/// Runs a registered command to its end. Its time limit counts from the request, whether it has its turn or not.
 pub(crate) async fn drive(execution: Arc<Execution>, limit: Option<Duration>) {
     let (progress, mut seen) = (execution.progress.clone(), execution.progress.subscribe());
     let began = Instant::now();
+    let deadline = limit.and_then(|limit| began.checked_add(limit));
     let request = RunRequest {
         text: execution.request.command.clone(),
         mode: Mode::Script,
         no_change: None,
-        limit,
+        limit: None,
         progress: Some(progress),
     };
     let shell = execution.shell.clone();
-    let run = shell.run(request);
-    tokio::pin!(run);
+    let mut run = Box::pin(shell.run(request));
+    let mut given_up = None;
+    // Keys that end what was given up, and when the next one is pressed.
+    let mut keys = ["C-c", "C-\\"].into_iter();
+    let mut next_key = deadline;
     let result = loop {
         tokio::select! {
-            result = &mut run => break result,
-            changed = seen.changed() => {
+            biased;
+            result = &mut run => break Some(result),
+            _ = seen.changed() => {
                 let now = *seen.borrow_and_update();
                 if let Some(start) = now.start {
                     execution.state.send_replace(ExecState::Running { start, waiting_for_input: now.waiting_for_input });
                 }
-                if changed.is_err() {
-                    break run.await;
+            }
+            () = execution.cancelled.cancelled(), if given_up.is_none() => {
+                given_up = Some(GivenUp::Cancelled);
+                next_key = Some(Instant::now());
+            }
+            () = sleep_until(next_key.unwrap_or(began)), if next_key.is_some() => {
+                given_up.get_or_insert(GivenUp::Late);
+                if seen.borrow().start.is_none() {
+                    break None;
                 }
+                let Some(key) = keys.next() else { break None };
+                // A session that is closed ends the command, too.
+                let _closed = shell.type_in(key).await;
+                next_key = Some(Instant::now() + GRACE);
             }
         }
     };
-    // The end may come before the start was looked at.
+    let waited = seen.borrow().start.is_none();
+    // One that did not begin never does: nobody waits for it any more.
+    drop(run);
+    // The end may come before the start was looked at, and the start in the moment in which it was given up.
     let start = seen.borrow().start;
-    let end = match result {
-        Ok(report) => ended(&report, start, began.elapsed()),
-        Err(error) => ExecEnd {
+    if result.is_none() && waited && start.is_some() {
+        let _closed = shell.type_in("C-c").await;
+    }
+    let without_report = |reason: &'static str, message: String| ExecEnd {
+        exit_code: None,
+        reason: reason.into(),
+        message: Some(message),
+        start: start.unwrap_or(execution.log.end()),
+        end: execution.log.end(),
+        cwd: shell.facts().directory,
+        usage: None,
+    };
+    let end = match (result, given_up) {
+        (Some(Ok(report)), None) => ended(&report, start, began.elapsed()),
+        (Some(Ok(report)), Some(given_up)) => ExecEnd {
             exit_code: None,
-            reason: "failed".into(),
-            message: Some(error.to_string()),
-            start: start.unwrap_or(execution.log.end()),
-            end: execution.log.end(),
-            cwd: shell.facts().directory,
-            usage: None,
+            reason: given_up.reason().into(),
+            message: Some(given_up.message("it was interrupted")),
+            ..ended(&report, start, began.elapsed())
         },
+        (Some(Err(error)), _) => without_report("failed", error.to_string()),
+        (None, given_up) => {
+            let given_up = given_up.unwrap_or(GivenUp::Late);
+            let became = match (start, execution.request.session) {
+                (None, _) => "it never began, because another command ran",
+                (Some(_), Session::New) => "it did not end when it was interrupted, and was killed",
+                (Some(_), Session::Main) => "it was interrupted, and still runs in the session",
+            };
+            without_report(given_up.reason(), given_up.message(became))
+        }
     };
     if execution.request.session == Session::New {
         shell.close().await;

@@ -22,7 +22,9 @@ pub struct ExecRequest {
     /// Variables added to the environment; only with a new session.
     #[serde(default)]
     pub env: BTreeMap<String, String>,
-    /// Seconds after which the command is ended (new session) or left to itself (main session).
+    /// Seconds, counted from the request, after which the command is given up: one that waits for its turn never begins;
+    /// one that runs is interrupted, 2 s later quit (C-\\), and 2 s later killed with its session (new session) or left to
+    /// itself (main session).
     #[serde(default)]
     pub timeout: Option<f64>,
 }
@@ -68,7 +70,7 @@ pub enum ExecState {
 pub struct ExecEnd {
     /// Exit status; absent if there is none.
     pub exit_code: Option<i32>,
-    /// `exited`, `timed_out`, `refused` (a command of the `run` action is running in the main session), `shell_ended`
+    /// `exited`, `timed_out`, `cancelled`, `refused` (a command of the `run` action is running in the main session), `shell_ended`
     /// (with the status in `exit_code`), or `failed`.
     pub reason: Cow<'static, str>,
     /// What failed, for people; absent for `exited`.

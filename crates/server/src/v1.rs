@@ -36,6 +36,7 @@ pub(crate) fn routes() -> Vec<Route> {
         Route::get("/v1/exec", list),
         Route::post("/v1/exec", start),
         Route::get("/v1/exec/{id}", status),
+        Route::delete("/v1/exec/{id}", cancel),
         Route::get("/v1/exec/{id}/output", output::output),
         Route::post("/v1/exec/{id}/input", input),
         Route::post("/v1/exec/{id}/interrupt", interrupt),
@@ -104,6 +105,12 @@ async fn input(State(app): State<Arc<App>>, id: Id, body: Body) -> Result<Respon
 async fn interrupt(State(app): State<Arc<App>>, id: Id) -> Result<Response, ApiError> {
     let execution = find(&app, id)?;
     execution.interrupt().await?;
+    Ok(answer::json(StatusCode::ACCEPTED, &execution.status()))
+}
+
+async fn cancel(State(app): State<Arc<App>>, id: Id) -> Result<Response, ApiError> {
+    let execution = find(&app, id)?;
+    execution.cancel();
     Ok(answer::json(StatusCode::ACCEPTED, &execution.status()))
 }
 

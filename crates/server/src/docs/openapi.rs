@@ -216,7 +216,21 @@ fn v1_commands() -> Paths {
         None,
         json!({"200": answer("The commands.", json!({"type": "object", "properties": {"execs": execs}}))}),
     );
-    paths([("/v1/exec", json!({"get": list, "post": start})), ("/v1/exec/{id}", json!({"get": status}))])
+    let mut cancel = operation(
+        "Give a command up",
+        "One that waits for its turn never begins. One that runs is interrupted, and quit 2 s later if it does not end; its \
+         end tells `cancelled`. One that has ended stays as it is.",
+        None,
+        json!({
+            "202": answer("How it stands.", reference("ExecStatus")),
+            "404": refusal("No command has this id."),
+        }),
+    );
+    cancel["parameters"] = json!([id()]);
+    paths([
+        ("/v1/exec", json!({"get": list, "post": start})),
+        ("/v1/exec/{id}", json!({"get": status, "delete": cancel})),
+    ])
 }
 
 fn v1_output() -> Paths {
@@ -428,7 +442,7 @@ fn exec_schemas() -> Map<String, Value> {
     input["additionalProperties"] = json!(false);
     let end = [
         ("exit_code", nullable("integer")),
-        ("reason", json!({"enum": ["exited", "timed_out", "refused", "shell_ended", "failed"]})),
+        ("reason", json!({"enum": ["exited", "timed_out", "cancelled", "refused", "shell_ended", "failed"]})),
         ("message", nullable("string")),
         ("start", integer.clone()),
         ("end", integer.clone()),
