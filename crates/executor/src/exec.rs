@@ -51,17 +51,17 @@ impl Execution {
         &self.id
     }
 
-    /// How it stands, and its text.
+    /// How it stands, and its text. Offsets count from the beginning of its output.
     pub fn status(&self) -> ExecStatus {
         ExecStatus {
             id: self.id.clone(),
             command: self.request.command.clone(),
             session: self.request.session,
-            state: self.state.borrow().clone(),
+            state: self.state.borrow().clone().counted_from_its_start(),
         }
     }
 
-    /// Changes of its state.
+    /// Changes of its state. Offsets are those of the session.
     pub fn watch(&self) -> watch::Receiver<ExecState> {
         self.state.subscribe()
     }

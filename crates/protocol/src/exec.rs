@@ -56,13 +56,28 @@ pub enum ExecState {
     Queued,
     /// It runs.
     Running {
-        /// Offset in the session's output where its own begins.
+        /// Offset where its output begins: 0 in every answer of a server.
         start: u64,
         /// The program in the foreground waits for input.
         waiting_for_input: bool,
     },
     /// It ended, or was left to itself.
     Ended(ExecEnd),
+}
+
+impl ExecState {
+    /// The same with offsets that count from the beginning of the command's own output, as all of the interface has them.
+    #[must_use]
+    pub fn counted_from_its_start(self) -> Self {
+        match self {
+            Self::Queued => Self::Queued,
+            Self::Running { waiting_for_input, .. } => Self::Running { start: 0, waiting_for_input },
+            Self::Ended(end) => {
+                let length = end.end.saturating_sub(end.start);
+                Self::Ended(ExecEnd { start: 0, end: length, ..end })
+            }
+        }
+    }
 }
 
 /// How a native command ended.
@@ -75,9 +90,9 @@ pub struct ExecEnd {
     pub reason: Cow<'static, str>,
     /// What failed, for people; absent for `exited`.
     pub message: Option<String>,
-    /// Offset where its output begins.
+    /// Offset where its output begins: 0 in every answer of a server.
     pub start: u64,
-    /// Offset behind its output.
+    /// Offset behind its output: how many bytes it wrote, in every answer of a server.
     pub end: u64,
     /// Working directory of the shell afterwards.
     pub cwd: String,

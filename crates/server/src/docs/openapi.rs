@@ -243,12 +243,12 @@ fn v1_output() -> Paths {
     });
     let mut output = operation(
         "Output of a command",
-        "Offsets are those of its session. With `Accept: text/event-stream` the answer is the stream of events from \
+        "Offsets count from the beginning of its output. With `Accept: text/event-stream` the answer is the stream of events from \
          that offset.",
         None,
         json!({
             "200": bytes,
-            "400": refusal("A wrong query, or an offset before the beginning."),
+            "400": refusal("A wrong query."),
             "404": refusal("No command has this id."),
             "410": refusal("The bytes are no longer kept."),
             "416": refusal("The offset is behind the end."),

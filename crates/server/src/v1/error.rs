@@ -41,8 +41,6 @@ pub(super) enum ApiError {
     NoId,
     #[error("Last-Event-ID must be an offset, and is {0:?}")]
     LastEventId(String),
-    #[error("the output of exec `{id}` begins at offset {start}, and {asked} was asked for")]
-    BeforeStart { id: String, asked: u64, start: u64 },
     #[error("offset {asked} is behind the end of the output of exec `{id}`, which is {end}")]
     Ahead { id: String, asked: u64, end: u64 },
     #[error("the output of exec `{id}` at offset {asked} is no longer kept; the oldest kept offset is {oldest}")]
@@ -158,9 +156,6 @@ impl ApiError {
                 "invalid_last_event_id",
                 "repeat the request with its id, and send the id of the last event that was received",
             ),
-            Self::BeforeStart { .. } => {
-                (StatusCode::BAD_REQUEST, "offset_before_start", "leave the offset out to read from the beginning")
-            }
             Self::Ahead { .. } => {
                 (StatusCode::RANGE_NOT_SATISFIABLE, "offset_ahead", "continue at the offset of X-Output-Next")
             }

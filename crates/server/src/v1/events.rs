@@ -1,6 +1,6 @@
 //! A command as a stream of server-sent events.
 //!
-//! The id of each event is the offset behind it, so a client that reconnects with `Last-Event-ID` misses nothing and
+//! The id of each event is the offset behind it in the command's output, so a client that reconnects with `Last-Event-ID` misses nothing and
 //! gets nothing twice.
 
 use std::{convert::Infallible, fmt::Write as _, sync::Arc, time::Duration};
@@ -159,9 +159,9 @@ impl Events {
                 event(frames, "gap", to, &Gap { from: offset, to });
             }
             Found::End => {
-                if let ExecState::Ended(end) = state {
+                if let ExecState::Ended(end) = state.clone().counted_from_its_start() {
                     self.stage = Stage::Over;
-                    event(frames, "exit", offset, end);
+                    event(frames, "exit", offset, &end);
                 }
             }
         }

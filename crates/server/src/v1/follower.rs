@@ -14,8 +14,11 @@ use super::error::ApiError;
 pub(super) struct Follower {
     execution: Arc<Execution>,
     state: watch::Receiver<ExecState>,
-    /// Offset that was asked for, and then the offset of the next byte.
+    /// Offset that was asked for, and then the offset of the next byte. It counts from the beginning of the command's
+    /// output.
     cursor: Option<u64>,
+    /// Where that is in the output of the session, once the command has begun.
+    start: Option<u64>,
 }
 
 /// What there is at the cursor.
@@ -32,24 +35,20 @@ pub(super) enum Found {
 }
 
 impl Follower {
-    /// A reader that begins at `from`, or where the output of the command does. An offset outside of the output is
+    /// A reader that begins at `from`, or where the output of the command does. An offset behind the output is
     /// refused if that is known already.
     pub(super) fn new(execution: Arc<Execution>, from: Option<u64>) -> Result<Self, ApiError> {
         let state = execution.watch();
-        let follower = Self { execution, state, cursor: from };
-        let bounds = match &*follower.state.borrow() {
+        let follower = Self { execution, state, cursor: from, start: None };
+        let length = match &*follower.state.borrow() {
             ExecState::Queued => None,
-            ExecState::Running { start, .. } => Some((*start, None)),
-            ExecState::Ended(end) => Some((end.start, Some(end.end))),
+            ExecState::Running { start, .. } => Some(follower.execution.output().end().saturating_sub(*start)),
+            ExecState::Ended(end) => Some(end.end.saturating_sub(end.start)),
         };
-        let (Some(asked), Some((start, end))) = (from, bounds) else { return Ok(follower) };
-        let (id, end) =
-            (|| follower.execution.id().to_owned(), end.unwrap_or_else(|| follower.execution.output().end()));
-        if asked < start {
-            return Err(ApiError::BeforeStart { id: id(), asked, start });
-        }
-        if asked > end {
-            return Err(ApiError::Ahead { id: id(), asked, end });
+        if let (Some(asked), Some(end)) = (from, length)
+            && asked > end
+        {
+            return Err(ApiError::Ahead { id: follower.execution.id().to_owned(), asked, end });
         }
         Ok(follower)
     }
@@ -80,17 +79,18 @@ impl Follower {
             ExecState::Running { start, .. } => (*start, None),
             ExecState::Ended(end) => (end.start, Some(end.end)),
         };
-        let cursor = self.cursor.unwrap_or(start).max(start);
-        self.cursor = Some(cursor);
-        if end.is_some_and(|end| cursor >= end) {
+        self.start = Some(start);
+        let cursor = *self.cursor.get_or_insert(0);
+        let at = start.saturating_add(cursor);
+        if end.is_some_and(|end| at >= end) {
             return Ok(Found::End);
         }
-        match self.execution.read(cursor, most) {
+        match self.execution.read(at, most) {
             Ok(piece) => Ok(Found::Bytes(piece.bytes)),
             Err(error) => {
                 let oldest = self.execution.output().start();
-                if cursor < oldest {
-                    return Ok(Found::Gap(end.unwrap_or(oldest).min(oldest)));
+                if at < oldest {
+                    return Ok(Found::Gap(end.unwrap_or(oldest).min(oldest) - start));
                 }
                 Err(ApiError::Unreadable { id: self.execution.id().to_owned(), reason: error.to_string() })
             }
@@ -99,12 +99,12 @@ impl Follower {
 
     /// Returns when there are bytes behind the cursor and the `seen` ones, or when the state changed.
     pub(super) async fn changed(&mut self, seen: usize) {
-        let Self { execution, state, cursor } = self;
-        match cursor {
-            Some(cursor) => {
+        let Self { execution, state, cursor, start } = self;
+        match start.zip(*cursor).map(|(start, cursor)| start.saturating_add(cursor)) {
+            Some(at) => {
                 tokio::select! {
                     _changed = state.changed() => {}
-                    () = execution.grown_beyond(*cursor + seen as u64) => {}
+                    () = execution.grown_beyond(at.saturating_add(seen as u64)) => {}
                 }
             }
             None => {
