@@ -225,3 +225,23 @@ async fn input_that_nobody_reads_waits_and_what_was_taken_is_told() {
     assert!(typed > 0 && typed < flood.len(), "{typed}");
     within("close", terminal.close(Duration::ZERO)).await;
 }
+
+#[tokio::test]
+async fn a_program_that_ends_while_input_waits_takes_the_input_with_it() {
+    for _ in 0..20 {
+        let terminal = start("stty raw -echo; echo ready; exec sleep 999");
+        until_output(&terminal, "ready").await;
+        let flood = vec![b'x'; 1024 * 1024];
+        let mut typed = 0;
+        let waiting = async { terminal.write(&flood, |count| typed += count).await };
+        let ending = async {
+            // As much is typed as the terminal takes.
+            tokio::time::sleep(Duration::from_millis(20)).await;
+            terminal.signal(Signal::TERM).unwrap();
+        };
+        let (result, ()) =
+            within("the end of a program with unread input", async { tokio::join!(waiting, ending) }).await;
+        assert!(matches!(result, Err(TerminalError::Closed)), "{result:?}");
+        within("close", terminal.close(Duration::ZERO)).await;
+    }
+}

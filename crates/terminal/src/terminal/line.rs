@@ -1,8 +1,14 @@
 //! Our end of a pseudo-terminal.
 
-use std::{io, os::fd::OwnedFd};
+use std::{io, os::fd::OwnedFd, time::Duration};
 
-use tokio::io::{Interest, unix::AsyncFd};
+use tokio::{
+    io::{Interest, unix::AsyncFd},
+    time::sleep,
+};
+
+/// Pause between tries to write what nobody will read; the caller learns of the end from elsewhere.
+const CLOSED_PAUSE: Duration = Duration::from_millis(5);
 
 /// Our end of a pseudo-terminal, which one task reads and others write.
 #[derive(Debug)]
@@ -22,7 +28,18 @@ impl Line {
     /// Types what the terminal takes at once, as soon as it takes something. Answers with the number of bytes; nothing
     /// is typed if the future is dropped.
     pub(super) async fn write(&self, bytes: &[u8]) -> io::Result<usize> {
-        self.master.async_io(Interest::WRITABLE, |master| Ok(rustix::io::write(master, bytes)?)).await
+        loop {
+            let mut guard = self.master.ready(Interest::WRITABLE).await?;
+            let is_closed = guard.ready().is_write_closed();
+            if let Ok(written) = guard.try_io(|master| Ok(rustix::io::write(master, bytes)?)) {
+                return written;
+            }
+            if is_closed {
+                // Nobody holds the other end, which stays told, and what was typed before stands in the way. To wait for
+                // room would be to try for ever without a pause.
+                sleep(CLOSED_PAUSE).await;
+            }
+        }
     }
 
     /// Waits until there is something to read, or until the other end was closed.
