@@ -1,5 +1,9 @@
 //! What is typed: special keys, and which texts can be typed at all.
 
+mod named;
+
+pub(crate) use named::{NamedKey, echo};
+
 /// A control key such as `C-c`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ControlKey {

@@ -19,7 +19,7 @@ mod tests;
 use memchr::memchr_iter;
 
 use parser::Parser;
-use screen::Screen;
+use screen::{Arrows, Screen};
 
 /// Size of the terminal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -94,6 +94,11 @@ impl Renderer {
     /// A program has switched to the alternate screen and not yet back.
     pub fn in_alternate_screen(&self) -> bool {
         self.screen.in_alternate()
+    }
+
+    /// A program has asked for the other sequences of the arrow keys (DECCKM).
+    pub fn application_cursor(&self) -> bool {
+        self.screen.arrows == Arrows::Application
     }
 
     /// A blank screen without history for the next command.

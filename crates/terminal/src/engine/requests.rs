@@ -12,7 +12,7 @@ use super::{
 use crate::{
     error::TerminalError,
     instance::{Dialect, Instance, posix, quoted},
-    keys::{self, ControlKey, END_OF_INPUT, Effect},
+    keys::{self, ControlKey, END_OF_INPUT, Effect, NamedKey},
     probe::{self, Meter},
     session::{Job, Mode, Progress, RunEnd, RunRequest},
     split::{self, Script},
@@ -225,13 +225,16 @@ impl Engine {
         }
     }
 
-    /// Types text or a key for the running program.
+    /// Types text or a key for the running program. A key that has a name is followed by Enter like a text
+    /// (`bash-session` 5.2).
     pub(super) fn type_input(&mut self, text: &str) {
         if let Some(key) = self.command.take_held_key() {
             self.type_key(key);
         }
         let continued = self.has_queue() && self.command.at_continuation();
-        if let Some(key) = ControlKey::parse(text) {
+        // A line of an unfinished command is its text, whatever it says.
+        let named = NamedKey::parse(text).filter(|_| !self.command.at_continuation());
+        if let Some(key) = ControlKey::parse(text).or_else(|| named?.as_signal()) {
             // Where the pipe has no end the unfinished command is given up.
             let given_up = continued && key.byte() == Some(END_OF_INPUT);
             self.press_key(if given_up { ControlKey::INTERRUPT } else { key });
@@ -245,8 +248,12 @@ impl Engine {
         let modes = self.instance.as_ref().and_then(|instance| pty::modes(&instance.master).ok());
         let canonical = modes.is_none_or(|modes| modes.canonical);
         let echoed = modes.is_some_and(|modes| modes.echo) || !canonical;
+        let key = named.map(|key| key.bytes(self.renderer.application_cursor()));
         if let Some(waiter) = self.waiter.as_mut().filter(|_| echoed) {
-            waiter.echo = Some(text.to_owned());
+            waiter.echo = match &key {
+                Some(bytes) => canonical.then(|| keys::echo(bytes)),
+                None => Some(text.to_owned()),
+            };
         }
         if !echoed && self.open_line {
             // On a real terminal the echo of Enter ends the line of the question.
@@ -260,11 +267,14 @@ impl Engine {
         if self.command.take_enter() {
             self.outgoing.push(b'\r');
         }
+        match &key {
+            Some(bytes) => self.outgoing.extend_from_slice(bytes),
+            None if canonical => self.outgoing.extend(keys::in_parts(text)),
+            None => self.outgoing.extend_from_slice(text.as_bytes()),
+        }
         if canonical {
-            self.outgoing.extend(keys::in_parts(text));
             self.outgoing.push(b'\n');
         } else {
-            self.outgoing.extend_from_slice(text.as_bytes());
             self.command.enter_later();
         }
         self.write_terminal();

@@ -2,7 +2,7 @@
 
 use memchr::{memchr, memchr3};
 
-use super::screen::{CursorOnSwitch, Part, Screen};
+use super::screen::{Arrows, CursorOnSwitch, Part, Screen};
 
 const BEL: u8 = 0x07;
 const CAN: u8 = 0x18;
@@ -300,6 +300,8 @@ impl Sequence {
     fn set_private_modes(&self, screen: &mut Screen, on: bool) {
         for mode in self.values() {
             match (mode, on) {
+                (1, true) => screen.arrows = Arrows::Application,
+                (1, false) => screen.arrows = Arrows::Cursor,
                 (7, _) => screen.set_autowrap(on),
                 (47 | 1047, true) => screen.enter_alternate(CursorOnSwitch::Keep),
                 (47 | 1047, false) => screen.leave_alternate(CursorOnSwitch::Keep),

@@ -35,6 +35,13 @@ pub(super) enum CursorOnSwitch {
     SaveAndRestore,
 }
 
+/// Which sequences a program has asked for when an arrow key is pressed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Arrows {
+    Cursor,
+    Application,
+}
+
 /// Part of a row or of the screen, seen from the cursor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Part {
@@ -60,6 +67,7 @@ pub(super) struct Screen {
     active: Active,
     /// What a repeat sequence repeats.
     last: Option<char>,
+    pub(super) arrows: Arrows,
     pub(super) erased: bool,
     pub(super) revision: u64,
 }
@@ -80,6 +88,7 @@ impl Screen {
             insert: false,
             active: Active::Main,
             last: None,
+            arrows: Arrows::Cursor,
             erased: false,
             revision: 0,
         }
@@ -142,6 +151,7 @@ impl Screen {
         self.home();
         self.autowrap = true;
         self.insert = false;
+        self.arrows = Arrows::Cursor;
         self.last = None;
         self.changed();
     }

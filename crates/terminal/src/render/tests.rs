@@ -532,3 +532,18 @@ proptest! {
         prop_assert_eq!(fed(SMALL, &bytes).text(), String::from_utf8_lossy(&bytes));
     }
 }
+
+#[test]
+fn a_program_asks_for_other_sequences_of_the_arrow_keys() {
+    for (bytes, application) in [
+        ("", false),
+        ("\x1b[?1h", true),
+        ("\x1b[?1;25h", true),
+        ("\x1b[?1h\x1b[?1l", false),
+        ("\x1b[?1h\x1bc", false),
+        ("\x1b[1h", false),
+        ("\x1b[?12h", false),
+    ] {
+        assert_eq!(fed(TINY, bytes).application_cursor(), application, "{bytes:?}");
+    }
+}

@@ -7,6 +7,7 @@
 //! | `hooks` | a user who overrides everything that the shell reports with |
 //! | `secrecy` | the machinery is not seen in output, log or history, and imitations of it are only output |
 //! | `endings` | shells that end or replace themselves, and start-up files that fail |
+//! | `named_keys` | keys with a name, into programs that show what they read, menus and an editor |
 //! | `posix` | shells that serve where there is no bash |
 //! | `programs` | nested shells, interpreters, full-screen programs, background jobs |
 //! | `screen` | output as a terminal shows it, whatever the bytes |
@@ -23,6 +24,7 @@ mod endings;
 mod hooks;
 mod input;
 mod keys;
+mod named_keys;
 mod posix;
 mod programs;
 mod requests;
