@@ -12,7 +12,7 @@ use std::{
     ffi::{OsStr, OsString},
     fs::File,
     io::{self, Write as _},
-    os::fd::{AsFd as _, OwnedFd},
+    os::fd::{AsFd as _, AsRawFd as _, OwnedFd},
     path::{Path, PathBuf},
 };
 
@@ -92,8 +92,9 @@ impl Instance {
                 .map_err(|error| TerminalError::Pty { source: error.into() })?;
         }
         let nonce = nonce()?;
+        let terminal = name_of(&slave);
         let Launch { arguments, environment, directory, startup, dialect } = match &found {
-            Found::Bash(_) => launch_bash(options, directory, files, &nonce),
+            Found::Bash(_) => launch_bash(options, directory, files, &nonce, &terminal),
             Found::Posix(_) => launch_posix(options, directory, files, &nonce, &found)
                 .map_err(|source| TerminalError::Startup { source })?,
         };
@@ -110,7 +111,15 @@ impl Instance {
         let process = options.spawner.spawn(&spec, &[slave.as_fd(), startup.as_fd()]).await?;
         let master = pty::watch(master).map_err(|source| TerminalError::Pty { source })?;
         let command_line = gloveport_sys::process::command_line(process.pid());
-        Ok(Self { process, master, slave, scanner: Some(Scanner::new(&nonce)), command_line, dialect, nonce })
+        Ok(Self {
+            process,
+            master,
+            slave,
+            scanner: Some(Scanner::new(&nonce, &bash::hook(&nonce))),
+            command_line,
+            dialect,
+            nonce,
+        })
     }
 
     /// The pipe of a shell that reads its commands from one.
@@ -120,7 +129,7 @@ impl Instance {
 
     /// The text that teaches bash to report.
     pub(crate) fn bash_lesson(&self) -> String {
-        bash::lesson(&self.nonce)
+        bash::lesson(&self.nonce, &name_of(&self.slave))
     }
 
     /// The line that teaches a POSIX shell to report.
@@ -145,7 +154,7 @@ struct Launch {
     dialect: Dialect,
 }
 
-fn launch_bash(options: &ShellOptions, directory: &Path, files: StartupFiles, nonce: &str) -> Launch {
+fn launch_bash(options: &ShellOptions, directory: &Path, files: StartupFiles, nonce: &str, terminal: &str) -> Launch {
     let mut arguments: Vec<OsString> = vec!["bash".into()];
     if files == StartupFiles::None {
         arguments.push("--noprofile".into());
@@ -155,7 +164,7 @@ fn launch_bash(options: &ShellOptions, directory: &Path, files: StartupFiles, no
         arguments,
         environment: environment(options),
         directory: directory.to_owned(),
-        startup: bash::startup(nonce, files),
+        startup: bash::startup(nonce, files, terminal),
         dialect: Dialect::Bash,
     }
 }
@@ -248,6 +257,13 @@ fn nonce() -> Result<String, TerminalError> {
     let mut bytes = [0_u8; 16];
     getrandom::fill(&mut bytes).map_err(|error| TerminalError::Pty { source: io::Error::other(error.to_string()) })?;
     Ok(format!("{:032x}", u128::from_be_bytes(bytes)))
+}
+
+/// Under which name a terminal is found; empty if that is not known.
+fn name_of(terminal: &OwnedFd) -> String {
+    std::fs::read_link(format!("/proc/self/fd/{}", terminal.as_raw_fd()))
+        .map(|path| path.to_string_lossy().into_owned())
+        .unwrap_or_default()
 }
 
 /// A file that stands in memory only.

@@ -2,6 +2,8 @@
 //!
 //! A report is `ESC ] 7777 ; NONCE ; KIND 1F field 1F field … 1F NONCE BEL`. The nonce is random for each shell, so
 //! output that imitates the sequence is output. The last field may contain anything but the end sequence.
+//!
+//! A shell that shows what it reads (`set -v`) also shows lines of ours: those are known, and taken out, too.
 
 use memchr::memmem;
 
@@ -9,6 +11,10 @@ use memchr::memmem;
 const MAX_REPORT: usize = 256 * 1024;
 /// Nor are the reports that hold a number at most: what begins like one and does not end is output.
 const MAX_SHORT_REPORT: usize = 64;
+/// How a line of ours begins.
+const LINE: u8 = b'{';
+/// So much of such a line must be there for bytes to be kept back.
+const LEAST_LINE: usize = 6;
 /// Separates fields.
 const FIELD: u8 = 0x1f;
 
@@ -45,19 +51,51 @@ pub(crate) enum Part<'a> {
     Report(Report),
 }
 
+/// What of a line of ours is there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Line {
+    None,
+    Begun,
+    /// All of it: so many bytes.
+    Whole(usize),
+}
+
 /// The state of the separation between two reads.
 #[derive(Debug)]
 pub(crate) struct Scanner {
     begin: Vec<u8>,
     end: Vec<u8>,
+    /// Lines that are no output, without their end. Each begins with [`LINE`].
+    lines: [Vec<u8>; 2],
     held: Vec<u8>,
 }
 
 impl Scanner {
-    pub(crate) fn new(nonce: &str) -> Self {
+    /// `hook` is the line that the shell runs before each prompt.
+    pub(crate) fn new(nonce: &str, hook: &str) -> Self {
         let begin = format!("\x1b]7777;{nonce};").into_bytes();
         let end = format!("\x1f{nonce}\x07").into_bytes();
-        Self { begin, end, held: Vec::new() }
+        Self { begin, end, lines: [hook.as_bytes().to_owned(), Vec::new()], held: Vec::new() }
+    }
+
+    /// A line of ours was typed, which the shell may show.
+    pub(crate) fn typed(&mut self, line: &str) {
+        let [_, typed] = &mut self.lines;
+        *typed = line.find(char::from(LINE)).and_then(|at| line.get(at..)).unwrap_or_default().trim_end().into();
+    }
+
+    /// How much of what begins here is a line of ours.
+    fn line(&self, rest: &[u8]) -> Line {
+        for line in self.lines.iter().filter(|line| !line.is_empty()) {
+            match rest.strip_prefix(line.as_slice()) {
+                Some([b'\n', ..]) => return Line::Whole(line.len() + 1),
+                Some([b'\r', b'\n', ..]) => return Line::Whole(line.len() + 2),
+                Some([] | [b'\r']) => return Line::Begun,
+                None if rest.len() >= LEAST_LINE && line.starts_with(rest) => return Line::Begun,
+                Some(_) | None => {}
+            }
+        }
+        Line::None
     }
 
     /// Hands the parts of `bytes` to `sink` in order. Bytes that may be the beginning of a report are kept back until
@@ -79,9 +117,24 @@ impl Scanner {
     fn scan(&self, bytes: &[u8], sink: &mut impl FnMut(Part<'_>)) -> usize {
         let mut from = 0;
         let mut search = 0;
-        while let Some(found) = bytes.get(search..).and_then(|rest| memchr::memchr(0x1b, rest)) {
+        while let Some(found) = bytes.get(search..).and_then(|rest| memchr::memchr2(0x1b, LINE, rest)) {
             let at = search + found;
             let rest = bytes.get(at..).unwrap_or_default();
+            if rest.first() == Some(&LINE) {
+                search = match self.line(rest) {
+                    Line::None => at + 1,
+                    Line::Begun => {
+                        emit(bytes, from, at, sink);
+                        return rest.len();
+                    }
+                    Line::Whole(length) => {
+                        emit(bytes, from, at, sink);
+                        from = at + length;
+                        from
+                    }
+                };
+                continue;
+            }
             if rest.len() < self.begin.len() && self.begin.starts_with(rest) {
                 emit(bytes, from, at, sink);
                 return rest.len();
@@ -146,7 +199,7 @@ mod tests {
     use super::*;
 
     fn collect(chunks: &[&[u8]]) -> (Vec<u8>, Vec<Report>) {
-        let mut scanner = Scanner::new("n0nce");
+        let mut scanner = Scanner::new("n0nce", "{ hook n0nce; }");
         let (mut output, mut reports) = (Vec::new(), Vec::new());
         for chunk in chunks {
             scanner.feed(chunk, &mut |part| match part {
@@ -199,6 +252,37 @@ mod tests {
                 assert_eq!(collect(&[&stream.as_bytes()[..cut], &stream.as_bytes()[cut..]]), expected, "cut at {cut}");
             }
         }
+    }
+
+    #[test]
+    fn lines_of_ours_leave_the_stream_and_what_only_begins_like_them_stays() {
+        for (stream, output) in [
+            ("a\n{ hook n0nce; }\nb", "a\nb"),
+            ("{ hook n0nce; }\r\n{ hook n0nce; }\nb", "b"),
+            ("{ hook n0nce; }{ hook other; }\n{", "{ hook n0nce; }{ hook other; }\n{"),
+            ("{ hook n0nce; } \n", "{ hook n0nce; } \n"),
+        ] {
+            // The first bytes alone are not kept back: a program may show no more than that.
+            let bare = |cut: &usize| (1..LEAST_LINE).any(|most| stream[..*cut].ends_with(&"{ hook"[..most]));
+            for cut in (0..=stream.len()).filter(|cut| !bare(cut)) {
+                let (before, after) = stream.as_bytes().split_at(cut);
+                assert_eq!(
+                    collect(&[before, after]),
+                    (output.as_bytes().to_owned(), vec![]),
+                    "{stream:?} cut at {cut}"
+                );
+            }
+        }
+        let mut scanner = Scanner::new("n0nce", "{ hook }");
+        scanner.typed(" x; { typed }\r");
+        let mut output = Vec::new();
+        for part in ["x; { type", "d }", "\n{ hook }\nend"] {
+            scanner.feed(part.as_bytes(), &mut |part| match part {
+                Part::Output(bytes) => output.extend_from_slice(bytes),
+                Part::Report(report) => panic!("{report:?}"),
+            });
+        }
+        assert_eq!(output, b"x; end");
     }
 
     #[test]

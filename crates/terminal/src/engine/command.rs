@@ -264,6 +264,8 @@ impl Command {
     pub(crate) fn silent_shell(&mut self) {
         let doubt = Doubt { certain_after: LOST_AFTER, ..Doubt::looked_at_after(Duration::ZERO) };
         self.unreported.get_or_insert((-1, doubt));
+        // It has read all that was typed, though it may have shown no prompt for it.
+        self.expected = 1;
     }
 
     /// The status of the last command, if the shell is at a prompt that it did not report. `reads_commands` says

@@ -114,13 +114,16 @@ impl Engine {
             self.send_through_queue(text, script, request);
             return;
         }
+        // What is handed over would be shown with the line that does it.
+        let shows_lines = self.letters.contains('v');
         let typed = match script {
+            Script::One | Script::Block if shows_lines => keys::can_be_typed(text),
             Script::One => keys::can_be_typed(text),
             Script::Incomplete => text.split('\n').all(|line| line.len() <= keys::MAX_LINE),
             Script::Block | Script::Several(_) => false,
         };
         if typed {
-            let extent = if *script == Script::One { Extent::Whole } else { Extent::Open };
+            let extent = if matches!(script, Script::One | Script::Block) { Extent::Whole } else { Extent::Open };
             self.begin(Command::typed(text, text.matches('\n').count() + 1, extent, None), request);
             self.outgoing.extend_from_slice(text.as_bytes());
             self.outgoing.push(b'\n');
@@ -399,6 +402,9 @@ impl Engine {
             Ok(file) => {
                 let line =
                     format!(" {before}{{ . {} \"$?\"; }} >/dev/null 2>&1{enter}", quoted(&file.to_string_lossy()));
+                if let Some(scanner) = self.instance.as_mut().and_then(|instance| instance.scanner.as_mut()) {
+                    scanner.typed(&line);
+                }
                 self.outgoing.extend_from_slice(line.as_bytes());
                 self.command.reads(file);
                 self.write_terminal();

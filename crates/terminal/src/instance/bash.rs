@@ -1,10 +1,10 @@
 //! bash: the first choice.
 
-use super::StartupFiles;
+use super::{StartupFiles, quoted};
 
 /// The start-up file: the lesson, then the user's own file, then the arming (so that the user's file can not undo it).
-pub(super) fn startup(nonce: &str, files: StartupFiles) -> String {
-    let lesson = lesson(nonce);
+pub(super) fn startup(nonce: &str, files: StartupFiles, terminal: &str) -> String {
+    let lesson = lesson(nonce, terminal);
     let user = match files {
         StartupFiles::User => "if [ -f ~/.bashrc ]; then . ~/.bashrc; fi\n",
         StartupFiles::None => "",
@@ -12,11 +12,16 @@ pub(super) fn startup(nonce: &str, files: StartupFiles) -> String {
     format!("exec 3<&-\n{lesson}{user}__gp_arm \"$?\"\n")
 }
 
-/// Functions that make bash report before each prompt.
+/// Functions that make bash report before each prompt. Nothing of that reaches anything but the terminal.
 ///
 /// * `__gp_p STATUS OPTIONS` writes the report to the terminal by name, so redirecting the shell's own output does not
 ///   lose it. The user's tracing, error and export options are off inside of it. It sets the prompts last: a user may
 ///   have made them read-only, which ends it there. A `PATH` that is too long for a report is left out.
+/// * `__gp_t` runs behind it with the shell's standard error as descriptor 9, if that is open. bash shows its prompts
+///   there, so only where that is the terminal itself a report may stand in the prompt. Elsewhere the prompt runs what
+///   writes to the terminal by name, which takes longer, and leaves nothing to show.
+/// * A shell that shows what it reads (`set -v`) would show the line that calls these functions, so there the prompt
+///   runs the whole report instead ([`hook`] is what it has shown by then).
 /// * `__gp_arm STATUS` installs it. Since bash 5.1 `PROMPT_COMMAND` is a list: ours is a late element, so that a plain
 ///   assignment to the variable replaces the user's first element only. The prompt itself carries a second, shorter
 ///   report, from which a lost hook is noticed.
@@ -25,27 +30,61 @@ pub(super) fn startup(nonce: &str, files: StartupFiles) -> String {
 /// * `__gp_h FILE STATUS [ENTRY]` makes a command that is handed over in a file ready in `__gp_c`, and puts it (or the
 ///   entry) into the history in place of the line that calls it. A shell that traces its commands stops that here and
 ///   goes on with it inside of the command.
-pub(super) fn lesson(nonce: &str) -> String {
-    let quiet = "{ __gp_p \"$?\" \"$-\" || :; } >/dev/null 2>&1";
+///
+/// What the prompt runs begins with a bracket, and no brace: it may stand in the middle of a word, where that is none.
+pub(super) fn lesson(nonce: &str, terminal: &str) -> String {
+    let hook = hook(nonce);
+    let terminal = quoted(terminal);
+    let displayed = format!(r"\builtin printf '\033]7777;{nonce};D\037%s\037{nonce}\a'");
+    let prompt = format!(r#"$( ( ({displayed} "$?" >/dev/tty) ) >/dev/null 2>&1)"#);
+    let continuation =
+        format!(r"$( ( (\builtin printf '\033]7777;{nonce};C\037\037{nonce}\a' >/dev/tty) ) >/dev/null 2>&1)");
+    // A substitution does not see that option, so it is noted before: as a number, behind the end of a short text.
+    let verbose = r#"${__gp_x:1+(__gp_verbose=36#0${-//[^v]})}$( (__gp_v "$?") >/dev/null 2>&1)"#.to_owned();
+    let [prompt, continuation, verbose] = [prompt, continuation, verbose].map(|text| quoted(&text));
     format!(
         r#"__gp_s() {{ return "$1"; }}
 if ((BASH_VERSINFO[0] * 100 + BASH_VERSINFO[1] >= 404)); then
 __gp_p() {{
   local -
   set +aeuxET
+  if [[ $2 == *v* ]]; then __gp_q "$2"; return; fi
   local __gp_path=
   if [[ $PATH != "$__gp_last_path" && ${{#PATH}} -lt 65536 ]]; then __gp_last_path=$PATH __gp_path=$PATH; fi
   \builtin printf '\033]7777;{nonce};P\037%s\037%s\037%s\037%s\037%s\037{nonce}\a' "$1" "$!" "$2" "$__gp_path" "$PWD" >/dev/tty
-  \builtin export -n PS1 PS2 PROMPT_COMMAND
-  PS1=$__gp_ps1 PS2=$__gp_ps2
+  __gp_q "$2"
 }}
 else
 __gp_p() {{
+  if [[ $2 == *v* ]]; then __gp_q "$2"; return; fi
   \builtin printf '\033]7777;{nonce};P\037%s\037\037%s\037%s\037%s\037{nonce}\a' "$1" "$2" "${{PATH-}}" "${{PWD-}}" >/dev/tty
-  \builtin export -n PS1 PS2 PROMPT_COMMAND
-  PS1=$__gp_ps1 PS2=$__gp_ps2
+  __gp_q "$2"
 }}
 fi
+__gp_q() {{
+  \builtin export -n PS1 PS2 PROMPT_COMMAND
+  if [[ $1 == *v* ]]; then
+    if [[ ${{PROMPT_COMMAND[9]-}} ]]; then \builtin unset 'PROMPT_COMMAND[9]'; else PROMPT_COMMAND=; fi
+    __gp_x=x
+    PS1=$__gp_ps1_verbose PS2=$__gp_ps2_apart
+  elif \builtin shopt -q promptvars; then
+    PS1=$__gp_ps1_apart PS2=$__gp_ps2_apart
+  else
+    PS1= PS2=
+  fi
+}}
+__gp_t() {{
+  if [[ $- != *v* && /dev/fd/9 -ef $__gp_terminal ]]; then PS1=$__gp_ps1 PS2=$__gp_ps2; fi
+}}
+__gp_v() {{
+  __gp_letters=$-
+  set +aeuxET
+  __gp_path=${{PATH-}}
+  if [[ ${{#__gp_path}} -ge 65536 ]]; then __gp_path=; fi
+  if ((__gp_verbose)); then __gp_letters+=v; fi
+  \builtin printf '\033]7777;{nonce};P\037%s\037%s\037%s\037%s\037%s\037{nonce}\a' "$1" "$!" "$__gp_letters" "$__gp_path" "${{PWD-}}" >/dev/tty
+  {displayed} "$1" >/dev/tty
+}}
 __gp_h() {{
   __gp_c=$(<"$1")
   \builtin history -s -- "${{3-$__gp_c}}"
@@ -56,13 +95,14 @@ __gp_h() {{
   return "$2"
 }}
 __gp_arm() {{
-  __gp_last_path=
+  __gp_last_path= __gp_terminal={terminal}
   __gp_ps1='\[\e]7777;{nonce};D\037$?\037{nonce}\a\]' __gp_ps2='\[\e]7777;{nonce};C\037\037{nonce}\a\]'
+  __gp_ps1_apart={prompt} __gp_ps2_apart={continuation} __gp_ps1_verbose={verbose}
   unset PROMPT_COMMAND
   if ((BASH_VERSINFO[0] * 100 + BASH_VERSINFO[1] >= 501)); then
-    PROMPT_COMMAND=([9]='{quiet}')
+    PROMPT_COMMAND=([9]='{hook}')
   else
-    PROMPT_COMMAND='{quiet}'
+    PROMPT_COMMAND='{hook}'
   fi
   \builtin export -n PS1 PS2 PROMPT_COMMAND
   return "$1"
@@ -75,4 +115,10 @@ __gp_f() {{
 }}
 "#
     )
+}
+
+/// The line that bash runs before each prompt. Where the standard error is closed its second part is an error, which
+/// must end no shell.
+pub(crate) fn hook(nonce: &str) -> String {
+    format!(r#"{{ __gp_p "$?" "$-" {nonce} || :; }} >/dev/null 2>&1; {{ __gp_t || :; }} 9>&2 >/dev/null 2>&1 || :"#)
 }

@@ -11,6 +11,7 @@
 //! | `posix` | shells that serve where there is no bash |
 //! | `programs` | nested shells, interpreters, full-screen programs, background jobs |
 //! | `screen` | output as a terminal shows it, whatever the bytes |
+//! | `redirected` | a shell whose own output goes to files, or that shows what it reads |
 //! | `requests` | callers that leave, that queue, and that look on |
 
 #![expect(
@@ -27,6 +28,7 @@ mod keys;
 mod named_keys;
 mod posix;
 mod programs;
+mod redirected;
 mod requests;
 mod screen;
 mod secrecy;
