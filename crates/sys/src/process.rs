@@ -20,6 +20,8 @@ pub struct Stat {
     pub group: u32,
     /// Session id.
     pub session: u32,
+    /// Process group in the foreground of its terminal; `None` for a process without one.
+    pub foreground: Option<u32>,
     /// Own CPU time in clock ticks.
     pub cpu_ticks: u64,
     /// CPU time of children that ended and were waited for, in clock ticks.
@@ -48,6 +50,7 @@ fn parse_stat(text: &str) -> Option<Stat> {
         parent: id(1)?,
         group: id(2)?,
         session: id(3)?,
+        foreground: id(5),
         cpu_ticks: number(11)? + number(12)?,
         children_cpu_ticks: number(13)? + number(14)?,
         start_ticks: number(19)?,
@@ -225,6 +228,7 @@ mod tests {
             parent: 7,
             group: 42,
             session: 40,
+            foreground: Some(42),
             cpu_ticks: 30,
             children_cpu_ticks: 70,
             start_ticks: 100,

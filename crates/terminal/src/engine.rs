@@ -6,11 +6,13 @@
 //! | this file | the loop: one `select` over terminal, requests, exit and time |
 //! | [`command`] | one command: what was sent for it, and when it is complete |
 //! | `requests` | what a request does in each state |
+//! | `nested` | shells inside of the session's, which report like it |
 //! | `answers` | what is reported at each end |
 //! | `supervise` | the life of the task, also behind a defect of it |
 
 mod answers;
 mod command;
+mod nested;
 mod requests;
 mod supervise;
 
@@ -24,6 +26,7 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use self::command::{Command, Verdict};
+use self::nested::{Lesson, Nested};
 pub(crate) use self::supervise::supervise;
 use crate::{
     content::Content,
@@ -52,6 +55,8 @@ const MAX_RETIRED: usize = 16;
 const PROBE_PAUSE: Duration = Duration::from_millis(40);
 /// Pause before a quiet shell is examined for having replaced itself by another program.
 const REPLACED_PAUSE: Duration = Duration::from_millis(200);
+/// Pause before the processes of a quiet command are searched for a shell at its prompt.
+const NESTED_PAUSE: Duration = Duration::from_millis(80);
 /// Pause between samples of memory.
 const SAMPLE_PAUSE: Duration = Duration::from_millis(50);
 
@@ -112,6 +117,12 @@ pub(crate) struct Engine {
     queued: Vec<u8>,
     /// A prompt was reported whose display was not seen yet.
     display_due: bool,
+    /// Shells inside of the session's shell that were taught to report. The first one is source 1 of reports.
+    nested: Vec<Nested>,
+    /// The source whose shell reads what is typed.
+    current: usize,
+    /// A nested shell was told to read this.
+    lesson: Option<Lesson>,
     loss: Option<ShellLoss>,
     /// The shell that ended last was one that prints a word when it is told to exit.
     says_exit: bool,
@@ -161,6 +172,9 @@ impl Engine {
             outgoing: Vec::new(),
             queued: Vec::new(),
             display_due: false,
+            nested: Vec::new(),
+            current: 0,
+            lesson: None,
             loss: None,
             says_exit: false,
             exit: None,
@@ -204,7 +218,7 @@ impl Engine {
             let mut prompt = None;
             let Some(scanner) = &mut instance.scanner else { continue };
             scanner.feed(self.buffer.get(..count).unwrap_or_default(), &mut |part| {
-                if let Part::Report(Report::Prompt(report)) = part {
+                if let Part::Report(_, Report::Prompt(report)) = part {
                     prompt = Some(report);
                 }
             });
@@ -299,7 +313,7 @@ impl Engine {
         if let (Ok(count), Some(mut scanner)) = (&result, instance.scanner.take_if(|_| result.is_ok())) {
             scanner.feed(buffer.get(..*count).unwrap_or_default(), &mut |part| match part {
                 Part::Output(bytes) => self.take_output(bytes),
-                Part::Report(report) => self.take_report(report),
+                Part::Report(source, report) => self.take_report(source, report),
             });
             if let Some(instance) = &mut self.instance {
                 instance.scanner = Some(scanner);
@@ -313,6 +327,9 @@ impl Engine {
     }
 
     fn take_output(&mut self, bytes: &[u8]) {
+        if self.hold_back(bytes) {
+            return;
+        }
         self.log.append(bytes);
         self.renderer.feed(bytes);
         self.open_line = bytes.last() != Some(&b'\n');
@@ -368,13 +385,12 @@ impl Engine {
         }
         self.letters.clone_from(&report.options);
         let directory = match (&report.directory, &self.instance) {
-            (directory, Some(instance)) if directory.is_empty() => {
-                gloveport_sys::process::working_directory(instance.process.pid())
-                    .map(|path| path.to_string_lossy().into_owned())
-                    .unwrap_or_default()
+            (directory, Some(_)) if directory.is_empty() => {
+                self.reader_directory().map(|path| path.to_string_lossy().into_owned()).unwrap_or_default()
             }
             (directory, _) => directory.clone(),
         };
+        let user_name = self.reader_user();
         let python = find_program("python", &self.path, directory.as_ref());
         self.facts.send_modify(|facts| {
             facts.status = report.status;
@@ -383,6 +399,7 @@ impl Engine {
                 facts.directory = directory;
             }
             facts.python = python;
+            facts.user_name = user_name;
         });
     }
 
@@ -394,7 +411,8 @@ impl Engine {
         let deadline = waiter.and_then(|waiter| waiter.deadline);
         let look = matches!(self.phase, Phase::Running).then(|| self.command.next_look()).flatten();
         let deferred = self.deferred.as_ref().map(|(_, at)| *at);
-        [ending, no_change, deadline, look, deferred].into_iter().flatten().min()
+        let lesson = self.lesson.as_ref().map(Lesson::until);
+        [ending, lesson, no_change, deadline, look, deferred].into_iter().flatten().min()
     }
 
     async fn wake(&mut self) {
@@ -405,6 +423,9 @@ impl Engine {
         }
         // What the shell has told by now comes before what its processes look like.
         self.read_terminal();
+        if self.lesson.as_ref().is_some_and(|lesson| lesson.until() <= now) {
+            self.give_up_lesson();
+        }
         if let Some((job, _)) = self.deferred.take_if(|(_, at)| *at <= now) {
             self.take(job);
         }
@@ -418,7 +439,8 @@ impl Engine {
     fn look(&mut self, now: Instant) {
         let Some(instance) = &self.instance else { return };
         let shell = instance.process.pid();
-        let shell_waits = || self.outgoing.is_empty() && probe::shell_waits(shell, &instance.master, &instance.slave);
+        let reader = self.reader().unwrap_or(shell);
+        let shell_waits = || self.outgoing.is_empty() && probe::shell_waits(reader, &instance.slave);
         if self.command.verdict(now, shell_waits) == Verdict::Complete {
             let status = self.facts.borrow().status;
             self.complete(status);
@@ -429,7 +451,7 @@ impl Engine {
             self.complete(status);
             return;
         }
-        let reads_commands = || probe::shell_reads_commands(shell, &instance.master, &instance.slave);
+        let reads_commands = || probe::shell_reads_commands(reader, &instance.slave);
         if let Some(status) = self.command.lost_hook(now, reads_commands) {
             self.restore_hook(status);
             return;
@@ -450,6 +472,9 @@ impl Engine {
         if self.command.replacement_due(now) {
             self.examine_quiet_shell();
         }
+        if self.command.nested_due(now) {
+            self.look_for_nested();
+        }
         self.command.sample(now);
     }
 
@@ -458,6 +483,8 @@ impl Engine {
         let status = exit.shell_status();
         self.outgoing.clear();
         self.queued.clear();
+        self.give_up_lesson();
+        self.forget_nested();
         self.display_due = false;
         if exit.code.is_some() {
             tracing::info!(status, "the shell ended and is replaced");

@@ -24,6 +24,7 @@ use gloveport_sys::{
 };
 use tokio::io::unix::AsyncFd;
 
+pub(crate) use bash::{hook as bash_hook, lesson as bash_lesson};
 pub(crate) use posix::Queue;
 
 use crate::{error::TerminalError, scanner::Scanner, session::ShellOptions};
@@ -91,7 +92,7 @@ impl Instance {
             rustix::fs::fchown(&slave, Some(rustix::fs::Uid::from_raw(identity.uid)), None)
                 .map_err(|error| TerminalError::Pty { source: error.into() })?;
         }
-        let nonce = nonce()?;
+        let nonce = new_nonce()?;
         let terminal = name_of(&slave);
         let Launch { arguments, environment, directory, startup, dialect } = match &found {
             Found::Bash(_) => launch_bash(options, directory, files, &nonce, &terminal),
@@ -127,9 +128,9 @@ impl Instance {
         self.dialect.queue()
     }
 
-    /// The text that teaches bash to report.
-    pub(crate) fn bash_lesson(&self) -> String {
-        bash::lesson(&self.nonce, &name_of(&self.slave))
+    /// What the text that teaches bash to report needs: the nonce, and the name of the terminal.
+    pub(crate) fn bash_lesson(&self) -> (String, String) {
+        (self.nonce.clone(), name_of(&self.slave))
     }
 
     /// The line that teaches a POSIX shell to report.
@@ -253,7 +254,8 @@ fn environment(options: &ShellOptions) -> Vec<(OsString, OsString)> {
     environment
 }
 
-fn nonce() -> Result<String, TerminalError> {
+/// What tells the reports of one shell from all others, and from imitations.
+pub(crate) fn new_nonce() -> Result<String, TerminalError> {
     let mut bytes = [0_u8; 16];
     getrandom::fill(&mut bytes).map_err(|error| TerminalError::Pty { source: io::Error::other(error.to_string()) })?;
     Ok(format!("{:032x}", u128::from_be_bytes(bytes)))

@@ -1,8 +1,10 @@
 //! What `/proc` tells about the programs in the foreground: whether they wait for input, and what they use.
 
 use std::{
+    fmt::Display,
     fs,
     os::fd::{AsFd, AsRawFd as _, OwnedFd},
+    path::{Path, PathBuf},
     time::Duration,
 };
 
@@ -11,12 +13,13 @@ use gloveport_sys::{
     process::{self, Waiting},
     pty,
 };
+use rustix::fs::OFlags;
 
 use crate::session::Usage;
 
-/// Whether the shell itself is in the foreground and waits for somebody to type, with nothing typed yet.
-pub(crate) fn shell_waits(shell: u32, master: &impl AsFd, slave: &OwnedFd) -> bool {
-    pty::foreground(master) == Some(shell)
+/// Whether a shell is in the foreground of its terminal and waits for somebody to type, with nothing typed yet.
+pub(crate) fn shell_waits(shell: u32, slave: &OwnedFd) -> bool {
+    is_in_foreground(shell)
         && pty::unread_input(slave) == 0
         && match process::waiting(shell) {
             Some(waiting) => matches!(waiting, Waiting::Read { .. } | Waiting::Select),
@@ -24,13 +27,18 @@ pub(crate) fn shell_waits(shell: u32, master: &impl AsFd, slave: &OwnedFd) -> bo
         }
 }
 
+/// Whether a process leads the group in the foreground of its terminal.
+pub(crate) fn is_in_foreground(pid: u32) -> bool {
+    process::stat(pid).is_some_and(|stat| stat.foreground == Some(pid))
+}
+
 /// Size of the pieces in which the shell's parser reads from a terminal.
 const PARSER_BUFFER: u64 = 1024;
 
 /// Whether the shell reads its next command; `None` if it waits for something and does not let us see what. Its
 /// builtins (`read`, `select`, `mapfile`) read from the terminal, too, but in pieces of other sizes: 1, 128 or 4096.
-pub(crate) fn shell_reads_commands(shell: u32, master: &impl AsFd, slave: &OwnedFd) -> Option<bool> {
-    if !shell_waits(shell, master, slave) {
+pub(crate) fn shell_reads_commands(shell: u32, slave: &OwnedFd) -> Option<bool> {
+    if !shell_waits(shell, slave) {
         return Some(false);
     }
     process::waiting(shell)
@@ -41,22 +49,130 @@ pub(crate) fn shell_reads_commands(shell: u32, master: &impl AsFd, slave: &Owned
 pub(crate) fn waits_for_input(shell: u32, master: &impl AsFd, slave: &OwnedFd) -> bool {
     let Some(group) = pty::foreground(master) else { return false };
     let Ok(modes) = pty::modes(master) else { return false };
-    let terminal = fs::read_link(format!("/proc/self/fd/{}", slave.as_raw_fd())).ok();
-    let on_terminal = |pid: u32, descriptor: u64| {
-        terminal.is_some() && fs::read_link(format!("/proc/{pid}/fd/{descriptor}")).ok() == terminal
-    };
+    let Some(terminal) = name(std::process::id(), slave.as_raw_fd()) else { return false };
     if pty::unread_input(slave) > 0 {
         return false;
     }
-    let mut candidates = vec![shell];
-    candidates.extend(process::descendants(shell));
-    candidates.into_iter().filter(|pid| process::stat(*pid).is_some_and(|stat| stat.group == group)).any(|pid| {
-        match process::waiting(pid) {
-            Some(Waiting::Read { descriptor, .. }) => on_terminal(pid, descriptor),
-            Some(Waiting::Select) => !modes.canonical && on_terminal(pid, 0),
-            _ => false,
-        }
+    let reads = |pid: u32, terminal: &Path, canonical: bool| match process::waiting(pid) {
+        Some(Waiting::Read { descriptor, .. }) => name(pid, descriptor).is_some_and(|name| name == terminal),
+        Some(Waiting::Select) => !canonical && name(pid, 0).is_some_and(|name| name == terminal),
+        _ => false,
+    };
+    in_group(shell, group).filter(|pid| reads(*pid, &terminal, modes.canonical)).any(|pid| {
+        // What passes on what is typed always reads; whether somebody wants it, the terminal behind it tells.
+        let behind: Vec<_> = behind(pid, &terminal).collect();
+        behind.is_empty()
+            || behind.into_iter().any(|(pid, inner)| {
+                let canonical = modes_of(&inner).is_none_or(|modes| modes.canonical);
+                process::stat(pid).is_some_and(|stat| stat.foreground == Some(stat.group))
+                    && reads(pid, &inner, canonical)
+            })
     })
+}
+
+/// Processes of a group of this session.
+fn in_group(shell: u32, group: u32) -> impl Iterator<Item = u32> {
+    let all = std::iter::once(shell).chain(process::descendants(shell));
+    all.filter(move |pid| process::stat(*pid).is_some_and(|stat| stat.group == group))
+}
+
+/// Processes below one whose standard input is another terminal, with its name.
+fn behind(pid: u32, terminal: &Path) -> impl Iterator<Item = (u32, PathBuf)> {
+    let below = process::descendants(pid).into_iter();
+    below
+        .filter_map(|pid| Some((pid, name(pid, 0)?)))
+        .filter(move |(_, name)| name != terminal && name.starts_with("/dev/pts"))
+}
+
+/// The file behind a descriptor.
+fn name(pid: u32, descriptor: impl Display) -> Option<PathBuf> {
+    fs::read_link(format!("/proc/{pid}/fd/{descriptor}")).ok()
+}
+
+/// The modes of a terminal that is somebody else's.
+fn modes_of(terminal: &Path) -> Option<pty::Modes> {
+    let flags = OFlags::RDONLY | OFlags::NOCTTY | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let terminal = rustix::fs::open(terminal, flags, rustix::fs::Mode::empty()).ok()?;
+    pty::modes(&terminal).ok()
+}
+
+/// A bash inside of the session's shell that waits at its prompt.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Prompting {
+    pub(crate) pid: u32,
+    pub(crate) start_ticks: u64,
+    /// It changes when the shell replaces itself by another one.
+    pub(crate) command_line: Option<String>,
+    /// Its terminal.
+    pub(crate) terminal: PathBuf,
+    /// Its terminal is one that a program in the foreground keeps for it (`script`), which passes on what is typed.
+    pub(crate) relayed: bool,
+    /// It edits lines, and shows what is typed.
+    pub(crate) edits: bool,
+}
+
+impl Prompting {
+    fn new(pid: u32, terminal: PathBuf, relayed: bool, edits: bool) -> Option<Self> {
+        let start_ticks = process::stat(pid)?.start_ticks;
+        Some(Self { pid, start_ticks, command_line: process::command_line(pid), terminal, relayed, edits })
+    }
+
+    /// Whether it is the very same shell.
+    pub(crate) fn is(&self, other: &Self) -> bool {
+        (self.pid, self.start_ticks, &self.command_line) == (other.pid, other.start_ticks, &other.command_line)
+    }
+}
+
+/// Programs that show more than one terminal: what is typed need not reach the one that is below them.
+const WITH_WINDOWS: [&str; 8] = ["tmux", "screen", "SCREEN", "vim", "nvim", "emacs", "mc", "zellij"];
+
+/// A bash that waits at its prompt for what is typed into this terminal. It is certain: nothing may be typed into
+/// something else, such as a question for a password.
+pub(crate) fn prompting_shell(shell: u32, master: &impl AsFd, slave: &OwnedFd) -> Option<Prompting> {
+    let group = pty::foreground(master).filter(|group| *group != shell)?;
+    let terminal = name(std::process::id(), slave.as_raw_fd())?;
+    if pty::unread_input(slave) > 0 {
+        return None;
+    }
+    if let Some(edits) = at_prompt(group, &terminal) {
+        return Prompting::new(group, terminal, false, edits);
+    }
+    if pty::modes(master).is_ok_and(|modes| modes.canonical) {
+        return None;
+    }
+    let relays = in_group(shell, group).filter(|pid| {
+        let has_windows = process::stat(*pid).is_none_or(|stat| WITH_WINDOWS.contains(&stat.name.as_str()));
+        let selects = process::waiting(*pid) == Some(Waiting::Select);
+        !has_windows && selects && name(*pid, 0).is_some_and(|name| name == terminal)
+    });
+    let found: Vec<_> = relays
+        .flat_map(|relay| behind(relay, &terminal))
+        .filter_map(|(pid, terminal)| {
+            let edits = at_prompt(pid, &terminal)?;
+            Prompting::new(pid, terminal, true, edits)
+        })
+        .collect();
+    // With several of them it is not certain which one is meant.
+    <[Prompting; 1]>::try_from(found).ok().map(|[only]| only)
+}
+
+/// Whether a process is an interactive bash at its prompt on this terminal, and if so, whether it edits lines.
+fn at_prompt(pid: u32, terminal: &Path) -> Option<bool> {
+    let stat = process::stat(pid)?;
+    let program = fs::read_link(format!("/proc/{pid}/exe")).ok()?;
+    // An interactive one keeps its terminal under this number, and any other one its script.
+    let keeps = name(pid, 255)?;
+    let on_terminal = name(pid, 0)? == terminal && (keeps == terminal || keeps == Path::new("/dev/tty"));
+    let is_bash = program.file_name().is_some_and(|name| name == "bash") || stat.name == "bash";
+    if !is_bash || !on_terminal || stat.foreground != Some(stat.group) || stat.group != pid {
+        return None;
+    }
+    let canonical = modes_of(terminal)?.canonical;
+    match process::waiting(pid)? {
+        Waiting::Read { descriptor: 0, most: PARSER_BUFFER } if canonical => Some(false),
+        Waiting::Select if !canonical => Some(true),
+        _ => None,
+    }
 }
 
 /// Whether a shell in the foreground, the session's or one inside of it, is busy: it may have made a process that has

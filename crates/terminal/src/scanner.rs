@@ -1,7 +1,8 @@
 //! Separates what programs wrote from the private sequences in which the shell reports.
 //!
 //! A report is `ESC ] 7777 ; NONCE ; KIND 1F field 1F field … 1F NONCE BEL`. The nonce is random for each shell, so
-//! output that imitates the sequence is output. The last field may contain anything but the end sequence.
+//! output that imitates the sequence is output, and a report tells which of several shells made it. The last field may
+//! contain anything but the end sequence.
 //!
 //! A shell that shows what it reads (`set -v`) also shows lines of ours: those are known, and taken out, too.
 
@@ -48,7 +49,8 @@ pub(crate) struct PromptReport {
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Part<'a> {
     Output(&'a [u8]),
-    Report(Report),
+    /// A report, and which shell made it: 0 is the first one that the scanner was told of.
+    Report(usize, Report),
 }
 
 /// What of a line of ours is there.
@@ -63,31 +65,56 @@ enum Line {
 /// The state of the separation between two reads.
 #[derive(Debug)]
 pub(crate) struct Scanner {
+    sources: Vec<Source>,
+    /// A line that was typed and is no output, without its end. It begins with [`LINE`].
+    typed: Vec<u8>,
+    held: Vec<u8>,
+}
+
+/// A shell that reports.
+#[derive(Debug)]
+struct Source {
     begin: Vec<u8>,
     end: Vec<u8>,
-    /// Lines that are no output, without their end. Each begins with [`LINE`].
-    lines: [Vec<u8>; 2],
-    held: Vec<u8>,
+    /// The line that it runs before each prompt.
+    hook: Vec<u8>,
+}
+
+impl Source {
+    fn new(nonce: &str, hook: &str) -> Self {
+        Self {
+            begin: format!("\x1b]7777;{nonce};").into_bytes(),
+            end: format!("\x1f{nonce}\x07").into_bytes(),
+            hook: hook.as_bytes().to_owned(),
+        }
+    }
 }
 
 impl Scanner {
     /// `hook` is the line that the shell runs before each prompt.
     pub(crate) fn new(nonce: &str, hook: &str) -> Self {
-        let begin = format!("\x1b]7777;{nonce};").into_bytes();
-        let end = format!("\x1f{nonce}\x07").into_bytes();
-        Self { begin, end, lines: [hook.as_bytes().to_owned(), Vec::new()], held: Vec::new() }
+        Self { sources: vec![Source::new(nonce, hook)], typed: Vec::new(), held: Vec::new() }
+    }
+
+    /// A shell reports as the source of this number from now on: one that is known, or the next one.
+    pub(crate) fn listen_to(&mut self, number: usize, nonce: &str, hook: &str) {
+        let source = Source::new(nonce, hook);
+        match self.sources.get_mut(number) {
+            Some(known) => *known = source,
+            None => self.sources.push(source),
+        }
     }
 
     /// A line of ours was typed, which the shell may show.
     pub(crate) fn typed(&mut self, line: &str) {
-        let [_, typed] = &mut self.lines;
-        *typed = line.find(char::from(LINE)).and_then(|at| line.get(at..)).unwrap_or_default().trim_end().into();
+        self.typed = line.find(char::from(LINE)).and_then(|at| line.get(at..)).unwrap_or_default().trim_end().into();
     }
 
     /// How much of what begins here is a line of ours.
     fn line(&self, rest: &[u8]) -> Line {
-        for line in self.lines.iter().filter(|line| !line.is_empty()) {
-            match rest.strip_prefix(line.as_slice()) {
+        let hooks = self.sources.iter().map(|source| source.hook.as_slice());
+        for line in hooks.chain([self.typed.as_slice()]).filter(|line| !line.is_empty()) {
+            match rest.strip_prefix(line) {
                 Some([b'\n', ..]) => return Line::Whole(line.len() + 1),
                 Some([b'\r', b'\n', ..]) => return Line::Whole(line.len() + 2),
                 Some([] | [b'\r']) => return Line::Begun,
@@ -135,27 +162,31 @@ impl Scanner {
                 };
                 continue;
             }
-            if rest.len() < self.begin.len() && self.begin.starts_with(rest) {
+            let begun = |source: &Source| rest.len() < source.begin.len() && source.begin.starts_with(rest);
+            if self.sources.iter().any(begun) {
                 emit(bytes, from, at, sink);
                 return rest.len();
             }
-            let Some(body) = rest.strip_prefix(self.begin.as_slice()) else {
+            let mut sources = self.sources.iter().enumerate();
+            let Some((number, source, body)) = sources.find_map(|(number, source)| {
+                rest.strip_prefix(source.begin.as_slice()).map(|body| (number, source, body))
+            }) else {
                 search = at + 1;
                 continue;
             };
             let most = if matches!(body.first(), None | Some(b'P')) { MAX_REPORT } else { MAX_SHORT_REPORT };
-            let window = body.get(..most + self.end.len()).unwrap_or(body);
-            if let Some(length) = memmem::find(window, &self.end) {
-                if memmem::find(window.get(..length).unwrap_or_default(), &self.begin).is_some() {
+            let window = body.get(..most + source.end.len()).unwrap_or(body);
+            if let Some(length) = memmem::find(window, &source.end) {
+                if memmem::find(window.get(..length).unwrap_or_default(), &source.begin).is_some() {
                     // A program shows the beginning of a report; a real one is behind it.
                     search = at + 1;
                     continue;
                 }
                 emit(bytes, from, at, sink);
                 if let Some(report) = body.get(..length).and_then(parse) {
-                    sink(Part::Report(report));
+                    sink(Part::Report(number, report));
                 }
-                from = at + self.begin.len() + length + self.end.len();
+                from = at + source.begin.len() + length + source.end.len();
                 search = from;
             } else if body.len() < most {
                 emit(bytes, from, at, sink);
@@ -204,7 +235,8 @@ mod tests {
         for chunk in chunks {
             scanner.feed(chunk, &mut |part| match part {
                 Part::Output(bytes) => output.extend_from_slice(bytes),
-                Part::Report(report) => reports.push(report),
+                Part::Report(0, report) => reports.push(report),
+                Part::Report(number, report) => panic!("{report:?} of {number}"),
             });
         }
         (output, reports)
@@ -279,10 +311,30 @@ mod tests {
         for part in ["x; { type", "d }", "\n{ hook }\nend"] {
             scanner.feed(part.as_bytes(), &mut |part| match part {
                 Part::Output(bytes) => output.extend_from_slice(bytes),
-                Part::Report(report) => panic!("{report:?}"),
+                Part::Report(_, report) => panic!("{report:?}"),
             });
         }
         assert_eq!(output, b"x; end");
+    }
+
+    #[test]
+    fn a_report_tells_which_of_several_shells_made_it() {
+        let report = |nonce: &str, status: i32| format!("\x1b]7777;{nonce};D\x1f{status}\x1f{nonce}\x07");
+        let stream = [report("one", 1), report("two", 2), report("three", 3)].concat();
+        let mut scanner = Scanner::new("one", "");
+        scanner.listen_to(1, "other", "");
+        scanner.listen_to(2, "three", "");
+        scanner.listen_to(1, "two", "");
+        for cut in 0..=stream.len() {
+            let mut seen = Vec::new();
+            for piece in [&stream[..cut], &stream[cut..]] {
+                scanner.feed(piece.as_bytes(), &mut |part| match part {
+                    Part::Report(number, Report::Displayed { status }) => seen.push((number, status)),
+                    part => panic!("{part:?}"),
+                });
+            }
+            assert_eq!(seen, [(0, Some(1)), (1, Some(2)), (2, Some(3))], "cut at {cut}");
+        }
     }
 
     #[test]

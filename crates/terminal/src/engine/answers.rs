@@ -2,7 +2,7 @@
 
 use tokio::time::Instant;
 
-use super::{Engine, Phase, Verdict};
+use super::{Engine, Phase, Verdict, nested::First};
 use crate::{
     content::{EXIT_WORD, without_exit_word},
     error::TerminalError,
@@ -11,10 +11,20 @@ use crate::{
 };
 
 impl Engine {
-    pub(super) fn take_report(&mut self, report: Report) {
-        let running = matches!(self.phase, Phase::Running);
+    /// Takes a report of the session's shell (0), or of one inside of it.
+    pub(super) fn take_report(&mut self, source: usize, report: Report) {
+        let running = self.is_running();
+        if !matches!(report, Report::Prompt(_)) && source != self.current {
+            return;
+        }
         match report {
-            Report::Prompt(prompt) => {
+            Report::Prompt(mut prompt) => {
+                match self.believe(source) {
+                    // What came before the first prompt of a nested shell is no result of the command.
+                    Some(First::Yes) => prompt.status = 0,
+                    Some(First::No) => {}
+                    None => return,
+                }
                 self.display_due = true;
                 self.note_facts(&prompt);
                 if !running {

@@ -10,7 +10,7 @@ use std::time::Duration;
 use tempfile::TempPath;
 use tokio::time::Instant;
 
-use super::{PROBE_PAUSE, REPLACED_PAUSE, SAMPLE_PAUSE};
+use super::{NESTED_PAUSE, PROBE_PAUSE, REPLACED_PAUSE, SAMPLE_PAUSE};
 use crate::{keys::ControlKey, probe::Meter, session::Usage};
 
 /// Pause between looks at something doubtful.
@@ -50,6 +50,7 @@ pub(crate) struct Command {
     held_key: Option<(ControlKey, Doubt)>,
     probe_at: Option<Instant>,
     replaced_at: Option<Instant>,
+    nested_at: Option<Instant>,
     sample_at: Option<Instant>,
     meter: Option<Meter>,
     /// A file that the shell is told to read: the text, when it is handed over, or the lesson.
@@ -138,6 +139,7 @@ impl Command {
             file,
             extent,
             replaced_at: Some(Instant::now() + REPLACED_PAUSE),
+            nested_at: Some(Instant::now() + NESTED_PAUSE),
             ..Self::default()
         }
     }
@@ -290,6 +292,9 @@ impl Command {
         if self.probe_at.is_some() {
             self.probe_at = Some(Instant::now() + PROBE_PAUSE);
         }
+        if self.nested_at.is_some() {
+            self.nested_at = Some(Instant::now() + NESTED_PAUSE);
+        }
     }
 
     /// Whether the last prompt was the end, for a command of which that is uncertain.
@@ -308,10 +313,20 @@ impl Command {
             Lesson::Read { until } | Lesson::Followed { until, .. } => Some(until),
         };
         let held_key = self.held_key.map(|(_, doubt)| doubt.next);
-        [verifying, unreported, enter, held_key, lesson, self.probe_at, self.replaced_at, self.sample_at]
-            .into_iter()
-            .flatten()
-            .min()
+        [
+            verifying,
+            unreported,
+            enter,
+            held_key,
+            lesson,
+            self.probe_at,
+            self.replaced_at,
+            self.nested_at,
+            self.sample_at,
+        ]
+        .into_iter()
+        .flatten()
+        .min()
     }
 
     /// Enter is to be pressed behind a text, for a program that reads single keys.
@@ -344,6 +359,11 @@ impl Command {
         due(&mut self.replaced_at, now, REPLACED_PAUSE * 5)
     }
 
+    /// Whether it is time to look for a shell inside of the one that runs the command.
+    pub(crate) fn nested_due(&mut self, now: Instant) -> bool {
+        due(&mut self.nested_at, now, NESTED_PAUSE * 5)
+    }
+
     pub(crate) fn sample(&mut self, now: Instant) {
         if due(&mut self.sample_at, now, SAMPLE_PAUSE)
             && let Some(meter) = &mut self.meter
@@ -368,6 +388,13 @@ impl Command {
         self.extent = Extent::Replaced;
         self.expected = 1;
         self.uncertain = false;
+    }
+
+    /// A shell inside of the one that runs the command reports: it has read all that was typed.
+    pub(crate) fn taught_inside(&mut self) {
+        self.expected = 1;
+        self.uncertain = false;
+        self.enter = None;
     }
 
     /// Whether a shell that reads its next command and did not report can only have lost its hook.

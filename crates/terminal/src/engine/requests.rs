@@ -1,17 +1,19 @@
 //! What a request does in each state (`bash-session` 3.1, 3.5).
 
-use std::io::Write as _;
+use std::{io::Write as _, path::Path};
 
 use gloveport_sys::{process, pty};
+use rustix::fs::{Gid, Uid};
 use tokio::time::Instant;
 
 use super::{
     Engine, Phase, Waiter,
     command::{Command, Extent},
+    nested::Owner,
 };
 use crate::{
     error::TerminalError,
-    instance::{Dialect, Instance, posix, quoted},
+    instance::{Dialect, Instance, bash_lesson, posix, quoted},
     keys::{self, ControlKey, END_OF_INPUT, Effect, NamedKey},
     probe::{self, Meter},
     session::{Job, Mode, Progress, RunEnd, RunRequest},
@@ -105,8 +107,9 @@ impl Engine {
         let Some(instance) = &self.instance else { return };
         // A part of a line that was typed for a program, and that it did not read, must not become a part of the
         // command.
-        let cleared = pty::reset(&instance.master).and_then(|()| pty::discard_input(&instance.slave));
-        if let Err(error) = cleared {
+        if !self.is_relayed()
+            && let Err(error) = pty::reset(&instance.master).and_then(|()| pty::discard_input(&instance.slave))
+        {
             tracing::warn!(%error, "the terminal can not be prepared for a command");
         }
         if let Some(queue) = instance.queue() {
@@ -172,7 +175,7 @@ impl Engine {
 
     /// Puts a text into a file that the shell's user may read, and makes the line that evaluates it at top level.
     fn handover(&self, text: &str) -> std::io::Result<(String, tempfile::TempPath)> {
-        let path = self.private_file(text.as_bytes())?;
+        let path = self.private_file(text.as_bytes(), self.reader_owner().as_ref())?;
         let name = quoted(&path.to_string_lossy());
         let entry = if text.len() <= MAX_HISTORY { String::new() } else { format!(" '# {} bytes'", text.len()) };
         let status = self.facts.borrow().status;
@@ -182,16 +185,20 @@ impl Engine {
         Ok((line, path))
     }
 
-    fn private_file(&self, bytes: &[u8]) -> std::io::Result<tempfile::TempPath> {
+    /// A file that nobody may read but the session's user, or the user of a shell inside of it.
+    pub(super) fn private_file(&self, bytes: &[u8], owner: Option<&Owner>) -> std::io::Result<tempfile::TempPath> {
         let mut file = tempfile::Builder::new().prefix(".gloveport-").tempfile()?;
         file.write_all(bytes)?;
         file.flush()?;
-        if let Some(identity) = &self.options.identity {
-            rustix::fs::fchown(
-                file.as_file(),
-                Some(rustix::fs::Uid::from_raw(identity.uid)),
-                Some(rustix::fs::Gid::from_raw(identity.gid)),
-            )?;
+        let own = self.options.identity.as_ref();
+        let own = own.map(|identity| (Uid::from_raw(identity.uid), Gid::from_raw(identity.gid)));
+        if let Some((uid, gid)) = owner.map(|owner| (owner.uid, owner.gid)).or(own) {
+            // Root reads it anyway, and to be told so needs no right.
+            let is_own = uid == rustix::process::geteuid() || uid.is_root();
+            match rustix::fs::fchown(file.as_file(), Some(uid), Some(gid)) {
+                Err(error) if !is_own => return Err(error.into()),
+                Ok(()) | Err(_) => {}
+            }
         }
         Ok(file.into_temp_path())
     }
@@ -350,6 +357,7 @@ impl Engine {
     /// A pipe of commands is read by nobody else, so there nothing has to be found out: the lesson is put behind the
     /// command.
     pub(super) fn examine_quiet_shell(&mut self) {
+        let reader = self.reader();
         let Some(instance) = &mut self.instance else { return };
         let shell = instance.process.pid();
         let now = process::command_line(shell);
@@ -366,14 +374,14 @@ impl Engine {
                 return;
             }
             let lost = self.command.must_be_over()
-                && probe::shell_reads_commands(shell, &instance.master, &instance.slave) == Some(true);
+                && reader.is_some_and(|reader| probe::shell_reads_commands(reader, &instance.slave) == Some(true));
             if lost {
                 self.command.silent_shell();
             }
             return;
         }
         let is_bash = process::stat(shell).is_some_and(|stat| stat.name == "bash");
-        if is_bash && probe::shell_waits(shell, &instance.master, &instance.slave) {
+        if is_bash && probe::shell_waits(shell, &instance.slave) {
             instance.command_line = now;
             instance.dialect = Dialect::Bash;
             // Where it edits lines it shows them, and takes a return for their end.
@@ -397,11 +405,10 @@ impl Engine {
     /// Makes the shell read how it has to report. Nothing of that is seen, and `$?` stays what it is.
     fn teach(&mut self, before: &str, enter: char) -> bool {
         let Some(instance) = &self.instance else { return false };
-        let lesson = format!("{}__gp_arm \"$1\"\n__gp_f \"$1\"\n", instance.bash_lesson());
-        match self.private_file(lesson.as_bytes()) {
+        let (nonce, terminal) = self.reader_lesson().unwrap_or_else(|| instance.bash_lesson());
+        match self.private_file(lesson(&nonce, &terminal).as_bytes(), self.reader_owner().as_ref()) {
             Ok(file) => {
-                let line =
-                    format!(" {before}{{ . {} \"$?\"; }} >/dev/null 2>&1{enter}", quoted(&file.to_string_lossy()));
+                let line = lesson_line(&file, before, enter);
                 if let Some(scanner) = self.instance.as_mut().and_then(|instance| instance.scanner.as_mut()) {
                     scanner.typed(&line);
                 }
@@ -416,4 +423,14 @@ impl Engine {
             }
         }
     }
+}
+
+/// The text of the file from which bash reads how it has to report. It is told the last status.
+pub(super) fn lesson(nonce: &str, terminal: &str) -> String {
+    format!("{}__gp_arm \"$1\"\n__gp_f \"$1\"\n", bash_lesson(nonce, terminal))
+}
+
+/// The line that makes bash read its lesson.
+pub(super) fn lesson_line(file: &Path, before: &str, enter: char) -> String {
+    format!(" {before}{{ . {} \"$?\"; }} >/dev/null 2>&1{enter}", quoted(&file.to_string_lossy()))
 }

@@ -32,7 +32,7 @@ pub(crate) async fn supervise(
         tracing::error!(defects, defect, "a shell session failed by a defect of the server; its shell is replaced");
         let renewed = engine.renewed();
         let broken = std::mem::replace(&mut engine, renewed);
-        if let Err(defect) = caught(broken.end_broken()).await {
+        if let Err(defect) = caught(Box::pin(broken.end_broken())).await {
             tracing::error!(defect, "the broken session cannot be ended; its owner ends its processes");
         }
     }

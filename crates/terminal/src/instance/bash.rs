@@ -32,7 +32,7 @@ pub(super) fn startup(nonce: &str, files: StartupFiles, terminal: &str) -> Strin
 ///   goes on with it inside of the command.
 ///
 /// What the prompt runs begins with a bracket, and no brace: it may stand in the middle of a word, where that is none.
-pub(super) fn lesson(nonce: &str, terminal: &str) -> String {
+pub(crate) fn lesson(nonce: &str, terminal: &str) -> String {
     let hook = hook(nonce);
     let terminal = quoted(terminal);
     let displayed = format!(r"\builtin printf '\033]7777;{nonce};D\037%s\037{nonce}\a'");

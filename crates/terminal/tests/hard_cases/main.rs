@@ -8,6 +8,7 @@
 //! | `secrecy` | the machinery is not seen in output, log or history, and imitations of it are only output |
 //! | `endings` | shells that end or replace themselves, and start-up files that fail |
 //! | `named_keys` | keys with a name, into programs that show what they read, menus and an editor |
+//! | `nested` | shells inside of the session's, which report like it, at any depth |
 //! | `posix` | shells that serve where there is no bash |
 //! | `programs` | nested shells, interpreters, full-screen programs, background jobs |
 //! | `screen` | output as a terminal shows it, whatever the bytes |
@@ -26,6 +27,7 @@ mod hooks;
 mod input;
 mod keys;
 mod named_keys;
+mod nested;
 mod posix;
 mod programs;
 mod redirected;
