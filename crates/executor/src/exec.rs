@@ -13,7 +13,7 @@ use gloveport_protocol::{
 };
 use gloveport_terminal::{
     ControlKey, EXIT_WORD, LogError, Mode, OutputLog, Piece, Progress, RunEnd, RunReport, RunRequest, Shell,
-    ShellOptions, Usage,
+    ShellOptions, Usage, WhenWaiting,
 };
 use tokio::{
     sync::watch,
@@ -306,6 +306,7 @@ pub(crate) async fn drive(execution: Arc<Execution>, limit: Option<Duration>) {
         mode: Mode::Script,
         no_change: None,
         limit: None,
+        waiting: WhenWaiting::GoOn,
         progress: Some(progress),
     };
     let shell = execution.shell.clone();
@@ -392,6 +393,7 @@ fn ended(report: &RunReport, start: Option<u64>, wall: Duration) -> ExecEnd {
         RunEnd::TimedOut | RunEnd::NoChange => {
             (None, "timed_out", Some("the time limit passed before the command ended".to_owned()))
         }
+        RunEnd::Waiting => (None, "waiting", Some("the program waits for input, and goes on".to_owned())),
         RunEnd::Refused => {
             let message =
                 "a command is still running in the main session; wait for it, interrupt it, or use a new session";

@@ -15,7 +15,7 @@ use gloveport_protocol::{
     exec::{ExecRequest, ExecStatus, Session},
 };
 use gloveport_sys::{Identity, Spawner, Surroundings};
-use gloveport_terminal::{RunEnd, RunRequest, Shell, ShellOptions, TerminalError};
+use gloveport_terminal::{RunEnd, RunRequest, Shell, ShellOptions, TerminalError, WhenWaiting};
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
@@ -51,6 +51,9 @@ pub struct ExecutorOptions {
     pub account: Option<Account>,
     /// Soft time limit of a command.
     pub no_change: Duration,
+    /// Whether a command is answered as soon as its program waits for input, and not after the soft time limit. A
+    /// blocking command never is.
+    pub when_waiting: WhenWaiting,
     /// Bound for the memory of all processes together, in bytes.
     pub memory_limit: Option<u64>,
     /// Bytes of output that each shell keeps readable.
@@ -71,6 +74,7 @@ impl ExecutorOptions {
             working_directory,
             account: None,
             no_change: Duration::from_secs(10),
+            when_waiting: WhenWaiting::GoOn,
             memory_limit: None,
             spool_size: 256 * 1024 * 1024,
             startup_commands: Vec::new(),
@@ -94,6 +98,7 @@ pub struct Executor {
     shell: Shell,
     shell_options: ShellOptions,
     no_change: Duration,
+    when_waiting: WhenWaiting,
     executions: Executions,
     terminals: Terminals,
     part: Part,
@@ -162,6 +167,7 @@ impl Executor {
             shell_options,
             terminals,
             no_change: options.no_change,
+            when_waiting: options.when_waiting,
             executions: Executions::default(),
             part,
             plugins,
@@ -338,7 +344,7 @@ impl Executor {
     }
 
     async fn run(&self, action: &RunAction, timeout: Option<f64>) -> Observation {
-        let waits = match run::waits(action, timeout, self.no_change) {
+        let waits = match run::waits(action, timeout, self.no_change, self.when_waiting) {
             Ok(waits) => waits,
             Err(observation) => return *observation,
         };

@@ -5,18 +5,25 @@ use std::time::Duration;
 use gloveport_protocol::{
     CommandMetadata, ErrorObservation, Observation, RunAction, RunObservation, python::float_text, seconds,
 };
-use gloveport_terminal::{ControlKey, Facts, Mode, RunEnd, RunReport, RunRequest, ShellLoss, TerminalError};
+use gloveport_terminal::{
+    ControlKey, Facts, Mode, RunEnd, RunReport, RunRequest, ShellLoss, TerminalError, WhenWaiting,
+};
 
 /// What an agent can do about a command that still runs.
 const HELP: &str = "You may wait longer to see additional output by sending empty command '', send other commands to \
     interact with the current process, send keys (\"C-c\", \"C-z\", \"C-d\") to interrupt/kill the previous command before \
     sending your new command, or use the timeout parameter in execute_bash for future commands.";
 
+/// What an agent can do about a program that waits for input.
+const WAITING: &str = "The program is waiting for input. To answer it, send the text with `is_input` set to `true`; a key is \
+    sent the same way, by its name (\"C-c\", \"C-d\", \"Up\", \"Escape\"). No other command is executed until the program ends.";
+
 /// Time limits of one command.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Waits {
     no_change: Option<Duration>,
     limit: Option<Duration>,
+    when_waiting: WhenWaiting,
     /// The soft limit as text shows it, in whole seconds.
     no_change_seconds: u64,
     /// The hard limit as it was given.
@@ -35,13 +42,19 @@ impl Waits {
             mode: if action.is_input { Mode::Input } else { Mode::Command },
             no_change: self.no_change,
             limit: self.limit,
+            waiting: self.when_waiting,
             progress: None,
         }
     }
 }
 
 /// The time limits of an action. Zero counts as none, as in the reference.
-pub(crate) fn waits(action: &RunAction, timeout: Option<f64>, no_change: Duration) -> Result<Waits, Box<Observation>> {
+pub(crate) fn waits(
+    action: &RunAction,
+    timeout: Option<f64>,
+    no_change: Duration,
+    when_waiting: WhenWaiting,
+) -> Result<Waits, Box<Observation>> {
     let limit_seconds = timeout.unwrap_or(0.0);
     let Ok(limit) = seconds::limit(limit_seconds) else {
         let text = format!("timeout must not be negative, and is {}", float_text(limit_seconds));
@@ -51,6 +64,7 @@ pub(crate) fn waits(action: &RunAction, timeout: Option<f64>, no_change: Duratio
     Ok(Waits {
         no_change: (!action.blocking).then_some(no_change),
         limit,
+        when_waiting: if action.blocking { WhenWaiting::GoOn } else { when_waiting },
         no_change_seconds: no_change.as_secs(),
         limit_seconds,
     })
@@ -83,6 +97,7 @@ pub(crate) fn observe(action: &RunAction, waits: &Waits, result: Result<RunRepor
             let suffix = format!("\n[The command timed out after {seconds} seconds. {HELP}]");
             observation(command, &report, false, still_running(suffix))
         }
+        RunEnd::Waiting => observation(command, &report, false, still_running(format!("\n[{WAITING}]"))),
         RunEnd::Refused => {
             let suffix = format!(
                 "\n[Your command \"{command}\" is NOT executed. The previous command is still running - You CANNOT send \

@@ -36,7 +36,7 @@ use crate::{
     probe,
     render::{Renderer, Size},
     scanner::{Part, PromptReport, Report},
-    session::{Facts, Job, Progress, RunReport, ShellLoss, ShellOptions},
+    session::{Facts, Job, Progress, RunEnd, RunReport, ShellLoss, ShellOptions, WhenWaiting},
 };
 
 /// Most bytes taken from the terminal before other events get their turn.
@@ -53,6 +53,8 @@ const CLOSE_GRACE: Duration = Duration::from_millis(20);
 const MAX_RETIRED: usize = 16;
 /// Pause between looks at a quiet foreground program when somebody wants to know whether it waits for input.
 const PROBE_PAUSE: Duration = Duration::from_millis(40);
+/// A request that wants to be answered when a program waits for input is, when that holds for this long.
+const WAITING_PAUSE: Duration = Duration::from_millis(30);
 /// Pause before a quiet shell is examined for having replaced itself by another program.
 const REPLACED_PAUSE: Duration = Duration::from_millis(200);
 /// Pause before the processes of a quiet command are searched for a shell at its prompt.
@@ -80,6 +82,9 @@ struct Waiter {
     last_change: Instant,
     revision: u64,
     progress: Option<watch::Sender<Progress>>,
+    waiting: WhenWaiting,
+    /// Since when the program in the foreground is seen to wait for input, with nothing new.
+    waits_since: Option<Instant>,
     /// What was typed and may be echoed.
     echo: Option<String>,
 }
@@ -372,6 +377,7 @@ impl Engine {
         if let Some(waiter) = self.waiter.as_mut().filter(|waiter| waiter.revision != revision) {
             waiter.revision = revision;
             waiter.last_change = Instant::now();
+            waiter.waits_since = None;
             self.command.output_seen();
             if let Some(progress) = &waiter.progress {
                 progress.send_if_modified(|progress| std::mem::take(&mut progress.waiting_for_input));
@@ -460,11 +466,13 @@ impl Engine {
             self.type_key(key);
             return;
         }
-        let progress = self.waiter.as_ref().and_then(|waiter| waiter.progress.as_ref());
-        if let (true, Some(progress)) = (self.command.probe_due(now), progress) {
-            let waits =
-                self.command.at_continuation() || probe::waits_for_input(shell, &instance.master, &instance.slave);
-            progress.send_if_modified(|progress| std::mem::replace(&mut progress.waiting_for_input, waits) != waits);
+        if self.command.probe_due(now) && self.waiter.is_some() && self.tell_whether_it_waits(now) {
+            // A shell at its prompt waits, too; it is taught, and then it takes commands.
+            self.look_for_nested();
+            if self.lesson.is_none() {
+                self.answer(RunEnd::Waiting);
+            }
+            return;
         }
         if self.command.enter_due(now) {
             self.press_enter(now);
@@ -476,6 +484,29 @@ impl Engine {
             self.look_for_nested();
         }
         self.command.sample(now);
+    }
+
+    /// Looks whether the program in the foreground waits for input, and tells those who want to know. Answers whether
+    /// that is the end of the request.
+    fn tell_whether_it_waits(&mut self, now: Instant) -> bool {
+        let Some(instance) = &self.instance else { return false };
+        let idle = self.outgoing.is_empty() && self.lesson.is_none() && !self.command.holds_back_keys();
+        let waits = idle
+            && (self.command.at_continuation()
+                || probe::waits_for_input(instance.process.pid(), &instance.master, &instance.slave));
+        let Some(waiter) = &mut self.waiter else { return false };
+        if let Some(progress) = &waiter.progress {
+            progress.send_if_modified(|progress| std::mem::replace(&mut progress.waiting_for_input, waits) != waits);
+        }
+        if waiter.waiting == WhenWaiting::GoOn {
+            return false;
+        }
+        let since = waits.then(|| *waiter.waits_since.get_or_insert(now));
+        waiter.waits_since = since;
+        if waits {
+            self.command.probe_at(now + WAITING_PAUSE);
+        }
+        since.is_some_and(|since| now.duration_since(since) >= WAITING_PAUSE)
     }
 
     async fn shell_ended(&mut self, exit: Exit) {

@@ -34,5 +34,7 @@ pub use content::EXIT_WORD;
 pub use error::TerminalError;
 pub use keys::{ControlKey, in_parts};
 pub use log::{LogError, OutputLog, Piece};
-pub use session::{Facts, Mode, Progress, RunEnd, RunReport, RunRequest, Shell, ShellLoss, ShellOptions, Usage};
+pub use session::{
+    Facts, Mode, Progress, RunEnd, RunReport, RunRequest, Shell, ShellLoss, ShellOptions, Usage, WhenWaiting,
+};
 pub use terminal::{Terminal, TerminalOptions, TerminalState, WindowSize};

@@ -93,6 +93,8 @@ pub struct RunRequest {
     pub no_change: Option<Duration>,
     /// Answer after this long at the latest (the hard time limit).
     pub limit: Option<Duration>,
+    /// Answer as soon as the program in the foreground waits for input, with nothing new meanwhile.
+    pub waiting: WhenWaiting,
     /// Also when and how the command runs is of interest: told while it runs, and its use of resources at its end.
     pub progress: Option<watch::Sender<Progress>>,
 }
@@ -100,7 +102,14 @@ pub struct RunRequest {
 impl RunRequest {
     /// A command without a time limit.
     pub fn command(text: impl Into<String>) -> Self {
-        Self { text: text.into(), mode: Mode::Command, no_change: None, limit: None, progress: None }
+        Self {
+            text: text.into(),
+            mode: Mode::Command,
+            no_change: None,
+            limit: None,
+            waiting: WhenWaiting::GoOn,
+            progress: None,
+        }
     }
 
     /// Input for the running program, without a time limit.
@@ -119,11 +128,27 @@ impl RunRequest {
         Self { no_change: Some(limit), ..self }
     }
 
+    /// Answers as soon as the program in the foreground waits for input.
+    #[must_use]
+    pub fn answer_when_waiting(self) -> Self {
+        Self { waiting: WhenWaiting::Answer, ..self }
+    }
+
     /// Sets the hard time limit.
     #[must_use]
     pub fn at_most(self, limit: Duration) -> Self {
         Self { limit: Some(limit), ..self }
     }
+}
+
+/// What a request does when the program in the foreground waits for input.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum WhenWaiting {
+    /// It goes on until the command ends or a time limit passes.
+    #[default]
+    GoOn,
+    /// It is answered with [`RunEnd::Waiting`].
+    Answer,
 }
 
 /// What is known of a command while it runs.
@@ -149,6 +174,9 @@ pub enum RunEnd {
     NoChange,
     /// The hard time limit passed; the command goes on.
     TimedOut,
+    /// The program in the foreground waits for input; the command goes on. Only for a request that asks for it
+    /// ([`WhenWaiting::Answer`]).
+    Waiting,
     /// A command runs, so the new one was not executed.
     Refused,
     /// Nothing runs that output could be fetched from.

@@ -208,6 +208,14 @@ pub(crate) fn no_change(command: &str, content: &str, seconds: u64) -> RunObserv
     still_running(command, content, suffix)
 }
 
+/// The program waits for input.
+pub(crate) fn waiting(command: &str, content: &str) -> RunObservation {
+    let suffix = "\n[The program is waiting for input. To answer it, send the text with `is_input` set to `true`; a key is \
+        sent the same way, by its name (\"C-c\", \"C-d\", \"Up\", \"Escape\"). No other command is executed until the \
+        program ends.]";
+    still_running(command, content, suffix.to_owned())
+}
+
 /// The hard time limit passed; `seconds` as Python prints the float.
 pub(crate) fn timed_out(command: &str, content: &str, seconds: &str) -> RunObservation {
     let suffix = format!("\n[The command timed out after {seconds} seconds. {HELP}]");

@@ -86,7 +86,8 @@ impl Engine {
             return;
         }
         let completed = matches!(end, RunEnd::Completed { .. });
-        let shows_output = completed || matches!(end, RunEnd::NoChange | RunEnd::TimedOut | RunEnd::Refused);
+        let shows_output =
+            completed || matches!(end, RunEnd::NoChange | RunEnd::TimedOut | RunEnd::Waiting | RunEnd::Refused);
         let continued = self.content.continued();
         let log_end = self.log.end();
         let mut report = RunReport {

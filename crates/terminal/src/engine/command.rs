@@ -349,6 +349,16 @@ impl Command {
         self.enter.take().is_some()
     }
 
+    /// When to look next for a program that waits for input.
+    pub(crate) fn probe_at(&mut self, at: Instant) {
+        self.probe_at = Some(at);
+    }
+
+    /// Something is still to be typed behind what was.
+    pub(crate) fn holds_back_keys(&self) -> bool {
+        self.enter.is_some() || self.held_key.is_some()
+    }
+
     /// Whether it is time to look for a program that waits for input.
     pub(crate) fn probe_due(&mut self, now: Instant) -> bool {
         due(&mut self.probe_at, now, PROBE_PAUSE * 2)

@@ -16,7 +16,7 @@ use crate::{
     instance::{Dialect, Instance, bash_lesson, posix, quoted},
     keys::{self, ControlKey, END_OF_INPUT, Effect, NamedKey},
     probe::{self, Meter},
-    session::{Job, Mode, Progress, RunEnd, RunRequest},
+    session::{Job, Mode, Progress, RunEnd, RunRequest, WhenWaiting},
     split::{self, Script},
 };
 
@@ -59,6 +59,8 @@ impl Engine {
             last_change: now,
             revision: self.renderer.revision(),
             progress: request.progress.clone(),
+            waiting: request.waiting,
+            waits_since: None,
             echo: None,
         });
         let script = match (split::classify(&text), request.mode) {
@@ -91,6 +93,8 @@ impl Engine {
     fn watch_running(&mut self, request: &RunRequest) {
         if let Some(progress) = &request.progress {
             progress.send_replace(Progress { start: Some(self.reported_to), waiting_for_input: false, end: None });
+        }
+        if request.progress.is_some() || request.waiting == WhenWaiting::Answer {
             self.command.watch(None);
         }
     }
@@ -170,6 +174,8 @@ impl Engine {
             progress.send_replace(Progress { start: Some(self.log.end()), waiting_for_input: false, end: None });
             let shell = self.instance.as_ref().map(|instance| instance.process.pid());
             self.command.watch(shell.map(Meter::start));
+        } else if request.waiting == WhenWaiting::Answer {
+            self.command.watch(None);
         }
     }
 
