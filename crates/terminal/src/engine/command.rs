@@ -29,7 +29,7 @@ const ENTER_PAUSE: Duration = Duration::from_millis(2);
 /// Longest time that a key which sends a signal is held back while the shell starts a program.
 const KEY_LIMIT: Duration = Duration::from_millis(50);
 /// After this long Enter is pressed, also if the program is not seen to read on.
-const ENTER_LIMIT: Duration = Duration::from_millis(100);
+const ENTER_LIMIT: Duration = Duration::from_millis(300);
 
 #[derive(Debug, Default)]
 pub(crate) struct Command {

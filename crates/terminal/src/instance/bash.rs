@@ -17,11 +17,12 @@ pub(super) fn startup(nonce: &str, files: StartupFiles, terminal: &str) -> Strin
 /// * `__gp_p STATUS OPTIONS` writes the report to the terminal by name, so redirecting the shell's own output does not
 ///   lose it. The user's tracing, error and export options are off inside of it. It sets the prompts last: a user may
 ///   have made them read-only, which ends it there. A `PATH` that is too long for a report is left out.
-/// * `__gp_t` runs behind it with the shell's standard error as descriptor 9, if that is open. bash shows its prompts
-///   there, so only where that is the terminal itself a report may stand in the prompt. Elsewhere the prompt runs what
-///   writes to the terminal by name, which takes longer, and leaves nothing to show.
-/// * A shell that shows what it reads (`set -v`) would show the line that calls these functions, so there the prompt
-///   runs the whole report instead ([`hook`] is what it has shown by then).
+/// * bash shows its prompts on its standard error, which is descriptor 9 for the hook. Only where that is the terminal
+///   itself a report may stand in the prompt. Elsewhere the prompt runs what writes to the terminal by name, which takes
+///   longer, and leaves nothing to show: `__gp_q OPTIONS` sets it.
+/// * A shell that shows what it reads (`set -v`) would show the line that calls these functions, and one whose standard
+///   error is closed (no options are given then) cannot run it, so there the prompt makes the whole report. [`hook`] is
+///   what such a shell has shown by then.
 /// * `__gp_arm STATUS` installs it. Since bash 5.1 `PROMPT_COMMAND` is a list: ours is a late element, so that a plain
 ///   assignment to the variable replaces the user's first element only. The prompt itself carries a second, shorter
 ///   report, from which a lost hook is noticed.
@@ -41,6 +42,12 @@ pub(crate) fn lesson(nonce: &str, terminal: &str) -> String {
         format!(r"$( ( (\builtin printf '\033]7777;{nonce};C\037\037{nonce}\a' >/dev/tty) ) >/dev/null 2>&1)");
     // A substitution does not see that option, so it is noted before: as a number, behind the end of a short text.
     let verbose = r#"${__gp_x:1+(__gp_verbose=36#0${-//[^v]})}$( (__gp_v "$?") >/dev/null 2>&1)"#.to_owned();
+    let prompts = r#"if [[ /dev/fd/9 -ef $__gp_terminal ]]; then
+    \builtin export -n PS1 PS2 PROMPT_COMMAND
+    PS1=$__gp_ps1 PS2=$__gp_ps2
+  else
+    __gp_q "$2"
+  fi"#;
     let [prompt, continuation, verbose] = [prompt, continuation, verbose].map(|text| quoted(&text));
     format!(
         r#"__gp_s() {{ return "$1"; }}
@@ -52,19 +59,20 @@ __gp_p() {{
   local __gp_path=
   if [[ $PATH != "$__gp_last_path" && ${{#PATH}} -lt 65536 ]]; then __gp_last_path=$PATH __gp_path=$PATH; fi
   \builtin printf '\033]7777;{nonce};P\037%s\037%s\037%s\037%s\037%s\037{nonce}\a' "$1" "$!" "$2" "$__gp_path" "$PWD" >/dev/tty
-  __gp_q "$2"
+  {prompts}
 }}
 else
 __gp_p() {{
   if [[ $2 == *v* ]]; then __gp_q "$2"; return; fi
   \builtin printf '\033]7777;{nonce};P\037%s\037\037%s\037%s\037%s\037{nonce}\a' "$1" "$2" "${{PATH-}}" "${{PWD-}}" >/dev/tty
-  __gp_q "$2"
+  {prompts}
 }}
 fi
 __gp_q() {{
   \builtin export -n PS1 PS2 PROMPT_COMMAND
-  if [[ $1 == *v* ]]; then
-    if [[ ${{PROMPT_COMMAND[9]-}} ]]; then \builtin unset 'PROMPT_COMMAND[9]'; else PROMPT_COMMAND=; fi
+  if [[ -z $1 || $1 == *v* ]]; then
+    if [[ -z $1 ]]; then :
+    elif [[ ${{PROMPT_COMMAND[9]-}} ]]; then \builtin unset 'PROMPT_COMMAND[9]'; else PROMPT_COMMAND=; fi
     __gp_x=x
     PS1=$__gp_ps1_verbose PS2=$__gp_ps2_apart
   elif \builtin shopt -q promptvars; then
@@ -72,9 +80,6 @@ __gp_q() {{
   else
     PS1= PS2=
   fi
-}}
-__gp_t() {{
-  if [[ $- != *v* && /dev/fd/9 -ef $__gp_terminal ]]; then PS1=$__gp_ps1 PS2=$__gp_ps2; fi
 }}
 __gp_v() {{
   __gp_letters=$-
@@ -117,8 +122,7 @@ __gp_f() {{
     )
 }
 
-/// The line that bash runs before each prompt. Where the standard error is closed its second part is an error, which
-/// must end no shell.
+/// The line that bash runs before each prompt. Its second part is for a standard error that is closed.
 pub(crate) fn hook(nonce: &str) -> String {
-    format!(r#"{{ __gp_p "$?" "$-" {nonce} || :; }} >/dev/null 2>&1; {{ __gp_t || :; }} 9>&2 >/dev/null 2>&1 || :"#)
+    format!(r#"{{ __gp_p "$?" "$-" {nonce} || :; }} 9>&2 >/dev/null 2>&1 || __gp_q """#)
 }

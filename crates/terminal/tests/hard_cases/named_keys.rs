@@ -13,11 +13,12 @@ const READER: &str = "import os, sys, termios, tty\n\
     tty.setraw(0)\n\
     os.write(1, b'ready\\r\\n')\n\
     line = b''\n\
-    while line != b'q':\n\
+    while True:\n\
     \x20   byte = os.read(0, 1)\n\
     \x20   if byte != b'\\r':\n\
     \x20       line += byte\n\
     \x20       continue\n\
+    \x20   if line == b'q': break\n\
     \x20   modes = {b'on': b'\\x1b[?1h', b'off': b'\\x1b[?1l'}\n\
     \x20   os.write(1, modes.get(line, b'') + b'<' + line.hex().encode() + b'>\\r\\n')\n\
     \x20   line = b''\n\

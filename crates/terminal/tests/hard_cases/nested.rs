@@ -7,7 +7,7 @@ use gloveport_terminal::{RunEnd, RunRequest};
 use crate::support::{Lab, done, each, goes_on, input, installed, later, run, runs, soon};
 
 /// A command that starts a shell, the program that it needs, and whether it ends with the status of that shell.
-const KINDS: [(&str, &str, bool); 8] = [
+const KINDS: [(&str, &str, bool); 10] = [
     ("bash", "bash", true),
     ("bash --norc -i", "bash", true),
     ("bash --noediting --posix", "bash", true),
@@ -16,10 +16,12 @@ const KINDS: [(&str, &str, bool); 8] = [
     ("su", "su", true),
     ("su -", "su", true),
     ("newgrp", "newgrp", true),
+    ("sudo -s", "sudo", true),
+    ("sudo su", "sudo", true),
 ];
 
 fn usable(program: &str) -> bool {
-    let needs_root = ["su", "newgrp"].contains(&program);
+    let needs_root = ["su", "newgrp", "sudo"].contains(&program);
     if needs_root && !rustix::process::geteuid().is_root() {
         println!("skipped: {program} asks anybody but root for a password");
         return false;
