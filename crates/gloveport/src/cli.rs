@@ -2,10 +2,15 @@
 
 use std::{ffi::OsString, net::IpAddr, path::PathBuf};
 
-use clap::{ArgGroup, Args, FromArgMatches as _, Parser, Subcommand};
+use clap::{
+    ArgGroup, ArgMatches, Args, CommandFactory as _, FromArgMatches as _, Id, Parser, Subcommand, error::ErrorKind,
+    parser::ValueSource,
+};
 
 use crate::attach::DetachKeys;
+use crate::confined;
 use crate::files::{CopyArgs, EditArgs, ListArgs, ViewArgs, WriteArgs};
+use crate::session::{MakeArgs, variable};
 
 /// Exit codes, as `--help` shows them.
 const EXIT_CODES: &str = "Exit codes of `run`: the command's own; 124 if the time limit passed; 125 if gloveport itself \
@@ -26,18 +31,33 @@ pub(crate) fn parse(words: Vec<OsString>) -> Cli {
     // To know all commands takes longer than many a command runs.
     if words.get(1).is_some_and(|word| word == "run")
         && let Ok(matches) = RunArgs::augment_args(clap::Command::new("run")).try_get_matches_from(&words[1..])
-        && let Ok(arguments) = RunArgs::from_arg_matches(&matches)
+        && let Ok(arguments) = RunArgs::settled(&matches)
     {
-        return Cli { command: Command::Run(arguments) };
+        return Cli { command: Command::Run(Box::new(arguments)) };
     }
-    Cli::parse_from(words)
+    try_parse(words).unwrap_or_else(|error| error.exit())
+}
+
+fn try_parse(words: Vec<OsString>) -> Result<Cli, clap::Error> {
+    let mut known = Cli::command();
+    let mut matches = known.try_get_matches_from_mut(words)?;
+    if let Some(("run", given)) = matches.subcommand() {
+        // The usage that an error shows is that of the subcommand.
+        let settled = RunArgs::settled(given);
+        let settled = match known.find_subcommand_mut("run") {
+            Some(run) => settled.map_err(|error| error.format(run)),
+            None => settled,
+        };
+        return Ok(Cli { command: Command::Run(Box::new(settled?)) });
+    }
+    Cli::from_arg_matches_mut(&mut matches).map_err(|error| error.format(&mut known))
 }
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Run a command in a persistent shell and print its output as it comes.
     #[command(after_help = EXIT_CODES)]
-    Run(RunArgs),
+    Run(Box<RunArgs>),
     /// Run a cell in an IPython kernel and print what it shows as it comes.
     #[command(after_help = crate::ipython::EXIT_CODES)]
     Ipython(crate::ipython::IpythonArgs),
@@ -96,8 +116,9 @@ pub(crate) enum Command {
 #[derive(Debug, Args)]
 #[command(group = ArgGroup::new("elsewhere").args(["url", "runtime"]).multiple(true))]
 pub(crate) struct RunArgs {
-    /// The command; several words are joined by blanks. `-` or nothing: a script from standard input.
-    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    /// The command; several words are joined by blanks. Flags stand before its first word: what follows belongs to the
+    /// command. `-` or nothing: a script from standard input.
+    #[arg(trailing_var_arg = true)]
     pub(crate) command: Vec<String>,
     /// Run it on this server instead of in this process, for example http://127.0.0.1:8000
     #[arg(long, value_name = "URL", env = "GLOVEPORT_URL")]
@@ -108,23 +129,24 @@ pub(crate) struct RunArgs {
     /// Run it in a fresh sandbox of this runtime, which is deleted afterwards: `local`, `docker`, `exec:PROGRAM`, or NAME for a
     /// program gloveport-provider-NAME in PATH. With `cli` it runs in this terminal, without a sandbox and a shell that
     /// stays.
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", env = "GLOVEPORT_RUNTIME")]
     pub(crate) runtime: Option<String>,
     /// Give up after this many seconds.
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     pub(crate) timeout: Option<f64>,
     /// Directory to run in.
-    #[arg(long, value_name = "DIRECTORY")]
+    #[arg(long, short = 'w', value_name = "DIRECTORY")]
     pub(crate) cwd: Option<PathBuf>,
-    /// Add a variable to the environment; may be repeated.
-    #[arg(long, value_name = "NAME=VALUE", value_parser = variable)]
+    /// Add a variable to the environment: NAME=VALUE, or NAME for one of this environment; may be repeated.
+    #[arg(long, short, value_name = "NAME[=VALUE]", value_parser = variable)]
     pub(crate) env: Vec<(String, String)>,
     /// Run it on a terminal of its own on the server or in the sandbox, which is shown on yours: a shell if there is no
     /// command.
     #[arg(short = 't', long, requires = "elsewhere", conflicts_with_all = ["json", "timeout"])]
     pub(crate) tty: bool,
-    /// Pass on what is typed; --tty does that anyway.
-    #[arg(short, long, requires = "tty")]
+    /// Pass on what is typed, each line when the command waits for one; --tty does that anyway. Without it, a command that
+    /// reads from your terminal gets the end of its input; lines of a pipe or a file are passed on anyway.
+    #[arg(short, long)]
     pub(crate) interactive: bool,
     /// Id of the terminal. One that is known is attached to again.
     #[arg(long, value_name = "ID", requires = "tty")]
@@ -135,6 +157,41 @@ pub(crate) struct RunArgs {
     /// Print the observation as JSON when the command ended, instead of its output as it comes.
     #[arg(long)]
     pub(crate) json: bool,
+    #[command(flatten, next_help_heading = "The fresh sandbox of --runtime")]
+    pub(crate) make: MakeArgs,
+}
+
+impl RunArgs {
+    /// The flags as they were given, when they do not contradict each other. A flag counts more than a variable, and the
+    /// server that GLOVEPORT_URL names more than the runtime of GLOVEPORT_RUNTIME.
+    fn settled(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        let mut arguments = Self::from_arg_matches(matches)?;
+        arguments.url = arguments.url.filter(|url| !url.is_empty());
+        arguments.runtime = arguments.runtime.filter(|runtime| !runtime.is_empty());
+        let is_flag = |id| matches.value_source(id) == Some(ValueSource::CommandLine);
+        if arguments.url.is_some() && arguments.runtime.is_some() {
+            match (is_flag("url"), is_flag("runtime")) {
+                (true, true) => {
+                    let text =
+                        "--url and --runtime exclude each other: the command runs on a server, or in a fresh sandbox\n";
+                    return Err(clap::Error::raw(ErrorKind::ArgumentConflict, text));
+                }
+                (false, true) => arguments.url = None,
+                (_, false) => arguments.runtime = None,
+            }
+        }
+        let given = matches.get_many::<Id>("MakeArgs").into_iter().flatten().next();
+        if let Some(flag) = given.filter(|_| arguments.runtime.as_deref().is_none_or(|name| name == confined::NAME)) {
+            let flag = flag.as_str().replace('_', "-");
+            let text = format!(
+                "--{flag} says what a sandbox is made from, and there is none without --runtime NAME (or the variable \
+                 GLOVEPORT_RUNTIME): the command would run {}\n",
+                if arguments.url.is_some() { "on a server" } else { "on this machine" }
+            );
+            return Err(clap::Error::raw(ErrorKind::MissingRequiredArgument, text));
+        }
+        Ok(arguments)
+    }
 }
 
 #[derive(Debug, Args)]
@@ -216,17 +273,8 @@ pub(crate) fn seconds(text: &str) -> Result<f64, String> {
     }
 }
 
-fn variable(text: &str) -> Result<(String, String), String> {
-    match text.split_once('=') {
-        Some((name, value)) if !name.is_empty() => Ok((name.into(), value.into())),
-        _ => Err("it must have the form NAME=VALUE".into()),
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use clap::CommandFactory as _;
-
     use super::*;
 
     #[test]

@@ -22,11 +22,6 @@ use crate::{
 pub(crate) const NAME: &str = "cli";
 
 pub(crate) fn run(arguments: &RunArgs) -> anyhow::Result<ExitCode> {
-    let from_variable = |url: &String| std::env::var("GLOVEPORT_URL").is_ok_and(|variable| variable == *url);
-    anyhow::ensure!(
-        arguments.url.as_ref().is_none_or(from_variable),
-        "--url and --runtime exclude each other: the command runs on a server, or here"
-    );
     anyhow::ensure!(!arguments.tty, "the runtime `{NAME}` has no terminals; leave --tty out, its commands have yours");
     let (text, _) = command_text(&arguments.command)?;
     let directory = match &arguments.cwd {

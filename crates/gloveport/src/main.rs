@@ -98,17 +98,17 @@ fn start(cli: Cli) -> anyhow::Result<ExitCode> {
         Command::Run(arguments) if arguments.runtime.as_deref() == Some(confined::NAME) => confined::run(&arguments),
         Command::Run(arguments) if arguments.runtime.is_some() => {
             let runtime = arguments.runtime.clone().unwrap_or_default();
-            people(session::run_in_fresh(runtime, arguments))
+            people(session::run_in_fresh(runtime, *arguments))
         }
         Command::Run(arguments) if arguments.url.is_some() => {
             logging::for_people();
-            runtime()?.block_on(run::on_server(arguments))
+            runtime()?.block_on(run::on_server(*arguments))
         }
         Command::Run(arguments) => {
             // The guard must be made while this is the only thread.
             let owner = Owner::start()?;
             logging::for_people();
-            runtime()?.block_on(run::here(arguments, &owner))
+            runtime()?.block_on(run::here(&arguments, &owner))
         }
         Command::Ipython(arguments) if arguments.url.is_some() => people(ipython::on_server(arguments)),
         Command::Ipython(arguments) => {

@@ -28,7 +28,7 @@ pub(crate) const TIMED_OUT: u8 = 124;
 const PIECE: usize = 64 * 1024;
 
 /// Runs the command in this process.
-pub(crate) async fn here(arguments: RunArgs, owner: &Owner) -> anyhow::Result<ExitCode> {
+pub(crate) async fn here(arguments: &RunArgs, owner: &Owner) -> anyhow::Result<ExitCode> {
     let (text, from_stdin) = command_text(&arguments.command)?;
     let directory = match &arguments.cwd {
         Some(directory) => local::existing_directory(directory)?,

@@ -25,10 +25,11 @@ mod values;
 
 use std::process::ExitCode;
 
-pub(crate) use arguments::SessionArgs;
 use arguments::SessionCommand;
+pub(crate) use arguments::{MakeArgs, SessionArgs};
 pub(crate) use fresh::run_in_fresh;
 use runtimes::Runtimes;
+pub(crate) use values::variable;
 
 /// The runtime of commands that name none.
 const DEFAULT_RUNTIME: &str = "local";

@@ -109,6 +109,107 @@ fn wrong_command_lines_end_with_2_and_failures_of_our_own_with_125() {
 }
 
 #[test]
+fn a_flag_that_is_unknown_is_no_command_and_one_that_is_meant_is_named() {
+    for (words, meant) in [
+        (&["run", "--rutime", "docker", "--image", "debian:13", "touch ran"][..], "'--runtime'"),
+        (&["run", "--json", "--tiemout", "3", "touch ran"], "'--timeout'"),
+        (&["run", "-x", "touch ran"], "-- -x"),
+        (&["session", "exec", "some", "--no-histroy", "touch ran"], "'--no-history'"),
+    ] {
+        let home = tempfile::tempdir().unwrap();
+        let output = gloveport(home.path()).current_dir(home.path()).args(words).output().unwrap();
+        let told = text(&output.stderr);
+        assert_eq!((text(&output.stdout).as_str(), output.status.code()), ("", Some(2)), "{words:?} {told}");
+        assert!(told.contains("unexpected argument") && told.contains(meant), "{words:?} {told}");
+        assert!(!home.path().join("ran").exists(), "{words:?} ran");
+    }
+}
+
+#[test]
+fn what_follows_the_first_word_of_a_command_belongs_to_it() {
+    for (words, printed) in [
+        (&["run", "echo", "-n", "--runtime", "x"][..], "--runtime x"),
+        (&["run", "--", "printf", "%s", "--json"], "--json"),
+        (&["run", "-e", "A=b", "-w", "/usr", "echo", "$A", "$PWD", "--", "-c"], "b /usr -- -c\n"),
+    ] {
+        let output = run(words);
+        assert_eq!((text(&output.stdout).as_str(), output.status.code()), (printed, Some(0)), "{words:?}");
+    }
+    let output = run(&["run", "--", "--no-such-program"]);
+    assert_eq!(output.status.code(), Some(127), "{}", text(&output.stderr));
+}
+
+#[test]
+fn what_a_sandbox_is_made_from_is_refused_where_there_is_no_sandbox() {
+    for (words, flag) in [
+        (&["run", "--image", "debian:13", "id"][..], "--image"),
+        (&["run", "--url", "http://127.0.0.1:1", "--idle-stop", "5m", "id"], "--idle-stop"),
+        (&["run", "--runtime", "cli", "--gpus", "id"], "--gpus"),
+    ] {
+        let output = run(words);
+        assert_eq!((text(&output.stdout).as_str(), output.status.code()), ("", Some(2)), "{words:?}");
+        let told = text(&output.stderr);
+        assert!(told.contains(&format!("{flag} says what a sandbox is made from")), "{words:?} {told}");
+        assert!(told.contains("Usage: gloveport run"), "{told}");
+    }
+}
+
+#[test]
+fn a_flag_says_more_than_a_variable_about_where_a_command_runs() {
+    let home = tempfile::tempdir().unwrap();
+    let nowhere = "http://127.0.0.1:1";
+    let ran = |variables: &[(&str, &str)], words: &[&str]| {
+        let mut command = gloveport(home.path());
+        let output = command.envs(variables.iter().copied()).arg("run").args(words).output().unwrap();
+        (output.status.code(), text(&output.stdout) + &text(&output.stderr))
+    };
+    let (code, told) = ran(&[("GLOVEPORT_RUNTIME", "no-such-runtime")], &["true"]);
+    assert!(code == Some(125) && told.contains("no-such-runtime"), "{code:?} {told}");
+    assert_eq!(
+        ran(&[("GLOVEPORT_RUNTIME", "none"), ("GLOVEPORT_URL", nowhere)], &["--runtime", "cli", "true"]).0,
+        Some(0)
+    );
+    assert_eq!(ran(&[("GLOVEPORT_RUNTIME", ""), ("GLOVEPORT_URL", "")], &["true"]).0, Some(0));
+    for (variables, words) in [
+        (&[("GLOVEPORT_RUNTIME", "none")][..], &["--url", nowhere, "true"][..]),
+        (&[("GLOVEPORT_RUNTIME", "none"), ("GLOVEPORT_URL", nowhere)], &["true"]),
+    ] {
+        let (code, told) = ran(variables, words);
+        assert!(code == Some(125) && told.contains("no server answers"), "{variables:?} {code:?} {told}");
+    }
+    let (code, told) = ran(&[], &["--url", nowhere, "--runtime", "local", "true"]);
+    assert!(code == Some(2) && told.contains("exclude each other"), "{code:?} {told}");
+}
+
+#[test]
+fn a_fresh_sandbox_is_made_from_what_the_flags_say() {
+    let home = tempfile::tempdir().unwrap();
+    let kept = home.path().join("kept");
+    std::fs::create_dir(&kept).unwrap();
+    let mut command = gloveport(home.path());
+    command.env_remove("XDG_STATE_HOME").current_dir(home.path()).env("TOKEN", "s3cret").env("PASSED", "on");
+    command.args([
+        "run",
+        "--runtime",
+        "local",
+        "--workspace",
+        "kept",
+        "--secret",
+        "TOKEN",
+        "-e",
+        "PASSED",
+        "-e",
+        "A=b",
+    ]);
+    let output = command.arg("echo $TOKEN $PASSED $A | tee made").output().unwrap();
+    assert_eq!(text(&output.stdout), "s3cret on b\n", "{}", text(&output.stderr));
+    assert_eq!(std::fs::read_to_string(kept.join("made")).unwrap(), "s3cret on b\n");
+    let refused = run(&["run", "--runtime", "local", "--image", "debian:13", "id"]);
+    assert_eq!((text(&refused.stdout).as_str(), refused.status.code()), ("", Some(125)));
+    assert!(text(&refused.stderr).contains("image"), "{}", text(&refused.stderr));
+}
+
+#[test]
 fn a_command_runs_on_a_server_and_its_shell_keeps_its_state() {
     let server = Server::serve(&[], &[("GLOVEPORT_KEY", "s3cret")]);
     let home = tempfile::tempdir().unwrap();

@@ -106,12 +106,8 @@ pub(super) enum SessionCommand {
 }
 
 /// What a sandbox is made from.
-#[derive(Debug, Args)]
-#[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
-pub(super) struct StartArgs {
-    /// The session's id; a random one if absent.
-    #[arg(long, value_name = "ID")]
-    pub(super) id: Option<String>,
+#[derive(Debug, Default, Args)]
+pub(crate) struct MakeArgs {
     /// The image that the sandbox is made from.
     #[arg(long, value_name = "IMAGE")]
     pub(super) image: Option<String>,
@@ -120,14 +116,11 @@ pub(super) struct StartArgs {
     pub(super) workspace: Option<PathBuf>,
     /// Something that the sandbox sees at a path: a directory of this machine (/DIRECTORY:/PATH) or a volume (NAME:/PATH);
     /// with `:ro` it cannot write to it, with `:overlay` the directory does not change. May be repeated.
-    #[arg(long, value_name = "SOURCE:PATH[:MODE]", value_parser = values::mount)]
+    #[arg(long, short = 'v', visible_alias = "volume", value_name = "SOURCE:PATH[:MODE]", value_parser = values::mount)]
     pub(super) mount: Vec<Mount>,
     /// Whom its server and tools work as, by numbers; the image's or the runtime's choice if absent.
     #[arg(long, value_name = "USER[:GROUP]", value_parser = values::user)]
     pub(super) user: Option<RunAs>,
-    /// A variable of the sandbox; may be repeated.
-    #[arg(long, value_name = "NAME=VALUE", value_parser = values::pair)]
-    pub(super) env: Vec<(String, String)>,
     /// A variable that stays out of logs and histories: NAME of this environment, or NAME=@FILE; may be repeated.
     #[arg(long, value_name = "NAME[=@FILE]", value_parser = values::secret)]
     pub(super) secret: Vec<SecretFrom>,
@@ -135,7 +128,7 @@ pub(super) struct StartArgs {
     #[arg(long, value_name = "NAME=VALUE", value_parser = values::pair)]
     pub(super) label: Vec<(String, String)>,
     /// A port of a program in the sandbox that gets a URL; may be repeated. See `session url`.
-    #[arg(long, value_name = "NAME[:PORT]", value_parser = values::port)]
+    #[arg(long, short, value_name = "NAME[:PORT]", value_parser = values::port)]
     pub(super) port: Vec<ExposedPort>,
     /// Most memory of all its processes together, such as 512m or 2g.
     #[arg(long, value_name = "SIZE", value_parser = values::bytes)]
@@ -161,6 +154,20 @@ pub(super) struct StartArgs {
     /// A plugin of its server, such as jupyter or vscode; may be repeated.
     #[arg(long, value_name = "NAME")]
     pub(super) plugin: Vec<String>,
+}
+
+/// A session that is to be started.
+#[derive(Debug, Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
+pub(super) struct StartArgs {
+    /// The session's id; a random one if absent.
+    #[arg(long, value_name = "ID")]
+    pub(super) id: Option<String>,
+    #[command(flatten)]
+    pub(super) make: MakeArgs,
+    /// A variable of the sandbox: NAME=VALUE, or NAME for one of this environment; may be repeated.
+    #[arg(long, short, value_name = "NAME[=VALUE]", value_parser = values::variable)]
+    pub(super) env: Vec<(String, String)>,
     /// Return when its server answers. This is the default.
     #[arg(long, overrides_with = "no_wait")]
     pub(super) wait: bool,
@@ -184,8 +191,9 @@ pub(super) struct ExecArgs {
     /// The session.
     #[arg(value_name = "ID")]
     pub(super) id: String,
-    /// The command; several words are joined by blanks. `-` or nothing: a script from standard input.
-    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    /// The command; several words are joined by blanks. Flags stand before its first word: what follows belongs to the
+    /// command. `-` or nothing: a script from standard input.
+    #[arg(trailing_var_arg = true)]
     pub(super) command: Vec<String>,
     /// Give the command lines of standard input, each when it waits for one.
     #[arg(long, short)]
@@ -201,10 +209,10 @@ pub(super) struct ExecArgs {
     #[arg(long, short, conflicts_with_all = ["interactive", "json", "timeout"])]
     pub(super) detach: bool,
     /// Directory to run in.
-    #[arg(long, value_name = "DIRECTORY")]
+    #[arg(long, short = 'w', value_name = "DIRECTORY")]
     pub(super) cwd: Option<PathBuf>,
-    /// Add a variable to the environment; may be repeated.
-    #[arg(long, value_name = "NAME=VALUE", value_parser = values::pair)]
+    /// Add a variable to the environment: NAME=VALUE, or NAME for one of this environment; may be repeated.
+    #[arg(long, short, value_name = "NAME[=VALUE]", value_parser = values::variable)]
     pub(super) env: Vec<(String, String)>,
     /// Interrupt it after this time, such as 90s or 15m.
     #[arg(long, value_name = "TIME", value_parser = values::duration)]

@@ -4,7 +4,7 @@ use std::{process::ExitCode, time::Duration};
 
 use anyhow::Context as _;
 use gloveport_client::ActionExecutionClient;
-use gloveport_provider::{Provider, Sandbox, SandboxSpec, SessionId};
+use gloveport_provider::{Provider, Sandbox};
 use tokio::{
     signal::unix::{SignalKind, signal},
     time::timeout,
@@ -13,9 +13,10 @@ use tokio::{
 use super::{
     exec::{exit_code, write},
     follow::{How, follow},
-    launch::{Launch, launch, session_key},
+    launch::{Launch, launch},
     report::Report,
     runtimes::{Runtimes, client},
+    start::{random_id, spec},
     terminal,
 };
 use crate::{
@@ -29,26 +30,17 @@ const START: Duration = Duration::from_mins(10);
 /// How long its removal may take.
 const REMOVAL: Duration = Duration::from_secs(30);
 
-pub(crate) async fn run_in_fresh(runtime: String, arguments: RunArgs) -> anyhow::Result<ExitCode> {
+pub(crate) async fn run_in_fresh(runtime: String, mut arguments: RunArgs) -> anyhow::Result<ExitCode> {
     // Input that goes to a terminal is no script.
     let (text, from_stdin) = if arguments.tty { (String::new(), true) } else { run::command_text(&arguments.command)? };
     anyhow::ensure!(
         !(arguments.json && arguments.cwd.is_some()),
         "--cwd cannot be combined with --json and --runtime: the observation is that of the sandbox's own shell"
     );
-    // The variable is for those who have no other wish.
-    let from_variable = |url: &String| std::env::var("GLOVEPORT_URL").is_ok_and(|variable| variable == *url);
-    anyhow::ensure!(
-        arguments.url.as_ref().is_none_or(from_variable),
-        "--url and --runtime exclude each other: the command runs on a server, or in a fresh sandbox"
-    );
-    let (_, provider) = Runtimes::new(Some(runtime))?.one()?;
-    let session_id = SessionId::random().map_err(|error| anyhow::anyhow!("no random id can be made: {error}"))?;
-    let spec = SandboxSpec {
-        environment: arguments.env.iter().cloned().collect(),
-        session_key: Some(session_key()?),
-        ..SandboxSpec::new(session_id)
-    };
+    let runtimes = Runtimes::new(Some(runtime))?;
+    let (_, provider) = runtimes.one()?;
+    let make = std::mem::take(&mut arguments.make);
+    let spec = spec(random_id()?, make, arguments.env.clone(), &provider.capabilities(), &runtimes.context)?;
     let report = Report::new(false);
     // While it starts, C-c gives it up; afterwards it is for the command.
     let launching = Launch { until_alive: true, limit: START, stop: local::stop_signal()? };

@@ -11,7 +11,7 @@ use gloveport_provider::{
 use serde_json::json;
 
 use super::{
-    arguments::StartArgs,
+    arguments::{MakeArgs, StartArgs},
     launch::{Launch, launch, session_key},
     report::Report,
     runtimes::Runtimes,
@@ -27,7 +27,12 @@ pub(super) async fn start(runtimes: &Runtimes, arguments: Box<StartArgs>) -> any
     let (_, provider) = runtimes.one()?;
     let how = Launch { until_alive: !arguments.no_wait, limit: arguments.timeout, stop: local::stop_signal()? };
     let (as_json, report) = (arguments.json, Report::new(arguments.quiet));
-    let spec = spec(*arguments, &provider.capabilities(), &runtimes.context)?;
+    let session_id = match arguments.id {
+        Some(id) => SessionId::new(id)?,
+        None => random_id()?,
+    };
+    let made = spec(session_id, arguments.make, arguments.env, &provider.capabilities(), &runtimes.context)?;
+    let spec = SandboxSpec { keep_alive: true, ..made };
     let progress = report.progress();
     let launched = launch(&*provider, &spec, &progress, &how).await;
     tell(&*provider, &report, &progress.timings(), launched, as_json).await
@@ -71,11 +76,19 @@ fn phase(timing: &PhaseTiming) -> serde_json::Value {
     })
 }
 
-fn spec(arguments: StartArgs, can: &Capabilities, context: &ProviderContext) -> anyhow::Result<SandboxSpec> {
-    let session_id = match arguments.id {
-        Some(id) => SessionId::new(id)?,
-        None => SessionId::random().map_err(|error| anyhow::anyhow!("no random id can be made: {error}"))?,
-    };
+/// An id for a session that got none.
+pub(super) fn random_id() -> anyhow::Result<SessionId> {
+    SessionId::random().map_err(|error| anyhow::anyhow!("no random id can be made: {error}"))
+}
+
+/// The sandbox that the flags tell of.
+pub(super) fn spec(
+    session_id: SessionId,
+    arguments: MakeArgs,
+    variables: Vec<(String, String)>,
+    can: &Capabilities,
+    context: &ProviderContext,
+) -> anyhow::Result<SandboxSpec> {
     let workspace = match &arguments.workspace {
         Some(directory) => Workspace::Directory(local::existing_directory(directory)?),
         None => Workspace::Temporary,
@@ -85,7 +98,7 @@ fn spec(arguments: StartArgs, can: &Capabilities, context: &ProviderContext) -> 
     secrets::mark(&mut labels, &secrets, can);
     Ok(SandboxSpec {
         image: arguments.image,
-        environment: arguments.env.into_iter().collect(),
+        environment: variables.into_iter().collect(),
         secrets,
         session_key: Some(session_key()?),
         workspace,
@@ -104,7 +117,6 @@ fn spec(arguments: StartArgs, can: &Capabilities, context: &ProviderContext) -> 
         plugins: arguments.plugin,
         time_to_live: arguments.ttl,
         idle_stop: arguments.idle_stop,
-        keep_alive: true,
         ..SandboxSpec::new(session_id)
     })
 }

@@ -71,6 +71,21 @@ pub(super) fn pair(text: &str) -> Result<(String, String), String> {
     }
 }
 
+/// A variable: `NAME=VALUE`, or `NAME` for the value that it has for us.
+pub(crate) fn variable(text: &str) -> Result<(String, String), String> {
+    if text.contains('=') {
+        return pair(text)
+            .map_err(|_| "it must have the form NAME=VALUE, or NAME for a variable of this environment".to_owned());
+    }
+    match std::env::var(text) {
+        Ok(value) => Ok((text.to_owned(), value)),
+        Err(std::env::VarError::NotPresent) => {
+            Err(format!("this environment has no variable {text}; give it a value: NAME=VALUE"))
+        }
+        Err(std::env::VarError::NotUnicode(_)) => Err(format!("the value of {text} is not UTF-8")),
+    }
+}
+
 /// `NAME` or `NAME:PORT`.
 pub(super) fn port(text: &str) -> Result<ExposedPort, String> {
     let (name, port) = match text.split_once(':') {
@@ -247,6 +262,9 @@ mod tests {
         }
         assert_eq!(pair("a=b=c"), Ok(("a".to_owned(), "b=c".to_owned())));
         assert!(pair("a").is_err() && pair("=b").is_err());
+        assert_eq!(variable("a=b=c"), pair("a=b=c"));
+        assert_eq!(variable("PATH").ok(), std::env::var("PATH").ok().map(|path| ("PATH".to_owned(), path)));
+        assert!(variable("=b").is_err() && variable("").is_err() && variable("GLOVEPORT_NO_SUCH_VARIABLE").is_err());
     }
 
     #[test]
