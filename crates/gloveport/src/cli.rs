@@ -10,7 +10,7 @@ use clap::{
 use crate::attach::DetachKeys;
 use crate::confined;
 use crate::files::{CopyArgs, EditArgs, ListArgs, ViewArgs, WriteArgs};
-use crate::session::{MakeArgs, variable};
+use crate::session::{MakeArgs, values::duration, values::variable};
 
 /// Exit codes, as `--help` shows them.
 const EXIT_CODES: &str = "Exit codes of `run`: the command's own; 124 if the time limit passed; 125 if gloveport itself \
@@ -131,8 +131,8 @@ pub(crate) struct RunArgs {
     /// stays.
     #[arg(long, value_name = "NAME", env = "GLOVEPORT_RUNTIME")]
     pub(crate) runtime: Option<String>,
-    /// Give up after this many seconds.
-    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    /// Interrupt it after this time, such as 2.5, 90s or 15m, and end it if it goes on.
+    #[arg(long, value_name = "TIME", value_parser = limit)]
     pub(crate) timeout: Option<f64>,
     /// Directory to run in.
     #[arg(long, short = 'w', value_name = "DIRECTORY")]
@@ -264,6 +264,11 @@ pub(crate) struct DoctorArgs {
     /// Print JSON.
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+/// A time limit, in seconds.
+pub(crate) fn limit(text: &str) -> Result<f64, String> {
+    duration(text).map(|limit| limit.as_secs_f64())
 }
 
 pub(crate) fn seconds(text: &str) -> Result<f64, String> {

@@ -21,7 +21,7 @@ use tokio::sync::mpsc;
 
 use crate::{
     Owner,
-    cli::seconds,
+    cli::limit,
     key_file, local, plugins,
     run::{TIMED_OUT, command_text, print_bytes, told},
 };
@@ -35,7 +35,7 @@ const WAITING: usize = 64;
 #[derive(Debug, Args)]
 pub(crate) struct IpythonArgs {
     /// The cell; several words are joined by blanks. `-` or nothing: from standard input.
-    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    #[arg(trailing_var_arg = true)]
     code: Vec<String>,
     /// Run it on this server, in a kernel that stays, instead of in a fresh one of this process.
     #[arg(long, value_name = "URL", env = "GLOVEPORT_URL")]
@@ -49,8 +49,8 @@ pub(crate) struct IpythonArgs {
     /// Interpreter of a fresh kernel; without it one is looked for.
     #[arg(long, value_name = "FILE", env = "GLOVEPORT_PYTHON", conflicts_with = "url")]
     python: Option<PathBuf>,
-    /// Interrupt the cell after this many seconds.
-    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    /// Interrupt the cell after this time, such as 2.5, 90s or 15m.
+    #[arg(long, value_name = "TIME", value_parser = limit)]
     timeout: Option<f64>,
     /// Directory that images are written to, as 1.png, 2.png and so on.
     #[arg(long, value_name = "DIRECTORY")]

@@ -4,7 +4,7 @@ use std::{
     collections::BTreeMap,
     io::{IsTerminal as _, Read as _, Write as _},
     process::ExitCode,
-    sync::Arc,
+    time::Duration,
 };
 
 use anyhow::Context as _;
@@ -13,13 +13,19 @@ use gloveport_executor::{Execution, Executor};
 use gloveport_protocol::exec::{ExecEnd, ExecInput, ExecRequest, ExecState, Session};
 use gloveport_protocol::{Action, ActionEvent, ActionExecutor as _, Observation, ObservationEvent, RunAction};
 use serde_json::Value;
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::{
+    signal::unix::{SignalKind, signal},
+    time::Instant,
+};
 
 use crate::{
     OWN_FAILURE, Owner,
     attach::{self, AttachRequest},
     cli::RunArgs,
+    follow::{self, GRACE, How, UNFINISHED, UNREAD, Wanted},
+    input::{Input, Next, Source},
     key_file, local,
+    output::tell,
 };
 
 /// Exit code when the time limit passed.
@@ -41,8 +47,9 @@ pub(crate) async fn here(arguments: &RunArgs, owner: &Owner) -> anyhow::Result<E
     let result = if arguments.json {
         observe_here(&executor, text, arguments.timeout).await
     } else {
-        let request = request(text, arguments.timeout);
-        stream_here(&executor, request, !from_stdin).await
+        let input = Input::new(Source::of_run(arguments.interactive, from_stdin), &text, false);
+        let limit = arguments.timeout.map(Duration::from_secs_f64);
+        stream_here(&executor, request(text), input, limit).await
     };
     executor.close().await;
     result
@@ -53,7 +60,7 @@ pub(crate) async fn on_server(arguments: RunArgs) -> anyhow::Result<ExitCode> {
     if arguments.tty {
         return on_terminal(arguments).await;
     }
-    let (text, _) = command_text(&arguments.command)?;
+    let (text, from_stdin) = command_text(&arguments.command)?;
     let url = arguments.url.as_deref().unwrap_or_default();
     let client = ActionExecutionClient::new(&key_file::options(url, arguments.key.as_deref()))?;
     if arguments.json {
@@ -63,18 +70,24 @@ pub(crate) async fn on_server(arguments: RunArgs) -> anyhow::Result<ExitCode> {
         );
         return observe_on(&client, text, arguments.timeout).await;
     }
-    let mut request = request(text, arguments.timeout);
+    let mut request = request(text);
     if arguments.cwd.is_some() || !arguments.env.is_empty() {
         request.session = Session::New;
         request.cwd = arguments.cwd;
         request.env = arguments.env.into_iter().collect();
     }
-    let command = client.exec(request).await.map_err(|error| told(error, client.url()))?;
-    let end = command.finish(|bytes| print_bytes(bytes).map_err(Failure::Print)).await;
-    exit_code(&end.map_err(|failure| match failure {
-        Failure::Client(error) => told(error, client.url()),
-        Failure::Print(error) => error,
-    })?)
+    let how = How {
+        input: Source::of_run(arguments.interactive, from_stdin),
+        limit: arguments.timeout.map(Duration::from_secs_f64),
+        quiet: false,
+    };
+    match follow::follow(&client, request, how, follow::write).await {
+        Ok(followed) => follow::exit_code(&followed),
+        Err(error) => Err(match error.downcast::<ClientError>() {
+            Ok(error) => told(error, client.url()),
+            Err(error) => error,
+        }),
+    }
 }
 
 /// Executes the command as an action on a server, and prints the observation.
@@ -108,18 +121,6 @@ async fn on_terminal(arguments: RunArgs) -> anyhow::Result<ExitCode> {
             Ok(error) => told(error, client.url()),
             Err(error) => error,
         }),
-    }
-}
-
-/// Why the output of a command on a server could not be followed.
-enum Failure {
-    Client(ClientError),
-    Print(anyhow::Error),
-}
-
-impl From<ClientError> for Failure {
-    fn from(error: ClientError) -> Self {
-        Self::Client(error)
     }
 }
 
@@ -157,8 +158,9 @@ pub(crate) fn command_text(command: &[String]) -> anyhow::Result<(String, bool)>
     Ok((script, true))
 }
 
-pub(crate) fn request(command: String, timeout: Option<f64>) -> ExecRequest {
-    ExecRequest { id: None, command, session: Session::Main, cwd: None, env: BTreeMap::new(), timeout }
+/// A command in the shell that stays. Whoever follows it ends it at its time limit.
+pub(crate) fn request(command: String) -> ExecRequest {
+    ExecRequest { id: None, command, session: Session::Main, cwd: None, env: BTreeMap::new(), timeout: None }
 }
 
 pub(crate) fn run_event(command: String, timeout: Option<f64>) -> ActionEvent {
@@ -191,13 +193,20 @@ pub(crate) fn observed_exit_code(observation: &Observation) -> ExitCode {
     }
 }
 
-async fn stream_here(executor: &Executor, request: ExecRequest, stdin_is_free: bool) -> anyhow::Result<ExitCode> {
+/// Prints the output as it comes. The executor is closed afterwards, and ends whatever is left.
+async fn stream_here(
+    executor: &Executor,
+    request: ExecRequest,
+    mut input: Input,
+    limit: Option<Duration>,
+) -> anyhow::Result<ExitCode> {
     let (execution, _) = executor.exec(request).await?;
     let mut state = execution.watch();
     let mut interrupts = signal(SignalKind::interrupt()).context("cannot listen for signals")?;
-    let mut interrupted = false;
-    let mut input = stdin_is_free.then(|| tokio::spawn(forward_input(Arc::clone(&execution))));
+    let (mut interrupted, mut unfinished, mut timed_out) = (false, false, false);
+    let mut deadline = limit.map(|limit| Instant::now() + limit);
     let mut printed = None;
+    let waits = |state: &ExecState| matches!(state, ExecState::Running { waiting_for_input: true, .. });
     loop {
         let now = state.borrow_and_update().clone();
         let (start, end) = match &now {
@@ -207,17 +216,21 @@ async fn stream_here(executor: &Executor, request: ExecRequest, stdin_is_free: b
         };
         let mut offset = printed.or(start).unwrap_or(0);
         if start.is_some() {
-            offset = print_from(&execution, offset)?;
+            let Some(next) = print_from(&execution, offset)? else { return Ok(ExitCode::from(UNREAD)) };
+            offset = next;
             printed = Some(offset);
         }
-        if let Some(end) = end {
-            if let Some(input) = input.take() {
-                input.abort();
-            }
-            return exit_code(end);
+        match end {
+            Some(_) if unfinished => anyhow::bail!(UNFINISHED),
+            Some(_) if timed_out => return Ok(late()),
+            Some(end) => return exit_code(end),
+            None => {}
         }
         tokio::select! {
-            changed = state.changed() => changed.context("the command's state is lost")?,
+            changed = state.changed() => {
+                changed.context("the command's state is lost")?;
+                input.waits(waits(&state.borrow()));
+            }
             () = execution.grown_beyond(offset), if start.is_some() => {}
             _ = interrupts.recv() => {
                 // The second one means it: the session is closed, which ends everything in it.
@@ -226,12 +239,51 @@ async fn stream_here(executor: &Executor, request: ExecRequest, stdin_is_free: b
                 }
                 let _not_running_any_more = execution.interrupt().await;
             }
+            () = at(deadline) => {
+                if unfinished {
+                    anyhow::bail!(UNFINISHED);
+                }
+                if std::mem::replace(&mut timed_out, true) {
+                    return Ok(late());
+                }
+                let _not_running_any_more = execution.interrupt().await;
+                deadline = Some(Instant::now() + GRACE);
+            }
+            next = input.next() => match next {
+                Next::Line(line) => {
+                    if execution.type_in(ExecInput { text: line.text().to_owned() }).await.is_err() {
+                        input.end();
+                    }
+                }
+                Next::GiveUp => {
+                    unfinished = true;
+                    let _not_running_any_more = execution.interrupt().await;
+                    deadline = Some(Instant::now() + GRACE);
+                }
+                Next::Question => {
+                    let waits = waits(&state.borrow());
+                    input.waits(waits);
+                }
+                Next::Tell(text) => tell(&format!("gloveport: {text}")),
+            }
         }
     }
 }
 
-/// Prints what there is from `offset` on, and answers with the offset behind it.
-fn print_from(execution: &Execution, mut offset: u64) -> anyhow::Result<u64> {
+fn late() -> ExitCode {
+    tracing::warn!("the command did not end within the time limit");
+    ExitCode::from(TIMED_OUT)
+}
+
+async fn at(deadline: Option<Instant>) {
+    match deadline {
+        Some(deadline) => tokio::time::sleep_until(deadline).await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Prints what there is from `offset` on, and answers with the offset behind it; with none if nobody reads any more.
+fn print_from(execution: &Execution, mut offset: u64) -> anyhow::Result<Option<u64>> {
     loop {
         let piece = match execution.read(offset, PIECE) {
             Ok(piece) => piece,
@@ -243,40 +295,12 @@ fn print_from(execution: &Execution, mut offset: u64) -> anyhow::Result<u64> {
             Err(error) => return Err(error.into()),
         };
         if piece.bytes.is_empty() {
-            return Ok(offset);
+            return Ok(Some(offset));
         }
-        print_bytes(&piece.bytes)?;
+        if follow::write(&piece.bytes)? == Wanted::NoMore {
+            return Ok(None);
+        }
         offset += piece.bytes.len() as u64;
-    }
-}
-
-/// Gives the command lines of our standard input, each when it waits for one.
-async fn forward_input(execution: Arc<Execution>) {
-    let mut state = execution.watch();
-    loop {
-        let waits = |state: &ExecState| {
-            !matches!(state, ExecState::Running { waiting_for_input: false, .. } | ExecState::Queued)
-        };
-        let Ok(now) = state.wait_for(waits).await.map(|state| state.clone()) else { return };
-        if matches!(now, ExecState::Ended(_)) {
-            return;
-        }
-        let line = tokio::task::spawn_blocking(|| {
-            let mut line = String::new();
-            std::io::stdin().read_line(&mut line).ok().filter(|count| *count > 0).map(|_| line)
-        });
-        let text = match line.await {
-            Ok(Some(line)) => line,
-            _ => "C-d".to_owned(),
-        };
-        let at_end = text == "C-d";
-        if execution.type_in(ExecInput { text }).await.is_err() || at_end {
-            return;
-        }
-        // What was typed has to arrive before the state tells something new.
-        if state.changed().await.is_err() {
-            return;
-        }
     }
 }
 
@@ -288,10 +312,7 @@ pub(crate) fn print_bytes(bytes: &[u8]) -> anyhow::Result<()> {
 pub(crate) fn exit_code(end: &ExecEnd) -> anyhow::Result<ExitCode> {
     match (end.exit_code, end.reason.as_ref()) {
         (Some(code), _) => Ok(status(code.into())),
-        (None, "timed_out") => {
-            tracing::warn!("the command did not end within the time limit");
-            Ok(ExitCode::from(TIMED_OUT))
-        }
+        (None, "timed_out") => Ok(late()),
         (None, reason) => {
             anyhow::bail!("the command did not run: {}", end.message.as_deref().unwrap_or(reason));
         }

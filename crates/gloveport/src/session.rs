@@ -4,10 +4,10 @@ mod arguments;
 mod copy;
 mod events;
 mod exec;
-mod follow;
 mod fresh;
 mod gc;
 mod history;
+mod inside;
 mod launch;
 mod life;
 mod list;
@@ -21,7 +21,7 @@ mod snapshot;
 mod start;
 pub(crate) mod table;
 mod terminal;
-mod values;
+pub(crate) mod values;
 
 use std::process::ExitCode;
 
@@ -29,7 +29,6 @@ use arguments::SessionCommand;
 pub(crate) use arguments::{MakeArgs, SessionArgs};
 pub(crate) use fresh::run_in_fresh;
 use runtimes::Runtimes;
-pub(crate) use values::variable;
 
 /// The runtime of commands that name none.
 const DEFAULT_RUNTIME: &str = "local";
@@ -40,6 +39,8 @@ pub(crate) async fn session(arguments: SessionArgs) -> anyhow::Result<ExitCode> 
     match arguments.command {
         SessionCommand::Start(arguments) => start::start(&runtimes, arguments).await,
         SessionCommand::Exec(arguments) => exec::exec(&runtimes, arguments).await,
+        SessionCommand::Ps(arguments) => inside::list(&runtimes, arguments).await,
+        SessionCommand::Interrupt(arguments) => inside::interrupt(&runtimes, arguments).await,
         SessionCommand::Attach(arguments) => terminal::attach(&runtimes, arguments).await,
         SessionCommand::Events(arguments) => events::events(&runtimes, &arguments).await,
         SessionCommand::Ls(arguments) => list::list(&runtimes, arguments).await,

@@ -31,6 +31,15 @@ pub(crate) fn one_line(text: &str) -> String {
     text.chars().map(|c| if is_obeyed(c) { '?' } else { c }).collect()
 }
 
+/// A text as one line of at most this many characters.
+pub(crate) fn short(text: &str, most: usize) -> String {
+    let line = one_line(text.trim());
+    match line.char_indices().nth(most) {
+        Some((end, _)) => format!("{}…", line.get(..end).unwrap_or_default()),
+        None => line,
+    }
+}
+
 /// A text of several lines. Such a character is written as JSON writes it, so that JSON stays JSON.
 pub(crate) fn lines(text: &str) -> Cow<'_, str> {
     let mut shown = String::new();

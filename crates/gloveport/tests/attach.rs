@@ -298,7 +298,7 @@ fn what_cannot_be_attached_to_is_told_with_a_reason() {
         (&["--url", url.as_str(), "--key", "secret", "-t", "exit 9"], 9, ""),
         (&["--url", "http://127.0.0.1:1", "-t"], 125, "no server answers"),
         (&["-t", "true"], 2, "--url"),
-        (&["--url", url.as_str(), "-i", "true"], 2, "--tty"),
+        (&["--url", url.as_str(), "--key", "secret", "--terminal", "x", "true"], 2, "--tty"),
     ] {
         let output = support::run(&[&["run"][..], arguments].concat());
         let told = text(&output.stderr);

@@ -41,6 +41,12 @@ const EXEC_HELP: &str = "The words are one shell command line, which runs in the
     Exit codes: the command's own; 124 if the time limit passed; 125 if gloveport itself failed; 130 if it was \
     interrupted twice; 2 for a wrong command line.";
 
+/// Below `gloveport session ps --help` and that of `interrupt`.
+const INSIDE_HELP: &str = "A command that never ends keeps those behind it waiting. Examples:\n  \
+    gloveport session ps build\n  \
+    gloveport session interrupt build\n  \
+    gloveport session ps --url http://127.0.0.1:8000";
+
 /// Below `gloveport session attach --help`.
 const ATTACH_HELP: &str = "Attached again, it shows what came meanwhile. Several people can be attached at once.\n\n\
     Exit codes: that of the terminal's program when it ends; 0 after the detach keys; 125 if gloveport itself failed; 2 \
@@ -71,6 +77,12 @@ pub(super) enum SessionCommand {
     /// Run a command in a session.
     #[command(after_help = EXEC_HELP)]
     Exec(ExecArgs),
+    /// Show the commands that run in a session and those that wait for their turn.
+    #[command(after_help = INSIDE_HELP)]
+    Ps(PsArgs),
+    /// Interrupt a command in a session as C-c does: the one that runs, or one that is named.
+    #[command(after_help = INSIDE_HELP)]
+    Interrupt(InterruptArgs),
     /// Attach to a terminal of a session, made when it is missing. The detach keys leave it as it is.
     #[command(after_help = ATTACH_HELP)]
     Attach(AttachArgs),
@@ -223,6 +235,42 @@ pub(super) struct ExecArgs {
     /// Leave the command out of the session's history.
     #[arg(long)]
     pub(super) no_history: bool,
+}
+
+/// A session, or a server that somebody serves.
+#[derive(Debug, Args)]
+pub(super) struct ServerArgs {
+    /// Ask this server instead of that of a session, for example http://127.0.0.1:8000
+    #[arg(long, value_name = "URL")]
+    pub(super) url: Option<String>,
+    /// Key of that server.
+    #[arg(long, env = "GLOVEPORT_KEY", hide_env_values = true)]
+    pub(super) key: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct PsArgs {
+    /// The session.
+    #[arg(value_name = "ID", required_unless_present = "url", conflicts_with = "url")]
+    pub(super) id: Option<String>,
+    #[command(flatten)]
+    pub(super) server: ServerArgs,
+    /// Also those that have ended.
+    #[arg(long, short)]
+    pub(super) all: bool,
+    /// Print JSON.
+    #[arg(long)]
+    pub(super) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct InterruptArgs {
+    /// The session; with --url there is none. Then the command, by its id in `ps` or the beginning of it; the one that runs
+    /// if absent.
+    #[arg(value_name = "ID [COMMAND]", num_args = 0..=2)]
+    pub(super) ids: Vec<String>,
+    #[command(flatten)]
+    pub(super) server: ServerArgs,
 }
 
 #[derive(Debug, Args)]

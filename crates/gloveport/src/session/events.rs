@@ -9,12 +9,14 @@ use tokio::time::sleep;
 
 use super::{
     arguments::EventsArgs,
-    exec::write,
-    follow::Wanted,
     history::History,
     runtimes::{Missing, Runtimes},
 };
-use crate::{describe, visible};
+use crate::{
+    describe,
+    follow::{Wanted, write},
+    visible,
+};
 
 /// How often it is looked for more: histories of other processes tell nobody that they grow.
 const PAUSE: Duration = Duration::from_millis(100);

@@ -1,10 +1,6 @@
 //! `gloveport session exec`.
 
-use std::{
-    collections::BTreeMap,
-    io::{ErrorKind, Write as _},
-    process::ExitCode,
-};
+use std::{collections::BTreeMap, process::ExitCode};
 
 use anyhow::Context as _;
 use gloveport_client::{ActionExecutionClient, ClientError};
@@ -14,20 +10,13 @@ use gloveport_protocol::{
 };
 use gloveport_provider::Sandbox;
 
-use super::{
-    arguments::ExecArgs,
-    follow::{Followed, How, Wanted, follow},
-    history::History,
-    observe::Output,
-    runtimes::Runtimes,
-    secrets, terminal,
+use super::{arguments::ExecArgs, history::History, observe::Output, runtimes::Runtimes, secrets, terminal};
+use crate::{
+    describe,
+    follow::{How, Wanted, exit_code, follow, write},
+    input::Source,
+    output, run,
 };
-use crate::{describe, output, run};
-
-/// Exit code of a program whose output nobody reads, as shells show it.
-const UNREAD: u8 = 141;
-/// Exit code after the second C-c.
-const INTERRUPTED: u8 = 130;
 
 pub(super) async fn exec(runtimes: &Runtimes, arguments: ExecArgs) -> anyhow::Result<ExitCode> {
     if arguments.tty {
@@ -52,7 +41,7 @@ pub(super) async fn exec(runtimes: &Runtimes, arguments: ExecArgs) -> anyhow::Re
         Record::begin(runtimes, &client, &found.sandbox, &text).await
     };
     let mut kept = Output::new(record.secrets.clone());
-    let how = How { interactive: arguments.interactive, limit: arguments.timeout };
+    let how = How { input: Source::of_session(arguments.interactive), limit: arguments.timeout, quiet: arguments.json };
     let followed = follow(&client, request, how, |bytes| {
         kept.push(bytes);
         if arguments.json { Ok(Wanted::More) } else { write(bytes) }
@@ -116,29 +105,6 @@ fn request(arguments: &ExecArgs, command: String) -> ExecRequest {
         cwd: arguments.cwd.clone(),
         env: arguments.env.iter().cloned().collect(),
         timeout: None,
-    }
-}
-
-/// Writes what a command wrote.
-pub(super) fn write(bytes: &[u8]) -> anyhow::Result<Wanted> {
-    let mut output = std::io::stdout().lock();
-    match output.write_all(bytes).and_then(|()| output.flush()) {
-        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(Wanted::NoMore),
-        written => written.map(|()| Wanted::More).context("cannot write to standard output"),
-    }
-}
-
-/// Our exit code for what came of a command.
-pub(super) fn exit_code(followed: &Followed) -> anyhow::Result<ExitCode> {
-    match followed {
-        Followed::Ended(end) => run::exit_code(end),
-        Followed::TimedOut(end) => {
-            let then = if end.is_some() { "was interrupted" } else { "still runs" };
-            tracing::warn!("the command did not end within the time limit, and {then}");
-            Ok(ExitCode::from(run::TIMED_OUT))
-        }
-        Followed::Left => Ok(ExitCode::from(INTERRUPTED)),
-        Followed::Unread => Ok(ExitCode::from(UNREAD)),
     }
 }
 

@@ -11,8 +11,6 @@ use tokio::{
 };
 
 use super::{
-    exec::{exit_code, write},
-    follow::{How, follow},
     launch::{Launch, launch},
     report::Report,
     runtimes::{Runtimes, client},
@@ -21,6 +19,8 @@ use super::{
 };
 use crate::{
     cli::RunArgs,
+    follow::{How, exit_code, follow, write},
+    input::Source,
     local,
     run::{self, observe_on},
 };
@@ -53,19 +53,19 @@ pub(crate) async fn run_in_fresh(runtime: String, mut arguments: RunArgs) -> any
             return Err(error);
         }
     };
-    let done = use_up(&sandbox, &arguments, text, !from_stdin).await;
+    let done = use_up(&sandbox, &arguments, text, Source::of_run(arguments.interactive, from_stdin)).await;
     delete(&*provider, &sandbox).await;
     done
 }
 
 /// Runs the command in it, until it has ended or we are to end.
-async fn use_up(sandbox: &Sandbox, arguments: &RunArgs, text: String, stdin_is_free: bool) -> anyhow::Result<ExitCode> {
+async fn use_up(sandbox: &Sandbox, arguments: &RunArgs, text: String, input: Source) -> anyhow::Result<ExitCode> {
     let client = client(sandbox)?;
     let mut terminate = signal(SignalKind::terminate()).context("cannot listen for signals")?;
     let mut hang_up = signal(SignalKind::hangup()).context("cannot listen for signals")?;
     let mut interrupt = signal(SignalKind::interrupt()).context("cannot listen for signals")?;
     tokio::select! {
-        code = command(&client, arguments, text, stdin_is_free) => code,
+        code = command(&client, arguments, text, input) => code,
         _ = terminate.recv() => Ok(ExitCode::from(128 + 15)),
         _ = hang_up.recv() => Ok(ExitCode::from(128 + 1)),
         // A command whose output is shown as it comes is interrupted instead.
@@ -77,7 +77,7 @@ async fn command(
     client: &ActionExecutionClient,
     arguments: &RunArgs,
     text: String,
-    stdin_is_free: bool,
+    input: Source,
 ) -> anyhow::Result<ExitCode> {
     if arguments.tty {
         return terminal::in_fresh(client, arguments).await;
@@ -85,13 +85,13 @@ async fn command(
     if arguments.json {
         return observe_on(client, text, arguments.timeout).await;
     }
-    let mut request = run::request(text, None);
+    let mut request = run::request(text);
     if let Some(directory) = &arguments.cwd {
         request.session = gloveport_protocol::exec::Session::New;
         request.cwd = Some(directory.clone());
     }
     let limit = arguments.timeout.map(Duration::from_secs_f64);
-    exit_code(&follow(client, request, How { interactive: stdin_is_free, limit }, write).await?)
+    exit_code(&follow(client, request, How { input, limit, quiet: false }, write).await?)
 }
 
 /// It lives as long as we do anyway; so what fails here is no failure of the command.

@@ -6,8 +6,11 @@ use anyhow::Context as _;
 use futures_util::StreamExt as _;
 use gloveport_provider::LogOptions;
 
-use super::{arguments::LogsArgs, exec::write, follow::Wanted, runtimes::Runtimes};
-use crate::visible;
+use super::{arguments::LogsArgs, runtimes::Runtimes};
+use crate::{
+    follow::{Wanted, write},
+    visible,
+};
 
 pub(super) async fn logs(runtimes: &Runtimes, arguments: &LogsArgs) -> anyhow::Result<ExitCode> {
     let found = runtimes.find(&arguments.id).await?;

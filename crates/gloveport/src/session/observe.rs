@@ -6,7 +6,7 @@ use gloveport_event_stream::{MaskStream, Masker};
 use gloveport_protocol::{CommandMetadata, Observation, RunObservation, Secret, exec::ExecEnd};
 use gloveport_terminal::render::{Renderer, Size};
 
-use super::follow::Followed;
+use crate::follow::Followed;
 
 /// Bytes that are kept of the beginning, and as many of the end: more than an observation shows.
 const KEPT: usize = 128 * 1024;
@@ -69,7 +69,7 @@ impl Output {
         let end = match followed {
             Followed::Ended(end) => Some(end),
             Followed::TimedOut(end) => end.as_ref(),
-            Followed::Left | Followed::Unread => None,
+            Followed::Left | Followed::Unread | Followed::Unfinished => None,
         };
         let exit_code = match followed {
             Followed::Ended(end) => end.exit_code.map_or(-1, i64::from),
@@ -96,6 +96,7 @@ fn suffix(followed: &Followed) -> String {
         }
         Followed::TimedOut(Some(_)) => "\n[The command timed out and was interrupted.]".to_owned(),
         Followed::TimedOut(None) => "\n[The command timed out; it was interrupted and still runs.]".to_owned(),
+        Followed::Unfinished => "\n[The command is not complete, and was interrupted.]".to_owned(),
         Followed::Left => "\n[The user left the command to itself; it may still run.]".to_owned(),
         Followed::Unread => "\n[The user read no further; the command was interrupted.]".to_owned(),
     }

@@ -5,29 +5,30 @@ use std::{fmt, path::PathBuf, time::Duration};
 use gloveport_provider::{ExposedPort, Mount, MountSource, NetworkPolicy, RunAs};
 
 /// Longest time: about 30 years.
-const LONGEST: u64 = 1_000_000_000;
+const LONGEST: f64 = 1e9;
 
-/// A time: `90`, `90s`, `15m`, `1h30m`, `2d`.
-pub(super) fn duration(text: &str) -> Result<Duration, String> {
-    let wrong = || "it must be a time such as 90s, 15m, 1h30m or 2d".to_owned();
-    let (mut rest, mut seconds) = (text, 0_u64);
+/// A time: `90`, `90s`, `0.5s`, `15m`, `1h30m`, `2d`.
+pub(crate) fn duration(text: &str) -> Result<Duration, String> {
+    let wrong = || "it must be a time such as 2.5, 90s, 15m, 1h30m or 2d".to_owned();
+    let (mut rest, mut seconds) = (text, 0.0_f64);
     while !rest.is_empty() {
-        let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
-        let number: u64 = rest.get(..digits).and_then(|digits| digits.parse().ok()).ok_or_else(wrong)?;
+        let digits = rest.bytes().take_while(|byte| byte.is_ascii_digit() || *byte == b'.').count();
+        let number: f64 = rest.get(..digits).and_then(|digits| digits.parse().ok()).ok_or_else(wrong)?;
         let (unit, after) = match rest.as_bytes().get(digits) {
-            Some(b's') => (1, digits + 1),
-            Some(b'm') => (60, digits + 1),
-            Some(b'h') => (3_600, digits + 1),
-            Some(b'd') => (86_400, digits + 1),
-            None if rest.len() == text.len() => (1, digits),
+            Some(b's') => (1.0, digits + 1),
+            Some(b'm') => (60.0, digits + 1),
+            Some(b'h') => (3_600.0, digits + 1),
+            Some(b'd') => (86_400.0, digits + 1),
+            None if rest.len() == text.len() => (1.0, digits),
             _ => return Err(wrong()),
         };
-        seconds = number.checked_mul(unit).and_then(|more| seconds.checked_add(more)).ok_or_else(wrong)?;
+        seconds += number * unit;
         rest = rest.get(after..).unwrap_or_default();
     }
-    match seconds {
-        1..=LONGEST => Ok(Duration::from_secs(seconds)),
-        _ => Err(wrong()),
+    if seconds > 0.0 && seconds <= LONGEST {
+        Duration::try_from_secs_f64(seconds).map_err(|_| wrong())
+    } else {
+        Err(wrong())
     }
 }
 
@@ -195,6 +196,7 @@ mod tests {
     fn times_have_units_and_are_seconds_without() {
         for (text, expected) in [
             ("90", Some(90)),
+            ("1.5h", Some(5400)),
             ("90s", Some(90)),
             ("15m", Some(900)),
             ("1h30m", Some(5400)),
@@ -207,12 +209,16 @@ mod tests {
             ("s", None),
             ("-1s", None),
             ("1w", None),
-            ("1.5h", None),
+            (".", None),
+            ("1.2.3s", None),
+            ("inf", None),
+            ("1e3", None),
             ("99999999999999999999d", None),
             ("999999999999d", None),
         ] {
             assert_eq!(duration(text).ok(), expected.map(Duration::from_secs), "{text}");
         }
+        assert_eq!(duration("0.5").ok(), Some(Duration::from_millis(500)));
     }
 
     #[test]

@@ -1,0 +1,208 @@
+//! What a command gets to read, what happens to one that waits, and how others see and end it.
+
+#![expect(clippy::unwrap_used, reason = "a test stops at the first broken assumption")]
+
+mod sessions;
+mod support;
+
+use std::{
+    io::{BufRead as _, BufReader, Read as _},
+    process::{Command, Stdio},
+    time::Duration,
+};
+
+use gloveport_sys::Spawner;
+use gloveport_terminal::{Terminal, TerminalOptions, WindowSize};
+use serde_json::Value;
+use sessions::Home;
+use support::{LIMIT, Server, text, until, with_home};
+
+/// The binary, killed when it takes longer than anything here may take.
+fn limited(home: &std::path::Path) -> Command {
+    let mut command = with_home(Command::new("timeout"), home);
+    command.args(["-s", "KILL", "60", env!("CARGO_BIN_EXE_gloveport")]);
+    command
+}
+
+#[test]
+fn a_command_without_input_gets_its_end_each_time_it_reads_here_and_on_a_server() {
+    let server = Server::serve(&[], &[]);
+    let url = server.url();
+    for there in [&[][..], &["--url", url.as_str()]] {
+        for (command, printed) in [("cat; echo done", "done\n"), ("read a; read b; echo \"<$a$b>\"", "<>\n")] {
+            let output = limited(server.home.path()).arg("run").args(there).arg(command).output().unwrap();
+            assert_eq!(
+                (text(&output.stdout).as_str(), output.status.code()),
+                (printed, Some(0)),
+                "{there:?} {command}"
+            );
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_command_that_reads_from_the_terminal_gets_the_end_unless_input_is_asked_for() {
+    let home = tempfile::tempdir().unwrap();
+    for (words, typed, shown) in [
+        (&["run", "cat; echo d''one"][..], &b""[..], "done"),
+        (&["run", "-i", "read -r x; echo \"got $x\""], b"answer\n", "got answer"),
+    ] {
+        let environment = [("PATH", std::env::var("PATH").unwrap()), ("HOME", home.path().display().to_string())];
+        let terminal = Terminal::start(TerminalOptions {
+            spawner: Spawner::Direct,
+            identity: None,
+            program: env!("CARGO_BIN_EXE_gloveport").into(),
+            arguments: std::iter::once("gloveport").chain(words.iter().copied()).map(Into::into).collect(),
+            environment: environment.into_iter().map(|(name, value)| (name.into(), value.into())).collect(),
+            directory: home.path().to_owned(),
+            size: WindowSize { columns: 80, rows: 24 },
+            memory_limit: None,
+            spool_size: 1024 * 1024,
+        })
+        .unwrap();
+        if !typed.is_empty() {
+            terminal.write(typed, |_| {}).await.unwrap();
+        }
+        let mut seen = String::new();
+        let mut offset = 0;
+        while !seen.contains(shown) {
+            tokio::time::timeout(LIMIT, terminal.output().grown_beyond(offset))
+                .await
+                .unwrap_or_else(|_| panic!("{words:?} showed only {seen:?}"));
+            let piece = terminal.output().read(offset, 65_536).unwrap();
+            offset += piece.bytes.len() as u64;
+            seen += &text(&piece.bytes);
+        }
+        terminal.close(Duration::from_secs(1)).await;
+    }
+}
+
+#[test]
+fn an_unfinished_command_is_given_up_and_the_shell_goes_on() {
+    let server = Server::serve(&[], &[]);
+    let url = server.url();
+    for there in [&[][..], &["--url", url.as_str()]] {
+        for command in ["echo \"abc", "if true; then", "cat <<X\nabc"] {
+            let output = limited(server.home.path()).arg("run").args(there).arg(command).output().unwrap();
+            assert_eq!(output.status.code(), Some(125), "{there:?} {command} {}", text(&output.stderr));
+            let told = text(&output.stderr);
+            assert!(told.contains("the command is not complete (an open quote?)"), "{there:?} {command} {told}");
+        }
+    }
+    let output = limited(server.home.path()).args(["run", "--url", &url, "x=5; echo on"]).output().unwrap();
+    assert_eq!((text(&output.stdout).as_str(), output.status.code()), ("on\n", Some(0)));
+
+    let home = Home::new();
+    home.start("open");
+    assert_eq!(home.exec("open", "x=7"), (Some(0), String::new()));
+    assert_eq!(home.exec("open", "echo \"abc").0, Some(125));
+    assert_eq!(home.exec("open", "cat; echo $x"), (Some(0), "7\n".to_owned()));
+}
+
+#[test]
+fn lines_of_a_pipe_reach_a_command_on_a_server_as_they_do_here() {
+    let server = Server::serve(&[], &[]);
+    let url = server.url();
+    let input = server.home.path().join("input");
+    std::fs::write(&input, "a b\nlast").unwrap();
+    for there in [&[][..], &["--url", url.as_str()]] {
+        let mut command = limited(server.home.path());
+        command.arg("run").args(there).arg("while read -r x; do echo \"<$x>\"; done; cat; echo end");
+        let output = command.stdin(std::fs::File::open(&input).unwrap()).output().unwrap();
+        assert_eq!(text(&output.stdout), "<a b>\n<last>\nend\n", "{there:?} {}", text(&output.stderr));
+    }
+}
+
+#[test]
+fn whoever_waits_is_told_what_for_and_the_command_in_front_can_be_seen_and_interrupted() {
+    let server = Server::serve(&[], &[]);
+    let url = server.url();
+    let run = |words: &[&str]| {
+        let mut command = limited(server.home.path());
+        command.args(words).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+    };
+    let mut first = run(&["run", "--url", &url, "echo begun; sleep 4321"]);
+    let mut line = String::new();
+    let mut printed = BufReader::new(first.stdout.take().unwrap());
+    printed.read_line(&mut line).unwrap();
+    assert_eq!(line, "begun\n");
+    let mut second = run(&["run", "--url", &url, "echo mine"]);
+    line.clear();
+    BufReader::new(second.stderr.take().unwrap()).read_line(&mut line).unwrap();
+    assert!(line.starts_with("gloveport: the command has been waiting for its turn for "), "{line}");
+    assert!(line.contains("(since ") && line.contains("`echo begun; sleep 4321`"), "{line}");
+
+    let shown = |words: &[&str]| text(&limited(server.home.path()).arg("session").args(words).output().unwrap().stdout);
+    let table = shown(&["ps", "--url", &url]);
+    let rows: Vec<&str> = table.lines().collect();
+    assert!(rows[0].starts_with("COMMAND") && rows.len() == 3, "{table}");
+    assert!(rows[1].contains("runs") && rows[1].ends_with("echo begun; sleep 4321"), "{table}");
+    assert!(rows[2].contains("waits for its turn") && rows[2].ends_with("echo mine"), "{table}");
+    let known: Value = serde_json::from_str(&shown(&["ps", "--json", "--url", &url])).unwrap();
+    let id = known[0]["id"].as_str().unwrap();
+    assert_eq!((&known[0]["state"], &known[1]["state"]), (&"running".into(), &"queued".into()));
+
+    assert_eq!(shown(&["interrupt", "--url", &url]), format!("{id}\n"));
+    assert_eq!(first.wait().unwrap().code(), Some(130));
+    assert_eq!(text(&second.wait_with_output().unwrap().stdout), "mine\n");
+    assert_eq!(shown(&["ps", "--url", &url]).lines().count(), 1);
+    let idle = limited(server.home.path()).args(["session", "interrupt", "--url", &url]).output().unwrap();
+    assert_eq!((idle.status.code(), text(&idle.stderr).as_str()), (Some(1), "gloveport: no command runs\n"));
+}
+
+#[test]
+fn commands_of_a_session_are_shown_and_interrupted_by_its_id() {
+    let home = Home::new();
+    home.start("busy");
+    let id = home.ok(&["exec", "-d", "busy", "sleep 4322"]);
+    until("it runs", || home.ok(&["ps", "busy"]).contains("sleep 4322"));
+    assert_eq!(home.ok(&["interrupt", "busy", &id.trim()[..12]]), id);
+    until("it has ended", || !home.ok(&["ps", "busy"]).contains("sleep 4322"));
+    assert!(home.ok(&["ps", "-a", "busy"]).contains("ended with 130"));
+    assert!(home.failed(&["interrupt", "busy", "nothing"]).1.contains("there is no command `nothing`"));
+    assert_eq!(home.failed(&["ps"]).0, 2);
+}
+
+#[test]
+fn a_command_whose_output_nobody_reads_ends_and_keeps_nobody_waiting() {
+    let server = Server::serve(&[], &[]);
+    let url = server.url();
+    for there in [&[][..], &["--url", url.as_str()]] {
+        let mut command = limited(server.home.path());
+        let mut child = command
+            .arg("run")
+            .args(there)
+            .arg("while :; do echo y; done")
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut some = [0; 2];
+        child.stdout.take().unwrap().read_exact(&mut some).unwrap();
+        let output = child.wait_with_output().unwrap();
+        assert_eq!((&some, output.status.code()), (b"y\n", Some(141)), "{there:?}");
+        assert_eq!(text(&output.stderr), "", "{there:?}");
+    }
+    let next = limited(server.home.path()).args(["run", "--url", &url, "echo next"]).output().unwrap();
+    assert_eq!(text(&next.stdout), "next\n");
+}
+
+#[test]
+fn a_command_that_takes_no_notice_of_its_time_limit_is_ended() {
+    let server = Server::serve(&[], &[]);
+    let url = server.url();
+    for there in [&[][..], &["--url", url.as_str()]] {
+        let mut command = limited(server.home.path());
+        // The shell inside ignores C-c, and dies of C-\.
+        command.arg("run").args(there).args([
+            "--timeout",
+            "0.3s",
+            "sh -c 'trap \"\" INT; while :; do sleep 0.1; done'",
+        ]);
+        let output = command.output().unwrap();
+        assert_eq!(output.status.code(), Some(124), "{there:?}");
+        assert!(text(&output.stderr).contains("within the time limit"), "{}", text(&output.stderr));
+    }
+    let next = limited(server.home.path()).args(["run", "--url", &url, "echo next"]).output().unwrap();
+    assert_eq!(text(&next.stdout), "next\n");
+}
