@@ -67,6 +67,39 @@ fn sessions_of_all_runtimes_are_found_and_one_that_fails_is_a_warning() {
     assert_eq!(session(&home, &["ls", "--runtime", "broken"]).status.code(), Some(1));
 }
 
+#[test]
+fn a_session_that_may_run_keeps_its_history_and_one_that_ended_is_listed_until_it_is_removed() {
+    let home = home_with(&[("process", &example("process.py"))]);
+    assert!(session(&home, &["start", "--runtime", "process", "--id", "far"]).status.success());
+    assert!(session(&home, &["exec", "far", "echo kept"]).status.success());
+    let history = home.path().join(".openhands/sessions/far/events/1.json");
+
+    // It runs, and is looked for where it is not.
+    let refused = session(&home, &["rm", "--runtime", "local", "far"]);
+    assert_eq!(refused.status.code(), Some(1));
+    assert!(text(&refused.stderr).contains("in the runtime `process`; remove it with"), "{}", text(&refused.stderr));
+    // Its runtime cannot be asked.
+    let program = home.path().join("bin/gloveport-provider-process");
+    let hidden = home.path().join("bin/hidden");
+    fs::rename(&program, &hidden).unwrap();
+    let refused = session(&home, &["rm", "far"]);
+    assert_eq!(refused.status.code(), Some(1));
+    assert!(text(&refused.stderr).contains("may run in the runtime `process`"), "{}", text(&refused.stderr));
+    assert!(history.exists());
+    fs::rename(&hidden, &program).unwrap();
+
+    assert!(session(&home, &["stop", "far"]).status.success());
+    assert_eq!(text(&session(&home, &["ls", "-q"]).stdout), "");
+    assert_eq!(text(&session(&home, &["ls", "-q", "--all"]).stdout), "far\n");
+    assert_eq!(text(&session(&home, &["ls", "-q", "--all", "--runtime", "local"]).stdout), "");
+    assert!(text(&session(&home, &["ls", "--all"]).stdout).contains("ended, history kept"));
+    let listed: serde_json::Value = serde_json::from_slice(&session(&home, &["ls", "--all", "--json"]).stdout).unwrap();
+    assert_eq!(listed, json!([{"session_id": "far", "provider": "process", "state": "ended", "history": true}]));
+    assert_eq!(text(&session(&home, &["rm", "far"]).stdout), "far\n");
+    assert!(!history.exists());
+    assert_eq!(text(&session(&home, &["ls", "-q", "--all"]).stdout), "");
+}
+
 /// A server of the OpenHands interface alone, with one fixed observation.
 fn foreign_server() -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();

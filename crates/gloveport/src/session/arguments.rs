@@ -307,7 +307,7 @@ pub(super) struct EventsArgs {
 
 #[derive(Debug, Args)]
 pub(super) struct ListArgs {
-    /// Also those that have ended and of which something is left.
+    /// Also those that have ended and of which something is left, such as their history.
     #[arg(long, short)]
     pub(super) all: bool,
     /// Only those with this label; may be repeated.
@@ -353,7 +353,7 @@ pub(super) struct RemoveArgs {
     /// The sessions.
     #[arg(value_name = "ID", required = true)]
     pub(super) ids: Vec<String>,
-    /// Also those that run.
+    /// Also those that run, and histories of sessions whose runtime does not tell whether they run.
     #[arg(long, short)]
     pub(super) force: bool,
 }

@@ -8,9 +8,14 @@ use gloveport_protocol::{
     Action, ActionEvent, EventSource, Observation, ObservationEvent, RunAction, RunObservation, Secret,
     exec::{ExecRequest, Session},
 };
-use gloveport_provider::Sandbox;
 
-use super::{arguments::ExecArgs, history::History, observe::Output, runtimes::Runtimes, secrets, terminal};
+use super::{
+    arguments::ExecArgs,
+    history::History,
+    observe::Output,
+    runtimes::{Found, Runtimes},
+    secrets, terminal,
+};
 use crate::{
     describe,
     follow::{How, Wanted, exit_code, follow, write},
@@ -35,11 +40,8 @@ pub(super) async fn exec(runtimes: &Runtimes, arguments: ExecArgs) -> anyhow::Re
         output::print(&format!("{}\n", stream.id()))?;
         return Ok(ExitCode::SUCCESS);
     }
-    let record = if arguments.no_history {
-        Record::none()
-    } else {
-        Record::begin(runtimes, &client, &found.sandbox, &text).await
-    };
+    let record =
+        if arguments.no_history { Record::none() } else { Record::begin(runtimes, &client, &found, &text).await };
     let mut kept = Output::new(record.secrets.clone());
     let how = How { input: Source::of_session(arguments.interactive), limit: arguments.timeout, quiet: arguments.json };
     let followed = follow(&client, request, how, |bytes| {
@@ -123,8 +125,8 @@ impl Record {
         Self { history: None, secrets: BTreeMap::new(), cause: None }
     }
 
-    async fn begin(runtimes: &Runtimes, client: &ActionExecutionClient, sandbox: &Sandbox, text: &str) -> Self {
-        match Self::try_begin(runtimes, client, sandbox, text).await {
+    async fn begin(runtimes: &Runtimes, client: &ActionExecutionClient, found: &Found, text: &str) -> Self {
+        match Self::try_begin(runtimes, client, found, text).await {
             Ok(record) => record,
             Err(error) => {
                 tracing::warn!("the command is not in the session's history: {error:#}");
@@ -136,15 +138,17 @@ impl Record {
     async fn try_begin(
         runtimes: &Runtimes,
         client: &ActionExecutionClient,
-        sandbox: &Sandbox,
+        found: &Found,
         text: &str,
     ) -> anyhow::Result<Self> {
+        let sandbox = &found.sandbox;
         let Some(history) = History::of(&runtimes.context, sandbox.session_id.as_str())? else {
             return Ok(Self::none());
         };
         let secrets = secrets::of(client, sandbox).await?;
         let action = ActionEvent::from(Action::Run(RunAction::new(text)));
         let cause = history.add(action, secrets.clone()).await?;
+        history.hosted_by(&found.runtime).await?;
         Ok(Self { history: Some(history), secrets, cause })
     }
 

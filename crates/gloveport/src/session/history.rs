@@ -9,16 +9,26 @@ use std::{
 
 use gloveport_event_stream::{
     ConversationPaths, EventStore, EventStream, FileStore, HistoryError, session_exists,
-    store::{StoreOptions, open_store},
+    store::{StoreError, StoreOptions, open_store},
 };
 use gloveport_protocol::{Event, EventSource, Secret};
 use gloveport_provider::ProviderContext;
+use serde::{Deserialize, Serialize};
 use tokio::time::sleep;
 
+/// The directory of all histories.
+const CONVERSATIONS: &str = "sessions";
 /// How long a history that somebody else writes is waited for. Commands hold it for milliseconds.
 const LOCKED: Duration = Duration::from_secs(5);
 /// The wait between two attempts.
 const PAUSE: Duration = Duration::from_millis(5);
+
+/// What is in the history's directory beside the events.
+#[derive(Debug, Serialize, Deserialize)]
+struct Mark {
+    /// The name by which the runtime of the session is chosen.
+    runtime: String,
+}
 
 /// The history of one session.
 pub(super) struct History {
@@ -44,6 +54,40 @@ impl History {
             environment: &environment,
         })?;
         Ok(Some(Self { store, sid: sid.to_owned() }))
+    }
+
+    /// The sessions that have a history. Stores without directories cannot tell.
+    pub(super) async fn kept(context: &ProviderContext) -> anyhow::Result<Vec<String>> {
+        let Some(any) = Self::of(context, "")? else { return Ok(Vec::new()) };
+        let entries = match any.store.list(CONVERSATIONS).await {
+            Ok(entries) => entries,
+            Err(StoreError::NotFound { .. }) => return Ok(Vec::new()),
+            Err(error) => return Err(error.into()),
+        };
+        let name = |entry: &String| Some(entry.strip_suffix('/')?.rsplit('/').next()?.to_owned());
+        Ok(entries.iter().filter_map(name).collect())
+    }
+
+    /// The runtime that hosts the session, as its commands wrote it down; none if they did not.
+    pub(super) async fn runtime(&self) -> anyhow::Result<Option<String>> {
+        match self.store.read(&self.mark()).await {
+            Ok(content) => Ok(serde_json::from_slice::<Mark>(&content).ok().map(|mark| mark.runtime)),
+            Err(StoreError::NotFound { .. }) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Writes down which runtime hosts the session, so that its history is not removed while it runs there.
+    pub(super) async fn hosted_by(&self, runtime: &str) -> anyhow::Result<()> {
+        if self.runtime().await?.is_some_and(|known| known == runtime) {
+            return Ok(());
+        }
+        let mark = serde_json::to_vec(&Mark { runtime: runtime.to_owned() })?;
+        Ok(self.store.write(&self.mark(), mark.into()).await?)
+    }
+
+    fn mark(&self) -> String {
+        format!("{}gloveport.json", ConversationPaths::new(&self.sid, None).directory())
     }
 
     /// For reading, also while others write.

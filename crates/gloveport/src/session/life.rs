@@ -55,10 +55,14 @@ pub(super) async fn remove(runtimes: &Runtimes, arguments: &RemoveArgs) -> anyho
             // Of a session that was stopped there is only the history, and only its whole id means it.
             Err(error) if error.is::<Missing>() => {
                 let sid = SessionId::new(id)?;
-                return match History::of(&runtimes.context, sid.as_str())? {
-                    Some(history) if history.remove().await? => Ok(id.to_owned()),
-                    _ => Err(error),
-                };
+                let Some(history) = History::of(&runtimes.context, sid.as_str())? else { return Err(error) };
+                if !history.exists().await? {
+                    return Err(error);
+                }
+                if !arguments.force {
+                    runtimes.ensure_gone(&sid, history.runtime().await?).await?;
+                }
+                return if history.remove().await? { Ok(id.to_owned()) } else { Err(error) };
             }
             Err(error) => return Err(error),
         };

@@ -68,6 +68,11 @@ impl Runtimes {
         Ok(Self { registry: providers::registry(), context: providers::context()?, chosen })
     }
 
+    /// The one that was chosen.
+    pub(super) fn chosen(&self) -> Option<&str> {
+        self.chosen.as_deref()
+    }
+
     /// The runtime that makes a new sandbox, and its name.
     pub(super) fn one(&self) -> Result<(String, Arc<dyn Provider>), ProviderError> {
         let name = self.chosen.as_deref().unwrap_or(DEFAULT_RUNTIME);
@@ -130,6 +135,35 @@ impl Runtimes {
         }
         let (found, silent) = self.list(&ListFilter { ended: true, ..ListFilter::default() }).await;
         self.choose(reference, found, &silent)
+    }
+
+    /// Makes sure that a session without a sandbox really has none: the runtime that hosted it is asked, or all if nobody
+    /// knows which one that was.
+    pub(super) async fn ensure_gone(&self, session: &SessionId, hosted_by: Option<String>) -> anyhow::Result<()> {
+        let names = match hosted_by {
+            Some(name) => vec![name],
+            None => providers::names_in_use(&self.registry, &self.context),
+        };
+        for runtime in names {
+            let found = match self.registry.make(&runtime, &self.context) {
+                Ok(provider) => provider.find_session(session).await,
+                Err(error) => Err(error),
+            };
+            match found {
+                Ok(None) => {}
+                Ok(Some(sandbox)) if !sandbox.state.is_live() => {}
+                Ok(Some(sandbox)) => anyhow::bail!(
+                    "the session `{session}` is {} in the runtime `{runtime}`; remove it with `gloveport session rm -f \
+                     --runtime {runtime} {session}`",
+                    sandbox.state
+                ),
+                Err(error) => anyhow::bail!(
+                    "the session `{session}` may run in the runtime `{runtime}`, which does not tell: {error}; its history \
+                     is kept (-f removes it all the same)"
+                ),
+            }
+        }
+        Ok(())
     }
 
     fn choose(&self, reference: &str, found: Vec<Found>, silent: &[Silent]) -> anyhow::Result<Found> {

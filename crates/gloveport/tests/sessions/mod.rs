@@ -77,7 +77,11 @@ impl Home {
 
     /// The ids of all sessions that have a sandbox.
     pub(crate) fn ids(&self) -> Vec<String> {
-        let mut ids: Vec<String> = self.ok(&["ls", "-q", "--all"]).lines().map(str::to_owned).collect();
+        let listed: Vec<Value> = serde_json::from_str(&self.ok(&["ls", "--json", "--all"])).unwrap();
+        // Of the others only the history is left.
+        let with_sandbox = listed.iter().filter(|session| session["history"].is_null());
+        let mut ids: Vec<String> =
+            with_sandbox.map(|session| session["session_id"].as_str().unwrap().to_owned()).collect();
         ids.sort();
         ids
     }
