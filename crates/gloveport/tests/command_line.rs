@@ -140,6 +140,30 @@ fn what_follows_the_first_word_of_a_command_belongs_to_it() {
 }
 
 #[test]
+fn the_history_file_of_the_person_is_neither_read_nor_written() {
+    let numbers = "echo before\n".repeat(1200);
+    for (bashrc, name) in [("", ".bash_history"), ("HISTFILE=~/.other; HISTSIZE=50; shopt -s histappend", ".other")] {
+        let home = tempfile::tempdir().unwrap();
+        std::fs::write(home.path().join(".bashrc"), bashrc).unwrap();
+        std::fs::write(home.path().join(name), &numbers).unwrap();
+        let files = || {
+            let mut names: Vec<_> =
+                std::fs::read_dir(home.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+            names.sort();
+            names
+        };
+        let before = files();
+        // The list of the session itself is there.
+        let temporary = tempfile::tempdir().unwrap();
+        let mut command = gloveport(home.path());
+        let output = command.env("TMPDIR", temporary.path()).args(["run", "echo hi; history"]).output().unwrap();
+        assert_eq!(text(&output.stdout), "hi\n    1  echo hi; history\n", "{bashrc}");
+        assert_eq!(std::fs::read_to_string(home.path().join(name)).unwrap(), numbers, "{bashrc}");
+        assert_eq!(files(), before, "{bashrc}");
+    }
+}
+
+#[test]
 fn what_a_sandbox_is_made_from_is_refused_where_there_is_no_sandbox() {
     for (words, flag) in [
         (&["run", "--image", "debian:13", "id"][..], "--image"),

@@ -114,13 +114,19 @@ fn is_program(path: &Path) -> bool {
     path.metadata().is_ok_and(|metadata| metadata.is_file() && metadata.permissions().mode() & 0o111 != 0)
 }
 
-/// The environment of the tools, without what the terminal decides, and with what the request adds.
+/// The environment of the tools, without what the terminal decides, and with what the request adds. A shell that nobody
+/// named has no history file.
 fn environment(shell: &ShellOptions, request: &TerminalRequest) -> Vec<(OsString, OsString)> {
     let decided = |key: &OsString| ["TERM", "COLUMNS", "LINES"].iter().any(|name| key == name);
     let added = |key: &OsString| request.env.keys().any(|own| key == own.as_str());
     let mut environment: Vec<(OsString, OsString)> =
         shell.environment.iter().filter(|(key, _)| !key.is_empty() && !decided(key) && !added(key)).cloned().collect();
     environment.extend(request.env.iter().map(|(key, value)| (key.into(), value.into())));
+    if request.argv.is_none() && !request.env.contains_key("HISTFILE") {
+        // A shell of ours leaves the history file alone, which may be that of a person. Without a value bash chooses one.
+        environment.retain(|(key, _)| key != "HISTFILE");
+        environment.push(("HISTFILE".into(), "".into()));
+    }
     if !request.env.contains_key("TERM") {
         environment.push(("TERM".into(), TERM.into()));
     }

@@ -23,7 +23,9 @@ pub(super) fn startup(nonce: &str, files: StartupFiles, terminal: &str) -> Strin
 /// * A shell that shows what it reads (`set -v`) would show the line that calls these functions, and one whose standard
 ///   error is closed (no options are given then) cannot run it, so there the prompt makes the whole report. [`hook`] is
 ///   what such a shell has shown by then.
-/// * `__gp_arm STATUS` installs it. Since bash 5.1 `PROMPT_COMMAND` is a list: ours is a late element, so that a plain
+/// * `__gp_arm STATUS` installs it. The history file is the person's, and forgotten before bash would read it (after the
+///   start-up file) or write it (at its end); the list in memory stays.
+///   Since bash 5.1 `PROMPT_COMMAND` is a list: ours is a late element, so that a plain
 ///   assignment to the variable replaces the user's first element only. The prompt itself carries a second, shorter
 ///   report, from which a lost hook is noticed.
 /// * `__gp_f STATUS` takes the line that taught a shell out of its history again.
@@ -100,6 +102,7 @@ __gp_h() {{
   return "$2"
 }}
 __gp_arm() {{
+  {{ \builtin unset -v HISTFILE || :; }} 2>/dev/null
   __gp_last_path= __gp_terminal={terminal}
   __gp_ps1='\[\e]7777;{nonce};D\037$?\037{nonce}\a\]' __gp_ps2='\[\e]7777;{nonce};C\037\037{nonce}\a\]'
   __gp_ps1_apart={prompt} __gp_ps2_apart={continuation} __gp_ps1_verbose={verbose}

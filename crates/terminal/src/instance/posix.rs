@@ -98,7 +98,8 @@ impl Queue {
 /// from reporting, and one that goes on to its end does not undo it.
 ///
 /// The user's file is the one that `ENV` names, as for every POSIX shell, and `~/.bashrc`, in which sessions keep their
-/// variables, if the shell can read its grammar. `program` is the shell itself as words of a command.
+/// variables, if the shell can read its grammar. Its history file is left alone: BusyBox has one unless it is told that
+/// there is none. `program` is the shell itself as words of a command.
 pub(super) fn startup(nonce: &str, files: StartupFiles, program: &str, directory: &Path, env: Option<&str>) -> String {
     let lesson = lesson(nonce);
     let env = env.map_or_else(|| "unset ENV".to_owned(), |env| format!("ENV={}", quoted(env)));
@@ -113,7 +114,7 @@ pub(super) fn startup(nonce: &str, files: StartupFiles, program: &str, directory
     };
     format!(
         "exec 3<&-\n{env}\ncd -- {directory} 2>/dev/null || cd -- {own} 2>/dev/null || cd /\nunset OLDPWD\n\
-         {lesson}__gp_arm 0\n{user}__gp_arm 0\n"
+         {lesson}__gp_arm 0\n{user}HISTFILE=\n__gp_arm 0\n"
     )
 }
 
