@@ -17,6 +17,12 @@ const EXIT_CODES: &str = "Exit codes of `run`: the command's own; 124 if the tim
     failed; 130 if it was interrupted twice; 2 for a wrong command line.\nExit codes of the others: 0 done, 1 failed, \
     2 wrong command line.";
 
+/// Below `gloveport run --help`.
+const RUN_HELP: &str = "Without --url and --runtime, and with the runtime `local`, there is no isolation: the command runs on \
+    this machine as you, with all your files. It gets the variables of a fresh login; --env NAME passes another one on.\n\n\
+    Exit codes: the command's own; 124 if the time limit passed; 125 if gloveport itself failed or the command is not \
+    complete; 130 if it was interrupted twice; 141 if nobody reads its output; 2 for a wrong command line.";
+
 /// A runtime for AI agents: a shell that keeps its state, behind one small server.
 #[derive(Debug, Parser)]
 #[command(name = "gloveport", version, about, after_help = EXIT_CODES, max_term_width = 110)]
@@ -56,7 +62,7 @@ fn try_parse(words: Vec<OsString>) -> Result<Cli, clap::Error> {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Run a command in a persistent shell and print its output as it comes.
-    #[command(after_help = EXIT_CODES)]
+    #[command(after_help = RUN_HELP)]
     Run(Box<RunArgs>),
     /// Run a cell in an IPython kernel and print what it shows as it comes.
     #[command(after_help = crate::ipython::EXIT_CODES)]

@@ -20,6 +20,7 @@ mod ipython;
 mod key_file;
 mod local;
 mod logging;
+mod login;
 mod output;
 mod paint;
 mod plugin;

@@ -1,13 +1,15 @@
 //! The providers of this binary, and what they are made from.
 
-use std::{collections::BTreeSet, fs, os::unix::fs::PermissionsExt as _};
+use std::{collections::BTreeSet, fs, os::unix::fs::PermissionsExt as _, sync::Arc};
 
 use anyhow::Context as _;
 use gloveport_config::{Config, LoadOptions};
 use gloveport_docker_engine::Endpoint;
-use gloveport_provider::{ProviderContext, Registry};
+use gloveport_provider::{Provider, ProviderContext, ProviderError, Registry};
 use gloveport_provider_docker::Docker;
-use gloveport_provider_local::Local;
+use gloveport_provider_local::{Local, LocalOptions};
+
+use crate::login;
 
 /// What programs in `PATH` are called that are providers: this and the name.
 const PROGRAM: &str = "gloveport-provider-";
@@ -15,10 +17,18 @@ const PROGRAM: &str = "gloveport-provider-";
 /// All providers that are built in. More of them are programs in `PATH`, and any program by `exec:PATH`.
 pub(crate) fn registry() -> Registry {
     let mut registry = Registry::new();
-    registry.register(Local::NAME, Local::factory);
+    registry.register(Local::NAME, local);
     registry.register(Docker::NAME, Docker::factory);
     gloveport_provider_exec::register(&mut registry);
     registry
+}
+
+/// Sandboxes on this machine, which get no more of our variables than a login would give them.
+fn local(context: &ProviderContext) -> Result<Arc<dyn Provider>, ProviderError> {
+    let mut options = LocalOptions::new(context)?;
+    // The key is for the server alone, which keeps it from the tools.
+    options.environment.retain(|name, _| login::is_kept(name.as_ref()) || name == "SESSION_API_KEY");
+    Ok(Arc::new(Local::new(options)?))
 }
 
 /// This program, its configuration as `config show` tells it, and its environment with the `.env` file.

@@ -24,7 +24,7 @@ use crate::{
     cli::RunArgs,
     follow::{self, GRACE, How, UNFINISHED, UNREAD, Wanted},
     input::{Input, Next, Source},
-    key_file, local,
+    key_file, local, login,
     output::tell,
 };
 
@@ -41,7 +41,9 @@ pub(crate) async fn here(arguments: &RunArgs, owner: &Owner) -> anyhow::Result<E
         None => std::env::current_dir().context("the current directory cannot be used; choose one with --cwd")?,
     };
     let mut options = local::executor_options(owner, directory)?;
-    options.environment.retain(|(key, _)| !arguments.env.iter().any(|(name, _)| key == name.as_str()));
+    options
+        .environment
+        .retain(|(key, _)| login::is_kept(key) && !arguments.env.iter().any(|(name, _)| key == name.as_str()));
     options.environment.extend(arguments.env.iter().map(|(name, value)| (name.into(), value.into())));
     let executor = Executor::start(options).await?;
     let result = if arguments.json {

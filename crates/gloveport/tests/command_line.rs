@@ -140,6 +140,36 @@ fn what_follows_the_first_word_of_a_command_belongs_to_it() {
 }
 
 #[test]
+fn a_command_without_isolation_gets_the_variables_of_a_login_and_those_that_are_passed_on() {
+    let home = tempfile::tempdir().unwrap();
+    let print = "echo \"<$AWS_SECRET_ACCESS_KEY|$TOKEN|$LC_TIME|${https_proxy}|$SSH_AUTH_SOCK|${HOME:+home}>\"";
+    let ran = |words: &[&str]| {
+        let mut command = gloveport(home.path());
+        command.env_remove("XDG_STATE_HOME").current_dir(home.path());
+        for name in ["AWS_SECRET_ACCESS_KEY", "TOKEN", "SSH_AUTH_SOCK"] {
+            command.env(name, "s3cret");
+        }
+        command.env("LC_TIME", "C").env("https_proxy", "http://127.0.0.1:1");
+        let output = command.args(words).output().unwrap();
+        (text(&output.stdout), text(&output.stderr))
+    };
+    for start in [&["run"][..], &["run", "--runtime", "local"]] {
+        assert_eq!(ran(&[start, &[print]].concat()).0, "<||C|http://127.0.0.1:1||home>\n", "{start:?}");
+        let passed = ran(&[start, &["--env", "TOKEN", print]].concat()).0;
+        assert_eq!(passed, "<|s3cret|C|http://127.0.0.1:1||home>\n", "{start:?}");
+    }
+    let (id, told) = ran(&["session", "start", "--id", "plain"]);
+    assert_eq!(id, "plain\n", "{told}");
+    assert_eq!(told.matches("the runtime `local` has no isolation").count(), 1, "{told}");
+    assert_eq!(ran(&["session", "exec", "plain", print]).0, "<||C|http://127.0.0.1:1||home>\n");
+    assert_eq!(ran(&["session", "rm", "-f", "plain"]).0, "plain\n");
+    let (_, told) = ran(&["session", "start", "-q", "--id", "quiet"]);
+    assert_eq!(told, "");
+    assert_eq!(ran(&["session", "rm", "-f", "quiet"]).0, "quiet\n");
+    assert!(ran(&["run", "--help"]).0.contains("there is no isolation"));
+}
+
+#[test]
 fn the_history_file_of_the_person_is_neither_read_nor_written() {
     let numbers = "echo before\n".repeat(1200);
     for (bashrc, name) in [("", ".bash_history"), ("HISTFILE=~/.other; HISTSIZE=50; shopt -s histappend", ".other")] {

@@ -16,7 +16,7 @@ fn a_session_is_started_used_listed_and_removed() {
     let home = Home::new();
     let output = home.session(&["start", "--id", "work", "--label", "team=infra", "--ttl", "1h"]);
     assert_eq!(text(&output.stdout), "work\n");
-    assert!(text(&output.stderr).starts_with("ready after "), "{}", text(&output.stderr));
+    assert!(text(&output.stderr).contains("\nready after "), "{}", text(&output.stderr));
 
     assert_eq!(home.exec("work", "cd /usr; x=5; echo set"), (Some(0), "set\n".to_owned()));
     assert_eq!(home.exec("work", "echo $x $PWD; (exit 7)"), (Some(7), "5 /usr\n".to_owned()));

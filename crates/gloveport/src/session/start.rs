@@ -8,6 +8,7 @@ use gloveport_provider::{
     Capabilities, NetworkPolicy, PhaseTiming, Provider, ProviderContext, ResourceLimits, Sandbox, SandboxSpec,
     SessionId, Workspace,
 };
+use gloveport_provider_local::Local;
 use serde_json::json;
 
 use super::{
@@ -23,8 +24,12 @@ use crate::{
     output::{print, print_json},
 };
 
+/// What a person must know of the runtime that is chosen when none is.
+const NO_ISOLATION: &str = "note: the runtime `local` has no isolation: commands run on this machine as you, with all your \
+    files; --runtime docker runs them in a container";
+
 pub(super) async fn start(runtimes: &Runtimes, arguments: Box<StartArgs>) -> anyhow::Result<ExitCode> {
-    let (_, provider) = runtimes.one()?;
+    let (runtime, provider) = runtimes.one()?;
     let how = Launch { until_alive: !arguments.no_wait, limit: arguments.timeout, stop: local::stop_signal()? };
     let (as_json, report) = (arguments.json, Report::new(arguments.quiet));
     let session_id = match arguments.id {
@@ -33,6 +38,9 @@ pub(super) async fn start(runtimes: &Runtimes, arguments: Box<StartArgs>) -> any
     };
     let made = spec(session_id, arguments.make, arguments.env, &provider.capabilities(), &runtimes.context)?;
     let spec = SandboxSpec { keep_alive: true, ..made };
+    if runtime == Local::NAME && !arguments.quiet {
+        crate::output::tell(NO_ISOLATION);
+    }
     let progress = report.progress();
     let launched = launch(&*provider, &spec, &progress, &how).await;
     tell(&*provider, &report, &progress.timings(), launched, as_json).await
