@@ -140,7 +140,7 @@ pub(crate) struct RunArgs {
     /// Interrupt it after this time, such as 2.5, 90s or 15m, and end it if it goes on.
     #[arg(long, value_name = "TIME", value_parser = limit)]
     pub(crate) timeout: Option<f64>,
-    /// Directory to run in.
+    /// Directory to run in; on a server and in a sandbox a relative one begins where the tools start.
     #[arg(long, short = 'w', value_name = "DIRECTORY")]
     pub(crate) cwd: Option<PathBuf>,
     /// Add a variable to the environment: NAME=VALUE, or NAME for one of this environment; may be repeated.

@@ -3,8 +3,9 @@
 mod arguments;
 mod copy;
 mod edit;
+mod given;
 mod list;
-mod place;
+pub(crate) mod place;
 mod view;
 mod write;
 

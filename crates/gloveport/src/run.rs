@@ -22,6 +22,7 @@ use crate::{
     OWN_FAILURE, Owner,
     attach::{self, AttachRequest},
     cli::RunArgs,
+    files::place,
     follow::{self, GRACE, How, UNFINISHED, UNREAD, Wanted},
     input::{Input, Next, Source},
     key_file, local, login,
@@ -75,7 +76,9 @@ pub(crate) async fn on_server(arguments: RunArgs) -> anyhow::Result<ExitCode> {
     let mut request = request(text);
     if arguments.cwd.is_some() || !arguments.env.is_empty() {
         request.session = Session::New;
-        request.cwd = arguments.cwd;
+        if let Some(directory) = arguments.cwd {
+            request.cwd = Some(place::directory(&client, directory).await?);
+        }
         request.env = arguments.env.into_iter().collect();
     }
     let how = How {

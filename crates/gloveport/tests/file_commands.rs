@@ -209,3 +209,22 @@ fn wrong_use_is_told_and_changes_nothing() {
     names.sort();
     assert_eq!(names, ["binary", "dir"]);
 }
+
+#[test]
+fn a_text_is_given_to_write_by_the_rule_of_edit() {
+    let home = TempDir::new().unwrap();
+    fs::write(home.path().join("source"), b"from a file\n\xff").unwrap();
+    for (words, input, content) in [
+        (&["write", "a", "--text", "@source"][..], "", &b"from a file\n\xff"[..]),
+        (&["write", "a", "--text", "-"], "from standard input", b"from standard input"),
+        (&["write", "a", "--text", "-x"], "", b"-x"),
+        (&["write", "a"], "@source", b"@source"),
+    ] {
+        assert_eq!(run_in(home.path(), words, input).0, 0, "{words:?}");
+        assert_eq!(fs::read(home.path().join("a")).unwrap(), content, "{words:?}");
+    }
+    let (code, _, told) = run_in(home.path(), &["write", "a", "--text", "@missing"], "");
+    assert!(code == 1 && told.contains("cannot read the text from missing"), "{told}");
+    let (code, _, told) = run_in(home.path(), &["edit", "create", "b", "--text", "@source"], "");
+    assert!(code == 1 && told.contains("source is not UTF-8 text"), "{told}");
+}

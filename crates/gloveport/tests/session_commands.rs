@@ -251,3 +251,30 @@ fn help_has_examples_and_exit_codes_and_completions_know_the_commands() {
         assert!(completions.contains(&format!("gloveport__subcmd__session__subcmd__{command})")), "{command}");
     }
 }
+
+#[test]
+fn relative_paths_begin_where_the_tools_of_the_session_start() {
+    let home = Home::new();
+    fs::create_dir_all(home.path().join("place/sub")).unwrap();
+    fs::write(home.path().join("notes"), "n").unwrap();
+    home.ok(&["start", "--id", "rel", "--workspace", "place"]);
+    assert_eq!(home.exec("rel", "cd /"), (Some(0), String::new()));
+    for (directory, expected) in [("sub", "place/sub"), (".", "place"), ("/usr", "/usr")] {
+        let output = home.ok(&["exec", "-w", directory, "rel", "pwd -P"]);
+        let expected = home.path().join(expected).canonicalize().unwrap();
+        assert_eq!(output.trim_end(), expected.display().to_string(), "{directory}");
+    }
+    for destination in ["sub/", "sub/copy"] {
+        home.ok(&["cp", "notes", &format!("rel:{destination}")]);
+    }
+    assert!(home.path().join("place/sub/notes").is_file() && home.path().join("place/sub/copy").is_file());
+    let output = gloveport(home.path())
+        .env_remove("XDG_STATE_HOME")
+        .current_dir(home.path())
+        .args(["run", "--runtime", "local", "--workspace", "place", "--cwd", "sub", "pwd -P"])
+        .output()
+        .unwrap();
+    let expected = home.path().join("place/sub").canonicalize().unwrap();
+    assert_eq!(text(&output.stdout).trim_end(), expected.display().to_string(), "{}", text(&output.stderr));
+    home.ok(&["rm", "-f", "rel"]);
+}

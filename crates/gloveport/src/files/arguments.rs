@@ -36,8 +36,8 @@ pub(crate) struct ViewArgs {
 pub(crate) struct WriteArgs {
     /// File; its directory is made if it is missing.
     pub(crate) path: String,
-    /// The new content, as it is; without it, what comes from standard input.
-    #[arg(long, value_name = "TEXT")]
+    /// The new content; `@FILE` or `-` read it from there. Without it, what comes from standard input.
+    #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
     pub(crate) text: Option<String>,
     /// Replace only these lines, counted from 1: `5:10`, `5:` to the end, or `5`.
     #[arg(long, short = 'n', value_name = "FIRST:LAST", value_parser = lines)]
@@ -57,7 +57,8 @@ pub(crate) struct EditArgs {
     pub(crate) server: ServerArgs,
 }
 
-/// Texts are given as they are, as `@FILE` for the content of a file, or as `-` for standard input.
+/// Texts are given as they are, as `@FILE` for the content of a file, or as `-` for standard input, from which one that
+/// begins with `@` can come.
 #[derive(Debug, Subcommand)]
 pub(crate) enum EditCommand {
     /// Replace a text that occurs once.

@@ -1,14 +1,10 @@
 //! `gloveport edit`.
 
-use std::{
-    io::{IsTerminal as _, Read as _},
-    process::ExitCode,
-};
+use std::{io::IsTerminal as _, process::ExitCode};
 
-use anyhow::Context as _;
 use gloveport_protocol::{Action, EditAction, InsertLine};
 
-use super::{EditArgs, arguments::EditCommand, place::Place};
+use super::{EditArgs, arguments::EditCommand, given, place::Place};
 
 pub(crate) async fn edit(arguments: EditArgs) -> anyhow::Result<ExitCode> {
     let place = Place::new(&arguments.server)?;
@@ -29,19 +25,19 @@ async fn action(command: EditCommand, place: &Place) -> anyhow::Result<EditActio
         EditCommand::Replace { path, old, new: replacement } => {
             anyhow::ensure!(old != "-" || replacement != "-", "only one text can come from standard input");
             EditAction {
-                old_str: Some(given(old)?),
-                new_str: Some(given(replacement)?),
+                old_str: Some(given::text(&old)?),
+                new_str: Some(given::text(&replacement)?),
                 ..new("str_replace", &path).await?
             }
         }
         EditCommand::Insert { path, line, text } => EditAction {
             insert_line: Some(InsertLine::Number(line)),
             // The editor ends the lines itself.
-            new_str: Some(without_last_end(given(text)?)),
+            new_str: Some(without_last_end(given::text(&text)?)),
             ..new("insert", &path).await?
         },
         EditCommand::Create { path, text } => {
-            EditAction { file_text: Some(given(text)?), ..new("create", &path).await? }
+            EditAction { file_text: Some(given::text(&text)?), ..new("create", &path).await? }
         }
         EditCommand::Undo { path } => {
             anyhow::ensure!(
@@ -51,19 +47,6 @@ async fn action(command: EditCommand, place: &Place) -> anyhow::Result<EditActio
             new("undo_edit", &path).await?
         }
     })
-}
-
-/// The text itself, or what `@FILE` or `-` name.
-fn given(text: String) -> anyhow::Result<String> {
-    if text == "-" {
-        let mut read = String::new();
-        std::io::stdin().read_to_string(&mut read).context("cannot read standard input as text")?;
-        return Ok(read);
-    }
-    match text.strip_prefix('@') {
-        Some(file) => std::fs::read_to_string(file).with_context(|| format!("cannot read {file} as text")),
-        None => Ok(text),
-    }
 }
 
 fn without_last_end(mut text: String) -> String {

@@ -105,6 +105,18 @@ impl Place {
     }
 }
 
+/// A directory that a command is to begin in: a relative one is meant from where the tools of the server start.
+pub(crate) async fn directory(client: &ActionExecutionClient, path: PathBuf) -> anyhow::Result<PathBuf> {
+    if path.is_absolute() {
+        return Ok(path);
+    }
+    match client.files().stat(".", false).await {
+        Ok(start) => Ok(Path::new(&start.path).join(path)),
+        Err(error) if lacks_native_files(&error) => Ok(path),
+        Err(error) => Err(error.into()),
+    }
+}
+
 /// Whether the server does not know the native file API, as that of OpenHands.
 pub(super) fn lacks_native_files(error: &ClientError) -> bool {
     match error {

@@ -220,7 +220,7 @@ pub(super) struct ExecArgs {
     /// Start it and print the id of the command; its output is not shown.
     #[arg(long, short, conflicts_with_all = ["interactive", "json", "timeout"])]
     pub(super) detach: bool,
-    /// Directory to run in.
+    /// Directory to run in; a relative one begins where the tools of the session or server start.
     #[arg(long, short = 'w', value_name = "DIRECTORY")]
     pub(super) cwd: Option<PathBuf>,
     /// Add a variable to the environment: NAME=VALUE, or NAME for one of this environment; may be repeated.

@@ -18,6 +18,7 @@ use super::{
 };
 use crate::{
     describe,
+    files::place,
     follow::{How, Wanted, exit_code, follow, write},
     input::Source,
     output, run,
@@ -34,7 +35,10 @@ pub(super) async fn exec(runtimes: &Runtimes, arguments: ExecArgs) -> anyhow::Re
     );
     let mut found = runtimes.find(&arguments.id).await?;
     let client = found.client().await?;
-    let request = request(&arguments, text.clone());
+    let mut request = request(&arguments, text.clone());
+    if let Some(directory) = request.cwd.take() {
+        request.cwd = Some(place::directory(&client, directory).await?);
+    }
     if arguments.detach {
         let stream = client.exec(request).await?;
         output::print(&format!("{}\n", stream.id()))?;

@@ -19,6 +19,7 @@ use super::{
 };
 use crate::{
     cli::RunArgs,
+    files::place,
     follow::{How, exit_code, follow, write},
     input::Source,
     local,
@@ -88,7 +89,7 @@ async fn command(
     let mut request = run::request(text);
     if let Some(directory) = &arguments.cwd {
         request.session = gloveport_protocol::exec::Session::New;
-        request.cwd = Some(directory.clone());
+        request.cwd = Some(place::directory(client, directory.clone()).await?);
     }
     let limit = arguments.timeout.map(Duration::from_secs_f64);
     exit_code(&follow(client, request, How { input, limit, quiet: false }, write).await?)
