@@ -59,6 +59,16 @@ fn try_parse(words: Vec<OsString>) -> Result<Cli, clap::Error> {
     Cli::from_arg_matches_mut(&mut matches).map_err(|error| error.format(&mut known))
 }
 
+/// The command line without what is not for people, for completions.
+pub(crate) fn visible() -> clap::Command {
+    let all = Cli::command();
+    let shown = all.get_subcommands().filter(|command| !command.is_hide_set()).cloned();
+    clap::Command::new("gloveport")
+        .version(env!("CARGO_PKG_VERSION"))
+        .args(all.get_arguments().cloned())
+        .subcommands(shown)
+}
+
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Run a command in a persistent shell and print its output as it comes.

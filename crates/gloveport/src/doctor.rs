@@ -15,7 +15,13 @@ use gloveport_sys::{Surroundings, host, users::UserDatabase};
 use gloveport_vscode::VsCode;
 use serde::Serialize;
 
-use crate::{Owner, cli::DoctorArgs, local, plugins, visible};
+use crate::{
+    Owner,
+    cli::DoctorArgs,
+    local,
+    output::{print_json, print_painted},
+    plugins, visible,
+};
 
 /// Free space below which output of long commands may be lost.
 const SPOOL_SPACE: u64 = 512 * 1024 * 1024;
@@ -75,7 +81,7 @@ pub(crate) async fn doctor(arguments: &DoctorArgs, owner: anyhow::Result<Owner>)
     if arguments.json {
         print_json(&checks)?;
     } else {
-        print_table(&checks);
+        print_painted(&table(&checks))?;
     }
     let failed = checks.iter().any(|check| check.verdict == Verdict::Failed);
     Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
@@ -240,25 +246,18 @@ fn program(name: &'static str, purpose: &str) -> Check {
     }
 }
 
-#[expect(clippy::print_stdout, reason = "the output of this command")]
-fn print_json(checks: &[Check]) -> anyhow::Result<()> {
-    println!("{}", serde_json::to_string_pretty(checks)?);
-    Ok(())
-}
-
-#[expect(clippy::print_stdout, reason = "the output of this command")]
-fn print_table(checks: &[Check]) {
+/// The checks as lines for people.
+fn table(checks: &[Check]) -> String {
     let colours = std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none();
-    for check in checks {
+    let line = |check: &Check| {
         let (word, colour) = match check.verdict {
             Verdict::Ok => ("ok", 32),
             Verdict::Warning => ("warning", 33),
             Verdict::Failed => ("failed", 31),
         };
         let word = if colours { format!("\x1b[{colour}m{word:<8}\x1b[0m") } else { format!("{word:<8}") };
-        println!("{word} {:<20} {}", check.name, visible::one_line(&check.found));
-        if let Some(remedy) = &check.remedy {
-            println!("{:8} {:<20} -> {}", "", "", visible::one_line(remedy));
-        }
-    }
+        let remedy = check.remedy.as_deref().map(|remedy| format!("{:29} -> {}\n", "", visible::one_line(remedy)));
+        format!("{word} {:<20} {}\n{}", check.name, visible::one_line(&check.found), remedy.unwrap_or_default())
+    };
+    checks.iter().map(line).collect::<Vec<_>>().concat()
 }

@@ -7,6 +7,7 @@ mod given;
 mod list;
 pub(crate) mod place;
 mod view;
+mod words;
 mod write;
 
 pub(crate) use arguments::{CopyArgs, EditArgs, ListArgs, ViewArgs, WriteArgs};

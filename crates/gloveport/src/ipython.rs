@@ -22,8 +22,10 @@ use tokio::sync::mpsc;
 use crate::{
     Owner,
     cli::limit,
-    key_file, local, plugins,
-    run::{TIMED_OUT, command_text, print_bytes, told},
+    key_file, local,
+    output::print_bytes,
+    plugins,
+    run::{TIMED_OUT, command_text, told},
 };
 
 /// Exit codes, as `--help` shows them.

@@ -36,7 +36,6 @@ mod visible;
 
 use std::{process::ExitCode, sync::Arc};
 
-use clap::CommandFactory as _;
 use gloveport_client::ClientError;
 use gloveport_sys::{Guard, Spawner};
 
@@ -59,6 +58,7 @@ fn main() -> ExitCode {
     };
     match start(cli) {
         Ok(code) => code,
+        Err(error) if output::is_unread(&error) => ExitCode::from(follow::UNREAD),
         Err(error) => {
             report(&error);
             ExitCode::from(own_failure)
@@ -184,7 +184,9 @@ fn start(cli: Cli) -> anyhow::Result<ExitCode> {
             runtime()?.block_on(doctor::doctor(&arguments, owner))
         }
         Command::Completions { shell } => {
-            clap_complete::generate(shell, &mut Cli::command(), "gloveport", &mut std::io::stdout());
+            let mut text = Vec::new();
+            clap_complete::generate(shell, &mut cli::visible(), "gloveport", &mut text);
+            output::print_bytes(&text)?;
             Ok(ExitCode::SUCCESS)
         }
     }

@@ -1,7 +1,7 @@
 //! Text for people: on standard output, on standard error, and the line that moves while something is being made.
 
 use std::{
-    io::{ErrorKind, IsTerminal as _, Write as _},
+    io::{self, ErrorKind, IsTerminal as _, Write as _},
     time::Duration,
 };
 
@@ -11,6 +11,8 @@ use serde::Serialize;
 
 use crate::visible;
 
+/// What failed when standard output could not be written.
+pub(crate) const WRITING: &str = "cannot write to standard output";
 /// How often the line on the terminal moves.
 const TICK: Duration = Duration::from_millis(100);
 
@@ -42,8 +44,20 @@ pub(crate) fn print_painted(text: &str) -> anyhow::Result<()> {
     let mut output = std::io::stdout().lock();
     match output.write_all(text.as_bytes()).and_then(|()| output.flush()) {
         Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
-        written => written.context("cannot write to standard output"),
+        written => written.context(WRITING),
     }
+}
+
+/// Writes bytes that are for a program.
+pub(crate) fn print_bytes(bytes: &[u8]) -> anyhow::Result<()> {
+    let mut output = std::io::stdout().lock();
+    output.write_all(bytes).and_then(|()| output.flush()).context(WRITING)
+}
+
+/// Whether an error only says that nobody reads what we write, who has seen enough.
+pub(crate) fn is_unread(error: &anyhow::Error) -> bool {
+    let broken = |error: &io::Error| error.kind() == ErrorKind::BrokenPipe;
+    error.to_string() == WRITING && error.root_cause().downcast_ref().is_some_and(broken)
 }
 
 /// Writes a value as JSON, indented for people.

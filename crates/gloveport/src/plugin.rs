@@ -29,7 +29,7 @@ pub(crate) struct PluginArgs {
 #[derive(Debug, Subcommand)]
 enum PluginCommand {
     /// List the plugins that there are.
-    #[command(after_help = EXIT_CODES)]
+    #[command(visible_alias = "list", after_help = EXIT_CODES)]
     Ls(LsArgs),
     /// Tell all that is wrong with a plugin; with --start, whether it starts.
     #[command(after_help = EXIT_CODES)]

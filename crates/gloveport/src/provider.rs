@@ -38,7 +38,7 @@ pub(crate) struct ProviderArgs {
 #[derive(Debug, Subcommand)]
 enum ProviderCommand {
     /// List what can host sandboxes, and whether it works.
-    #[command(after_help = EXIT_CODES)]
+    #[command(visible_alias = "list", after_help = EXIT_CODES)]
     Ls(LsArgs),
     /// Show what each can do, as a table in Markdown.
     #[command(after_help = EXIT_CODES)]

@@ -47,7 +47,11 @@ pub(crate) struct ReplayArgs {
 
 /// Executes the actions of the file one after the other and prints what comes of them.
 pub(crate) async fn replay(arguments: ReplayArgs, owner: &Owner) -> anyhow::Result<ExitCode> {
-    let trajectory = trajectory::load(&arguments.file).await?;
+    let file = &arguments.file;
+    let kind = std::fs::metadata(file).with_context(|| format!("cannot read the trajectory {}", file.display()))?;
+    anyhow::ensure!(!kind.is_dir(), "{} is a directory; a trajectory is a file", file.display());
+    anyhow::ensure!(kind.is_file(), "{} is no regular file; save the trajectory to one", file.display());
+    let trajectory = trajectory::load(file).await?;
     let Loaded { config, environment, .. } = configuration(arguments.config_file.clone())?;
     let scratch = tempfile::tempdir().context("cannot make a temporary directory")?;
     let history = arguments.history.clone().unwrap_or_else(|| scratch.path().join("history"));

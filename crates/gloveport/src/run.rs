@@ -2,7 +2,7 @@
 
 use std::{
     collections::BTreeMap,
-    io::{IsTerminal as _, Read as _, Write as _},
+    io::{IsTerminal as _, Read as _},
     process::ExitCode,
     time::Duration,
 };
@@ -26,7 +26,7 @@ use crate::{
     follow::{self, GRACE, How, UNFINISHED, UNREAD, Wanted},
     input::{Input, Next, Source},
     key_file, local, login,
-    output::tell,
+    output::{print_bytes, tell},
 };
 
 /// Exit code when the time limit passed.
@@ -151,6 +151,7 @@ pub(crate) fn told(error: ClientError, url: &str) -> anyhow::Error {
 /// The text to run, and whether standard input was used up for it.
 pub(crate) fn command_text(command: &[String]) -> anyhow::Result<(String, bool)> {
     let words = command.join(" ");
+    anyhow::ensure!(command.is_empty() || !words.trim().is_empty(), "the command is empty");
     if !words.is_empty() && words != "-" {
         return Ok((words, false));
     }
@@ -307,11 +308,6 @@ fn print_from(execution: &Execution, mut offset: u64) -> anyhow::Result<Option<u
         }
         offset += piece.bytes.len() as u64;
     }
-}
-
-pub(crate) fn print_bytes(bytes: &[u8]) -> anyhow::Result<()> {
-    let mut output = std::io::stdout().lock();
-    output.write_all(bytes).and_then(|()| output.flush()).context("cannot write to standard output")
 }
 
 pub(crate) fn exit_code(end: &ExecEnd) -> anyhow::Result<ExitCode> {

@@ -2,7 +2,7 @@
 
 use std::{
     fs,
-    io::Write as _,
+    io::{ErrorKind, Write as _},
     net::{Ipv4Addr, Ipv6Addr, SocketAddr},
     path::PathBuf,
     process::ExitCode,
@@ -72,8 +72,16 @@ pub(crate) async fn serve(arguments: ServeArgs, owner: &Owner) -> anyhow::Result
 }
 
 pub(crate) async fn bind(address: SocketAddr) -> anyhow::Result<TcpListener> {
-    TcpListener::bind(address).await.with_context(|| {
-        format!("cannot listen on {address}; is something else using the port? --port 0 takes a free one")
+    TcpListener::bind(address).await.map_err(|error| {
+        let hint = match error.kind() {
+            ErrorKind::PermissionDenied if address.port() < 1024 => {
+                "ports below 1024 are for root; choose another one with --port"
+            }
+            ErrorKind::AddrInUse => "something else uses the port; --port 0 takes a free one",
+            ErrorKind::AddrNotAvailable => "this machine does not have the address",
+            _ => "see --host and --port",
+        };
+        anyhow::Error::from(error).context(format!("cannot listen on {address}: {hint}"))
     })
 }
 

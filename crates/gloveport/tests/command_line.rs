@@ -470,3 +470,85 @@ fn completions_and_version_are_printed() {
     assert!(text(&run(&["completions", "bash"]).stdout).contains("_gloveport"));
     assert_eq!(text(&run(&["--version"]).stdout), concat!("gloveport ", env!("CARGO_PKG_VERSION"), "\n"));
 }
+
+#[test]
+fn whoever_has_read_enough_is_no_failure_that_is_told() {
+    let home = tempfile::tempdir().unwrap();
+    std::fs::write(home.path().join("long"), "line\n".repeat(100_000)).unwrap();
+    for words in [
+        &["doctor"][..],
+        &["doctor", "--json"],
+        &["completions", "bash"],
+        &["config", "show"],
+        &["provider", "matrix"],
+        &["view", "--raw", "long"],
+        &["--help"],
+        &["run", "seq 100000"],
+        &["run", "--json", "seq 1000"],
+    ] {
+        let mut command = gloveport(home.path());
+        command.current_dir(home.path()).args(words).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        drop(child.stdout.take());
+        let output = child.wait_with_output().unwrap();
+        assert!(matches!(output.status.code(), Some(0 | 1 | 141)), "{words:?} {}", output.status);
+        let told = text(&output.stderr);
+        assert!(!told.contains("panicked") && !told.contains("standard output"), "{words:?} {told}");
+    }
+}
+
+#[test]
+fn completions_offer_what_is_for_people() {
+    for shell in ["bash", "zsh", "fish"] {
+        let shown = text(&run(&["completions", shell]).stdout);
+        for hidden in ["sandbox-server", "container-server", "container-health"] {
+            assert!(!shown.contains(hidden), "{shell} offers {hidden}");
+        }
+        assert!(shown.contains("session") && shown.contains("doctor"), "{shell}");
+    }
+}
+
+#[test]
+fn errors_say_what_is_wrong_in_the_words_of_the_command_line() {
+    let home = tempfile::tempdir().unwrap();
+    std::fs::write(home.path().join("short"), "1\n2\n3\n").unwrap();
+    for (words, code, said) in [
+        (&["view", "-n", "10:20", "short"][..], 1, "there is no line 10: the file ends with line 3"),
+        (&["edit", "replace", "short", "--old", "zz", "--new", "y"], 1, "does not contain the text `zz`"),
+        (&["edit", "insert", "short", "--line", "9", "--text", "y"], 1, "there is no line 9"),
+        (&["view", "missing"], 1, "missing does not exist"),
+        (&["run", ""], 125, "the command is empty"),
+        (&["run", "--url", "http://127.0.0.1:1", " "], 125, "the command is empty"),
+        (&["replay", "/dev/null"], 1, "/dev/null is no regular file"),
+        (&["replay", "."], 1, ". is a directory"),
+        (&["session", "start", "--memory", "10k"], 2, "at least 6m"),
+    ] {
+        let output = gloveport(home.path()).current_dir(home.path()).args(words).output().unwrap();
+        let told = text(&output.stderr);
+        assert!(output.status.code() == Some(code) && told.contains(said), "{words:?} {} {told}", output.status);
+    }
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = taken.local_addr().unwrap().port().to_string();
+    let told = text(&run(&["serve", "--no-key", "--port", &port]).stderr);
+    assert!(told.contains("something else uses the port; --port 0 takes a free one"), "{told}");
+}
+
+#[test]
+fn commands_have_the_names_that_fingers_type() {
+    let home = tempfile::tempdir().unwrap();
+    let ran = |words: &[&str]| {
+        let mut command = gloveport(home.path());
+        let output = command.env_remove("XDG_STATE_HOME").current_dir(home.path()).args(words).output().unwrap();
+        assert!(output.status.success(), "{words:?} {}", text(&output.stderr));
+        text(&output.stdout)
+    };
+    std::fs::create_dir(home.path().join("tree")).unwrap();
+    ran(&["cp", "-r", "tree", "copy"]);
+    assert!(home.path().join("copy").is_dir());
+    assert_eq!(ran(&["session", "create", "--id", "named", "-p", "web"]), "named\n");
+    assert_eq!(ran(&["session", "list", "-q"]), "named\n");
+    ran(&["session", "cp", "-r", "tree", "named:tree"]);
+    assert_eq!(ran(&["session", "delete", "-f", "named"]), "named\n");
+    ran(&["provider", "list"]);
+    ran(&["plugin", "list"]);
+}

@@ -100,8 +100,7 @@ fn a_file_is_written_shown_and_edited_here_and_on_a_server_alike() {
         assert_eq!(run(&["write", path, "-n", "3"], "2\n"), (0, String::new(), String::new()));
         assert_eq!(fs::read(&file).unwrap(), b"zero\none\n2\nthree");
         let (code, _, error) = run(&["edit", "replace", path, "--old", "missing", "--new", "x"], "");
-        let expected =
-            format!("gloveport: No replacement was performed, old_str `missing` did not appear verbatim in {path}.\n");
+        let expected = format!("gloveport: nothing is changed: {path} does not contain the text `missing`\n");
         assert_eq!((code, error), (1, expected));
         let (code, json, _) = run(&["view", path, "--json"], "");
         let observation: Value = serde_json::from_str(&json).unwrap();

@@ -124,6 +124,9 @@ pub(crate) struct CopyArgs {
     /// No progress.
     #[arg(long, short)]
     pub(crate) quiet: bool,
+    /// Trees are copied whole anyway; this is for fingers that type it.
+    #[arg(long, short, hide_short_help = true)]
+    pub(crate) recursive: bool,
     #[command(flatten)]
     pub(crate) server: ServerArgs,
 }

@@ -6,7 +6,7 @@ mod progress;
 pub(super) mod zipped;
 
 use std::{
-    io::{IsTerminal as _, Write as _},
+    io::IsTerminal as _,
     path::{Path, PathBuf},
     process::ExitCode,
 };
@@ -147,11 +147,6 @@ async fn kind_there(client: &ActionExecutionClient, path: &Path) -> anyhow::Resu
         Err(error) if error.status().is_some_and(|status| status == 404) => Ok(None),
         Err(error) => Err(error.into()),
     }
-}
-
-/// Writes bytes to standard output.
-fn to_output(bytes: &[u8]) -> anyhow::Result<()> {
-    std::io::stdout().lock().write_all(bytes).context("cannot write to standard output")
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ use gloveport_executor::files::Files;
 use gloveport_protocol::{Action, ActionEvent, ActionExecutor as _, FileReadSource, Observation, ObservationEvent};
 use gloveport_sys::replace::{self, NewFile};
 
-use super::{arguments::ServerArgs, copy::zipped};
+use super::{arguments::ServerArgs, copy::zipped, words};
 use crate::{
     key_file,
     output::{print, print_painted},
@@ -140,7 +140,7 @@ impl Shown {
     /// The text that an agent gets to read.
     pub(crate) fn print_content(self) -> anyhow::Result<ExitCode> {
         if let Some(failure) = self.failure() {
-            anyhow::bail!(failure);
+            anyhow::bail!(words::for_people(&failure));
         }
         let (content, is_view) = match self.0 {
             Observation::Read(read) => (read.content, read.impl_source == FileReadSource::OhAci),
@@ -158,7 +158,7 @@ impl Shown {
     /// The change as a diff.
     pub(crate) fn print_change(self, with_colours: bool) -> anyhow::Result<ExitCode> {
         if let Some(failure) = self.failure() {
-            anyhow::bail!(failure);
+            anyhow::bail!(words::for_people(&failure));
         }
         let Observation::Edit(edit) = self.0 else { anyhow::bail!("the server did not answer with an edit") };
         match edit.diff.filter(|diff| !diff.is_empty()) {
@@ -172,7 +172,7 @@ impl Shown {
     /// Nothing to show but a failure.
     pub(crate) fn succeeded(self) -> anyhow::Result<ExitCode> {
         match self.failure() {
-            Some(failure) => anyhow::bail!(failure),
+            Some(failure) => anyhow::bail!(words::for_people(&failure)),
             None => Ok(ExitCode::SUCCESS),
         }
     }

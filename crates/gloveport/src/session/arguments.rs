@@ -72,7 +72,7 @@ impl SessionArgs {
 #[derive(Debug, Subcommand)]
 pub(super) enum SessionCommand {
     /// Start a session and print its id.
-    #[command(after_help = START_HELP)]
+    #[command(visible_alias = "create", after_help = START_HELP)]
     Start(Box<StartArgs>),
     /// Run a command in a session.
     #[command(after_help = EXEC_HELP)]
@@ -89,6 +89,7 @@ pub(super) enum SessionCommand {
     /// Show the history of a session: actions and observations.
     Events(EventsArgs),
     /// List the sessions that have a sandbox.
+    #[command(visible_alias = "list")]
     Ls(ListArgs),
     /// Show all about a session.
     Show(ShowArgs),
@@ -99,6 +100,7 @@ pub(super) enum SessionCommand {
     /// End the sandboxes of sessions, and keep the histories.
     Stop(IdsArgs),
     /// Remove sessions: sandboxes and histories.
+    #[command(visible_alias = "delete")]
     Rm(RemoveArgs),
     /// Keep the files of a session as an image, and print its name. Sessions can be started from it: `start --image`.
     Snapshot(SnapshotArgs),
@@ -143,7 +145,7 @@ pub(crate) struct MakeArgs {
     #[arg(long, short, value_name = "NAME[:PORT]", value_parser = values::port)]
     pub(super) port: Vec<ExposedPort>,
     /// Most memory of all its processes together, such as 512m or 2g.
-    #[arg(long, value_name = "SIZE", value_parser = values::bytes)]
+    #[arg(long, value_name = "SIZE", value_parser = values::memory)]
     pub(super) memory: Option<u64>,
     /// Most processors, such as 1.5.
     #[arg(long, value_name = "NUMBER", value_parser = values::processors)]
@@ -409,6 +411,9 @@ pub(super) struct CopyArgs {
     /// No progress.
     #[arg(long, short)]
     pub(super) quiet: bool,
+    /// Trees are copied whole anyway; this is for fingers that type it.
+    #[arg(long, short, hide_short_help = true)]
+    pub(super) recursive: bool,
 }
 
 #[derive(Debug, Args)]

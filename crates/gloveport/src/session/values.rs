@@ -7,6 +7,9 @@ use gloveport_provider::{ExposedPort, Mount, MountSource, NetworkPolicy, RunAs};
 /// Longest time: about 30 years.
 const LONGEST: f64 = 1e9;
 
+/// Least memory of a sandbox, as container engines have it.
+const LEAST_MEMORY: u64 = 6 << 20;
+
 /// A time: `90`, `90s`, `0.5s`, `15m`, `1h30m`, `2d`.
 pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     let wrong = || "it must be a time such as 2.5, 90s, 15m, 1h30m or 2d".to_owned();
@@ -53,6 +56,14 @@ pub(super) fn bytes(text: &str) -> Result<u64, String> {
     match number.parse::<f64>() {
         Ok(number) if number * unit >= 1.0 && number * unit < 9e18 => Ok((number * unit) as u64),
         _ => Err(wrong()),
+    }
+}
+
+/// A limit of memory, in which a shell can live.
+pub(super) fn memory(text: &str) -> Result<u64, String> {
+    match bytes(text)? {
+        enough @ LEAST_MEMORY.. => Ok(enough),
+        _ => Err(format!("a shell and its server need at least {}m", LEAST_MEMORY >> 20)),
     }
 }
 
@@ -239,6 +250,12 @@ mod tests {
         ] {
             assert_eq!(bytes(text).ok(), expected, "{text}");
         }
+    }
+
+    #[test]
+    fn a_limit_of_memory_leaves_room_for_a_shell() {
+        assert_eq!(memory("6m"), Ok(6 << 20));
+        assert!(memory("10k").is_err_and(|told| told.contains("at least 6m")));
     }
 
     #[test]

@@ -16,7 +16,8 @@ use gloveport_sys::replace::{NewFile, Replacement};
 use tokio::io::AsyncRead;
 use tokio_util::io::ReaderStream;
 
-use super::{PIECE, Progress, kind_there, limits, target, to_output};
+use super::{PIECE, Progress, kind_there, limits, target};
+use crate::output::print_bytes;
 
 /// Bits of a mode that a file of a sandbox brings along.
 const PERMISSIONS: u32 = 0o777;
@@ -64,7 +65,7 @@ pub(super) async fn print(client: &ActionExecutionClient, from: &Path, progress:
         client.files().read(RemotePath::from(from), None).await?.bytes
     };
     while let Some(piece) = bytes.next().await? {
-        to_output(&piece)?;
+        print_bytes(&piece)?;
         progress.add(piece.len());
     }
     Ok(())
