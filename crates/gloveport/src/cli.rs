@@ -142,6 +142,9 @@ pub(crate) struct RunArgs {
     /// Key of that server.
     #[arg(long, env = "GLOVEPORT_KEY", hide_env_values = true, requires = "url")]
     pub(crate) key: Option<String>,
+    /// File with the key of that server; arguments are seen by everybody on this machine.
+    #[arg(long, value_name = "FILE", requires = "url")]
+    pub(crate) key_file: Option<PathBuf>,
     /// Run it in a fresh sandbox of this runtime, which is deleted afterwards: `local`, `docker`, `exec:PROGRAM`, or NAME for a
     /// program gloveport-provider-NAME in PATH. With `cli` it runs in this terminal, without a sandbox and a shell that
     /// stays.

@@ -29,6 +29,9 @@ pub(crate) struct ConformanceArgs {
     /// Key of that server.
     #[arg(long, env = "GLOVEPORT_KEY", hide_env_values = true)]
     key: Option<String>,
+    /// File with the key of that server; arguments are seen by everybody on this machine.
+    #[arg(long, value_name = "FILE")]
+    key_file: Option<PathBuf>,
     /// Only checks whose id matches, for example 'editor/*'; may be repeated.
     #[arg(long, value_name = "GLOB")]
     only: Vec<String>,
@@ -136,7 +139,8 @@ impl ConformanceArgs {
             return Ok(Task::List(checks));
         }
         let url = self.url.as_deref().unwrap_or_default();
-        let mine = Server::new(url, self.key.clone().or_else(|| crate::key_file::find(url)).as_deref())?;
+        let mine =
+            Server::new(url, crate::key_file::chosen(url, self.key.as_deref(), self.key_file.as_deref())?.as_deref())?;
         let DifferArgs { against, against_key, actions, random, seed, .. } = &self.differ;
         let Some(against) = against else { return Ok(Task::Checks(mine, checks)) };
         let theirs = Server::new(against, against_key.clone().or_else(|| crate::key_file::find(against)).as_deref())?;

@@ -45,6 +45,9 @@ pub(crate) struct IpythonArgs {
     /// Key of that server.
     #[arg(long, env = "GLOVEPORT_KEY", hide_env_values = true, requires = "url")]
     key: Option<String>,
+    /// File with the key of that server; arguments are seen by everybody on this machine.
+    #[arg(long, value_name = "FILE", requires = "url")]
+    key_file: Option<PathBuf>,
     /// Name of the kernel on that server. The agent's is `default`.
     #[arg(long, value_name = "NAME", default_value = DEFAULT, requires = "url")]
     kernel: String,
@@ -97,7 +100,8 @@ pub(crate) async fn here(arguments: IpythonArgs, owner: &Owner) -> anyhow::Resul
 pub(crate) async fn on_server(arguments: IpythonArgs) -> anyhow::Result<ExitCode> {
     let (code, _) = command_text(&arguments.code)?;
     let url = arguments.url.as_deref().unwrap_or_default();
-    let client = ActionExecutionClient::new(&key_file::options(url, arguments.key.as_deref()))?;
+    let client =
+        ActionExecutionClient::new(&key_file::options(url, arguments.key.as_deref(), arguments.key_file.as_deref())?)?;
     let request = CellRequest { code, timeout: arguments.timeout };
     let cell = client.kernels().start(&arguments.kernel, &request).await;
     let mut cell = cell.map_err(|error| told(error, client.url()))?;

@@ -28,6 +28,9 @@ pub(crate) struct ReplayArgs {
     /// Key of that server.
     #[arg(long, env = "GLOVEPORT_KEY", hide_env_values = true, requires = "url")]
     pub(crate) key: Option<String>,
+    /// File with the key of that server; arguments are seen by everybody on this machine.
+    #[arg(long, value_name = "FILE", requires = "url")]
+    pub(crate) key_file: Option<PathBuf>,
     /// Directory to work in, without --url; else a temporary one, which is removed.
     #[arg(long, value_name = "DIRECTORY", conflicts_with = "url")]
     pub(crate) cwd: Option<PathBuf>,
@@ -48,9 +51,11 @@ pub(crate) struct ReplayArgs {
 /// Executes the actions of the file one after the other and prints what comes of them.
 pub(crate) async fn replay(arguments: ReplayArgs, owner: &Owner) -> anyhow::Result<ExitCode> {
     let file = &arguments.file;
-    let kind = std::fs::metadata(file).with_context(|| format!("cannot read the trajectory {}", file.display()))?;
-    anyhow::ensure!(!kind.is_dir(), "{} is a directory; a trajectory is a file", file.display());
-    anyhow::ensure!(kind.is_file(), "{} is no regular file; save the trajectory to one", file.display());
+    // What is missing is told by the loader.
+    if let Ok(kind) = std::fs::metadata(file) {
+        anyhow::ensure!(!kind.is_dir(), "{} is a directory; a trajectory is a file", file.display());
+        anyhow::ensure!(kind.is_file(), "{} is no regular file; save the trajectory to one", file.display());
+    }
     let trajectory = trajectory::load(file).await?;
     let Loaded { config, environment, .. } = configuration(arguments.config_file.clone())?;
     let scratch = tempfile::tempdir().context("cannot make a temporary directory")?;
@@ -58,7 +63,7 @@ pub(crate) async fn replay(arguments: ReplayArgs, owner: &Owner) -> anyhow::Resu
     let sid = format!("replay-{}", std::process::id());
     let stream = EventStream::open(Arc::new(LocalStore::new(&history, None)?), &sid, None).await?;
     let options = if let Some(url) = &arguments.url {
-        session(config, ServerAt::new(key_file::options(url, arguments.key.as_deref())))
+        session(config, ServerAt::new(key_file::options(url, arguments.key.as_deref(), arguments.key_file.as_deref())?))
     } else {
         let directory = match &arguments.cwd {
             Some(directory) => local::existing_directory(directory)?,

@@ -65,7 +65,8 @@ pub(crate) async fn on_server(arguments: RunArgs) -> anyhow::Result<ExitCode> {
     }
     let (text, from_stdin) = command_text(&arguments.command)?;
     let url = arguments.url.as_deref().unwrap_or_default();
-    let client = ActionExecutionClient::new(&key_file::options(url, arguments.key.as_deref()))?;
+    let client =
+        ActionExecutionClient::new(&key_file::options(url, arguments.key.as_deref(), arguments.key_file.as_deref())?)?;
     if arguments.json {
         anyhow::ensure!(
             arguments.env.is_empty() && arguments.cwd.is_none(),
@@ -108,7 +109,8 @@ pub(crate) async fn observe_on(
 /// Runs the command on a terminal of a server, or attaches to the one where it runs.
 async fn on_terminal(arguments: RunArgs) -> anyhow::Result<ExitCode> {
     let url = arguments.url.unwrap_or_default();
-    let client = ActionExecutionClient::new(&key_file::options(&url, arguments.key.as_deref()))?;
+    let client =
+        ActionExecutionClient::new(&key_file::options(&url, arguments.key.as_deref(), arguments.key_file.as_deref())?)?;
     // As everywhere in `run`, the words are a text for the shell.
     let text = arguments.command.join(" ");
     let request = AttachRequest {

@@ -97,9 +97,7 @@ fn bytes(gib: f64) -> u64 {
 /// The key from the file or the environment; never from the command line, where other users see it.
 fn given_key(file: Option<&PathBuf>) -> anyhow::Result<Option<String>> {
     if let Some(path) = file {
-        let text = fs::read_to_string(path).with_context(|| format!("cannot read the key file {}", path.display()))?;
-        anyhow::ensure!(!text.trim().is_empty(), "the key file {} is empty", path.display());
-        return Ok(Some(text.trim().to_owned()));
+        return key_file::given(path).map(Some);
     }
     let variable = |name| std::env::var(name).ok().filter(|key| !key.is_empty());
     Ok(variable("GLOVEPORT_KEY").or_else(|| variable("SESSION_API_KEY")))

@@ -280,6 +280,22 @@ fn a_command_runs_on_a_server_and_its_shell_keeps_its_state() {
     let observation: Value = serde_json::from_slice(&there(&["--json", "echo there"]).stdout).unwrap();
     assert_eq!(observation["content"], "there");
 
+    let file = home.path().join("key");
+    std::fs::write(&file, "s3cret\n").unwrap();
+    let file = file.display().to_string();
+    let with = |words: &[&str]| gloveport(home.path()).args(words).output().unwrap();
+    for words in
+        [&["run", "--url", &url, "--key-file", &file, "echo $x"][..], &["ls", "--url", &url, "--key-file", &file]]
+    {
+        let output = with(words);
+        assert_eq!((output.status.code(), text(&output.stderr).as_str()), (Some(0), ""), "{words:?}");
+    }
+    let seen = with(&["run", "--url", &url, "--key", "s3cret", "echo 5"]);
+    assert_eq!(text(&seen.stdout), "5\n");
+    assert!(text(&seen.stderr).contains("everybody on this machine sees the key"), "{}", text(&seen.stderr));
+    let missing = with(&["run", "--url", &url, "--key-file", "/no/such", "true"]);
+    assert!(text(&missing.stderr).contains("cannot read the key file /no/such"), "{}", text(&missing.stderr));
+
     let refused = gloveport(home.path()).args(["run", "--url", &url, "true"]).output().unwrap();
     assert_eq!(refused.status.code(), Some(125));
     assert!(text(&refused.stderr).contains("Invalid API Key"), "{}", text(&refused.stderr));

@@ -11,7 +11,10 @@ fn the_results_are_printed_and_the_exit_code_tells_whether_all_passed() {
     let url = server.url();
     let junit = server.home.path().join("junit.xml");
     let file = junit.to_str().unwrap();
-    let output = run(&["conformance", "--url", &url, "--key", "s3cret", "--only", "auth/*", "--junit", file]);
+    let key = server.home.path().join("key");
+    std::fs::write(&key, "s3cret\n").unwrap();
+    let key = key.to_str().unwrap();
+    let output = run(&["conformance", "--url", &url, "--key-file", key, "--only", "auth/*", "--junit", file]);
     let printed = text(&output.stdout);
     assert!(printed.ends_with("5 passed, 0 failed, 0 skipped\n"), "{printed}{}", text(&output.stderr));
     assert_eq!((output.status.code(), text(&output.stderr).as_str()), (Some(0), ""));

@@ -13,6 +13,9 @@ pub(crate) struct ServerArgs {
     /// Key of that server.
     #[arg(long, env = "GLOVEPORT_KEY", hide_env_values = true, global = true)]
     pub(crate) key: Option<String>,
+    /// File with the key of that server; arguments are seen by everybody on this machine.
+    #[arg(long, value_name = "FILE", global = true)]
+    pub(crate) key_file: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]

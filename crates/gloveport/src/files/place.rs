@@ -36,7 +36,7 @@ impl Place {
             let directory = std::env::current_dir().context("the current directory cannot be used")?;
             return Ok(Self::Here { files: Files::new(&directory, None, None), directory });
         };
-        let options = key_file::options(url, server.key.as_deref());
+        let options = key_file::options(url, server.key.as_deref(), server.key_file.as_deref())?;
         Ok(Self::There(Box::new(ActionExecutionClient::new(&options)?)))
     }
 

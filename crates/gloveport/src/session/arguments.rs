@@ -248,6 +248,9 @@ pub(super) struct ServerArgs {
     /// Key of that server.
     #[arg(long, env = "GLOVEPORT_KEY", hide_env_values = true)]
     pub(super) key: Option<String>,
+    /// File with the key of that server; arguments are seen by everybody on this machine.
+    #[arg(long, value_name = "FILE")]
+    pub(super) key_file: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]

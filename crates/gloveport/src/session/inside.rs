@@ -54,7 +54,11 @@ pub(super) async fn interrupt(runtimes: &Runtimes, arguments: InterruptArgs) -> 
 
 async fn client(runtimes: &Runtimes, id: Option<&str>, server: &ServerArgs) -> anyhow::Result<ActionExecutionClient> {
     if let Some(url) = &server.url {
-        return Ok(ActionExecutionClient::new(&key_file::options(url, server.key.as_deref()))?);
+        return Ok(ActionExecutionClient::new(&key_file::options(
+            url,
+            server.key.as_deref(),
+            server.key_file.as_deref(),
+        )?)?);
     }
     runtimes.find(id.context("no session is named; give its ID, or a server with --url")?).await?.client().await
 }
