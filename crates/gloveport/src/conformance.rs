@@ -15,7 +15,7 @@ use gloveport_conformance::{
     report, run, select,
 };
 
-use crate::{output::print, visible};
+use crate::{output::print, session::values::duration, visible};
 
 /// Exit codes, as `--help` shows them.
 pub(crate) const EXIT_CODES: &str = "Exit codes: 0 all passed; 1 some failed, or the server does not answer; 2 wrong \
@@ -44,9 +44,9 @@ pub(crate) struct ConformanceArgs {
     /// Write the results as JUnit XML, too.
     #[arg(long, value_name = "FILE")]
     junit: Option<PathBuf>,
-    /// Time limit of one check in seconds.
-    #[arg(long, value_name = "SECONDS", default_value_t = 60)]
-    limit: u64,
+    /// Time limit of one check, such as 90s or 2m.
+    #[arg(long, value_name = "TIME", default_value = "60s", value_parser = duration)]
+    limit: Duration,
     /// How often a check that failed is tried again.
     #[arg(long, value_name = "N", default_value_t = 0)]
     retries: u32,
@@ -110,7 +110,7 @@ pub(crate) async fn conformance(arguments: &ConformanceArgs) -> anyhow::Result<E
 /// Runs the checks.
 async fn check(arguments: &ConformanceArgs, server: &Server, checks: &[Check]) -> anyhow::Result<ExitCode> {
     let options = RunOptions {
-        limit: Duration::from_secs(arguments.limit),
+        limit: arguments.limit,
         retries: arguments.retries,
         pause: Duration::from_millis(arguments.pause),
     };
@@ -168,7 +168,7 @@ async fn differ(
             .with_context(|| format!("cannot write {}", file.display()))?;
     }
     let options = DifferOptions {
-        limit: Duration::from_secs(arguments.limit),
+        limit: arguments.limit,
         pause: Duration::from_millis(arguments.pause),
         ..DifferOptions::default()
     };

@@ -16,6 +16,7 @@ use tokio::time::timeout;
 use crate::{
     output::{print, tell},
     providers,
+    session::values::duration,
 };
 
 /// Exit codes, as `--help` shows them.
@@ -88,9 +89,9 @@ struct ConformanceArgs {
     /// Write the results as JUnit XML, too.
     #[arg(long, value_name = "FILE")]
     junit: Option<PathBuf>,
-    /// Time limit of one check in seconds.
-    #[arg(long, value_name = "SECONDS", default_value_t = 180)]
-    limit: u64,
+    /// Time limit of one check, such as 90s or 2m.
+    #[arg(long, value_name = "TIME", default_value = "3m", value_parser = duration)]
+    limit: Duration,
 }
 
 pub(crate) async fn provider(arguments: ProviderArgs) -> anyhow::Result<ExitCode> {
@@ -191,7 +192,7 @@ async fn conformance(arguments: &ConformanceArgs) -> anyhow::Result<ExitCode> {
     let options = Options {
         image: arguments.image.clone(),
         only: arguments.only.clone(),
-        limit: Duration::from_secs(arguments.limit),
+        limit: arguments.limit,
         ..Options::default()
     };
     let waits = std::io::stderr().is_terminal();

@@ -568,3 +568,26 @@ fn commands_have_the_names_that_fingers_type() {
     ran(&["provider", "list"]);
     ran(&["plugin", "list"]);
 }
+
+#[test]
+fn times_are_written_alike_in_all_commands() {
+    for words in [
+        &["run", "--timeout", "1m30s", "true"][..],
+        &["run", "--timeout", "2.5", "true"],
+        &["conformance", "--list", "--limit", "90s"],
+    ] {
+        assert_eq!(run(words).status.code(), Some(0), "{words:?}");
+    }
+    for words in [
+        &["run", "--timeout", "1x", "true"][..],
+        &["ipython", "--timeout", "1x", "1"],
+        &["session", "exec", "--timeout", "1x", "id", "true"],
+        &["conformance", "--list", "--limit", "1x"],
+        &["provider", "conformance", "local", "--limit", "1x"],
+        &["image", "build", "--timeout", "1x"],
+    ] {
+        let output = run(words);
+        let told = text(&output.stderr);
+        assert!(output.status.code() == Some(2) && told.contains("such as 2.5, 90s, 15m"), "{words:?} {told}");
+    }
+}

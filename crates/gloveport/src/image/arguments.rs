@@ -6,7 +6,7 @@ use clap::{Args, ValueEnum};
 use gloveport_config::SandboxConfig;
 use gloveport_image::{DEFAULT_USER, ImageName, Platform, Programs, Recipe, UserName, VsCode};
 
-use crate::cli::seconds;
+use crate::cli::limit;
 
 #[derive(Debug, Args)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
@@ -34,8 +34,8 @@ pub(crate) struct BuildArgs {
     /// Keep BuildKit's cache in this directory. Parts of it that are older than 7 days are removed.
     #[arg(long, value_name = "DIRECTORY")]
     pub(crate) cache_dir: Option<PathBuf>,
-    /// Give up after this many seconds: 3600 if nothing is said, or 1800 for a build service.
-    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    /// Give up after this time, such as 90m: an hour if nothing is said, or half of one for a build service.
+    #[arg(long, value_name = "TIME", value_parser = limit)]
     pub(crate) timeout: Option<f64>,
     /// Print JSON when it is done.
     #[arg(long)]
