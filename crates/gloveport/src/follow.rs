@@ -223,10 +223,16 @@ impl<'a> Command<'a> {
         Self { client, id, events, reader: reader.abort_handle() }
     }
 
-    /// A command that has ended meanwhile needs none; an unreachable server is told by the events.
+    /// One that waits for its turn is given up: it must not run when nobody wants it any more. A command that has ended
+    /// meanwhile needs no interrupt; an unreachable server is told by the events.
     async fn interrupt(&self) {
-        let interrupted = timeout(GRACE, self.client.exec_interrupt(&self.id)).await;
-        if let Ok(Err(error)) = interrupted {
+        let interrupted = async {
+            match self.client.exec_interrupt(&self.id).await {
+                Err(ClientError::Status(_)) => self.client.exec_cancel(&self.id).await,
+                other => other,
+            }
+        };
+        if let Ok(Err(error)) = timeout(GRACE, interrupted).await {
             tracing::debug!(%error, "the command was not interrupted");
         }
     }

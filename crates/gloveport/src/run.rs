@@ -31,6 +31,8 @@ use crate::{
 
 /// Exit code when the time limit passed.
 pub(crate) const TIMED_OUT: u8 = 124;
+/// Exit code of a command that was given up before its turn, or killed.
+const CANCELLED: u8 = 130;
 /// Most bytes printed at once.
 const PIECE: usize = 64 * 1024;
 
@@ -316,6 +318,10 @@ pub(crate) fn exit_code(end: &ExecEnd) -> anyhow::Result<ExitCode> {
     match (end.exit_code, end.reason.as_ref()) {
         (Some(code), _) => Ok(status(code.into())),
         (None, "timed_out") => Ok(late()),
+        (None, "cancelled") => {
+            tracing::warn!("{}", end.message.as_deref().unwrap_or("the command was cancelled"));
+            Ok(ExitCode::from(CANCELLED))
+        }
         (None, reason) => {
             anyhow::bail!("the command did not run: {}", end.message.as_deref().unwrap_or(reason));
         }

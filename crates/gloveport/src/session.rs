@@ -41,6 +41,7 @@ pub(crate) async fn session(arguments: SessionArgs) -> anyhow::Result<ExitCode> 
         SessionCommand::Exec(arguments) => exec::exec(&runtimes, arguments).await,
         SessionCommand::Ps(arguments) => inside::list(&runtimes, arguments).await,
         SessionCommand::Interrupt(arguments) => inside::interrupt(&runtimes, arguments).await,
+        SessionCommand::Kill(arguments) => inside::kill(&runtimes, arguments).await,
         SessionCommand::Attach(arguments) => terminal::attach(&runtimes, arguments).await,
         SessionCommand::Events(arguments) => events::events(&runtimes, &arguments).await,
         SessionCommand::Ls(arguments) => list::list(&runtimes, arguments).await,

@@ -13,6 +13,7 @@ use std::{
 
 use gloveport_sys::Spawner;
 use gloveport_terminal::{Terminal, TerminalOptions, WindowSize};
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use sessions::Home;
 use support::{LIMIT, Server, text, until, with_home};
@@ -148,6 +149,33 @@ fn whoever_waits_is_told_what_for_and_the_command_in_front_can_be_seen_and_inter
     assert_eq!(shown(&["ps", "--url", &url]).lines().count(), 1);
     let idle = limited(server.home.path()).args(["session", "interrupt", "--url", &url]).output().unwrap();
     assert_eq!((idle.status.code(), text(&idle.stderr).as_str()), (Some(1), "gloveport: no command runs\n"));
+}
+
+#[test]
+fn what_is_interrupted_before_its_turn_never_runs_and_what_is_killed_ends() {
+    let server = Server::serve(&[], &[]);
+    let url = server.url();
+    let session = |words: &[&str]| limited(server.home.path()).arg("session").args(words).output().unwrap();
+    let ps = || text(&session(&["ps", "--url", &url]).stdout);
+    let run = |command: &str| {
+        let mut child = limited(server.home.path());
+        child.args(["run", "--url", &url, command]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+    };
+    let mut first = run("trap '' INT; sleep 4323");
+    until("the first one runs", || ps().contains(" runs "));
+    let second = run("touch ran");
+    until("the second one waits", || ps().contains("waits for its turn"));
+    let waiting = Pid::from_raw(second.id().try_into().unwrap()).unwrap();
+    kill_process(waiting, Signal::INT).unwrap();
+    let second = second.wait_with_output().unwrap();
+    assert_eq!(second.status.code(), Some(130), "{}", text(&second.stderr));
+    assert!(text(&second.stderr).contains("it never began"), "{}", text(&second.stderr));
+    // It takes no notice of C-c, and ends by the second key.
+    let killed = session(&["kill", "--url", &url]);
+    assert!(killed.status.success(), "{}", text(&killed.stderr));
+    assert_eq!(first.wait().unwrap().code(), Some(130));
+    let after = run("test ! -e ran").wait().unwrap();
+    assert_eq!(after.code(), Some(0), "a command that was given up ran later");
 }
 
 #[test]

@@ -83,6 +83,10 @@ pub(super) enum SessionCommand {
     /// Interrupt a command in a session as C-c does: the one that runs, or one that is named.
     #[command(after_help = INSIDE_HELP)]
     Interrupt(InterruptArgs),
+    /// End a command in a session: one that waits for its turn never begins, one that runs is interrupted, and quit if it
+    /// goes on.
+    #[command(after_help = INSIDE_HELP)]
+    Kill(InterruptArgs),
     /// Attach to a terminal of a session, made when it is missing. The detach keys leave it as it is.
     #[command(after_help = ATTACH_HELP)]
     Attach(AttachArgs),

@@ -1,10 +1,15 @@
-//! `gloveport session ps` and `interrupt`: the commands inside of a session, or of a server that somebody serves.
+//! `gloveport session ps`, `interrupt` and `kill`: the commands inside of a session, or of a server that somebody serves.
 
-use std::process::ExitCode;
+use std::{
+    process::ExitCode,
+    time::{Duration, Instant},
+};
 
 use anyhow::Context as _;
 use gloveport_client::ActionExecutionClient;
 use gloveport_protocol::exec::{ExecState, ExecStatus, Session};
+
+use tokio::time::sleep;
 
 use super::{
     arguments::{InterruptArgs, PsArgs, ServerArgs},
@@ -19,6 +24,12 @@ use crate::{
     visible,
 };
 
+/// How long a command that is killed has to end: it is interrupted, then quit.
+const KILLED: Duration = Duration::from_secs(10);
+/// Pause between questions whether it has.
+const KILL_PAUSE: Duration = Duration::from_millis(20);
+/// What a server says last of one that takes no notice.
+const RUNS_ON: &str = "still runs in the session";
 const HEADING: [&str; 4] = ["COMMAND", "STATE", "SHELL", "TEXT"];
 /// Most of a command's text that is shown.
 const SHOWN: usize = 100;
@@ -37,19 +48,44 @@ pub(super) async fn list(runtimes: &Runtimes, arguments: PsArgs) -> anyhow::Resu
 }
 
 pub(super) async fn interrupt(runtimes: &Runtimes, arguments: InterruptArgs) -> anyhow::Result<ExitCode> {
+    let (client, id) = chosen(runtimes, &arguments).await?;
+    client.exec_interrupt(&id).await.map_err(|error| told(error, client.url()))?;
+    print(&format!("{id}\n"))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Gives a command up, and waits for its end.
+pub(super) async fn kill(runtimes: &Runtimes, arguments: InterruptArgs) -> anyhow::Result<ExitCode> {
+    let (client, id) = chosen(runtimes, &arguments).await?;
+    client.exec_cancel(&id).await.map_err(|error| told(error, client.url()))?;
+    let deadline = Instant::now() + KILLED;
+    let end = loop {
+        let status = client.exec_status(&id).await.map_err(|error| told(error, client.url()))?;
+        if let ExecState::Ended(end) = status.state {
+            break end;
+        }
+        anyhow::ensure!(Instant::now() < deadline, "command {id} has not ended; `session ps` shows it");
+        sleep(KILL_PAUSE).await;
+    };
+    print(&format!("{id}\n"))?;
+    let runs_on = end.message.filter(|text| text.ends_with(RUNS_ON));
+    anyhow::ensure!(runs_on.is_none(), "command {id} {}", runs_on.unwrap_or_default());
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The command that is meant, and the way to it.
+async fn chosen(runtimes: &Runtimes, arguments: &InterruptArgs) -> anyhow::Result<(ActionExecutionClient, String)> {
     let mut ids = arguments.ids.iter().map(String::as_str);
     let session = if arguments.server.url.is_some() { None } else { ids.next() };
     let (wanted, rest) = (ids.next(), ids.next());
-    anyhow::ensure!(rest.is_none(), "one command is interrupted at a time, and --url takes no session");
+    anyhow::ensure!(rest.is_none(), "one command is ended at a time, and --url takes no session");
     let client = client(runtimes, session, &arguments.server).await?;
     let known = commands(&client).await?;
     let chosen = match wanted {
         Some(wanted) => named(&known, wanted)?,
         None => running(&known)?,
     };
-    client.exec_interrupt(&chosen.id).await.map_err(|error| told(error, client.url()))?;
-    print(&format!("{}\n", chosen.id))?;
-    Ok(ExitCode::SUCCESS)
+    Ok((client, chosen.id.clone()))
 }
 
 async fn client(runtimes: &Runtimes, id: Option<&str>, server: &ServerArgs) -> anyhow::Result<ActionExecutionClient> {
