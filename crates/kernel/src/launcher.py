@@ -160,6 +160,10 @@ class Outlet:
             self.lock.release()
 
 
+# Whoever takes something from a pipe passes it on before somebody else takes or writes.
+taking = threading.RLock()
+
+
 class Descriptor:
     """A standard descriptor as a pipe into a stream."""
 
@@ -168,33 +172,17 @@ class Descriptor:
         self.original = os.dup(number)
         self.read, self.write = os.pipe()
         os.dup2(self.write, number)
-        self.lock = threading.RLock()
         self.decoder = codecs.getincrementaldecoder("utf-8")("replace")
-
-    def start(self):
-        threading.Thread(target=self.watch, name="descriptor", daemon=True).start()
-
-    def watch(self):
-        poll = select.poll()
-        poll.register(self.read, select.POLLIN)
-        try:
-            while True:
-                poll.poll()
-                self.take()
-        except (OSError, ValueError):
-            # The user's code has closed it.
-            return
 
     def take(self):
         """Takes what is in the pipe now."""
-        with self.lock:
-            count = bytearray(4)
-            fcntl.ioctl(self.read, termios.FIONREAD, count)
-            (count,) = struct.unpack("i", count)
-            if count:
-                text = self.decoder.decode(os.read(self.read, count))
-                if text:
-                    self.stream.outlet.put(self.stream, text)
+        count = bytearray(4)
+        fcntl.ioctl(self.read, termios.FIONREAD, count)
+        (count,) = struct.unpack("i", count)
+        if count:
+            text = self.decoder.decode(os.read(self.read, count))
+            if text:
+                self.stream.outlet.put(self.stream, text)
 
 
 class Stream(OutStream):
@@ -215,7 +203,8 @@ class Stream(OutStream):
         self.current = {}
         Stream.made.append(self)
         Stream.waiting.register(self.descriptor.read, select.POLLIN)
-        self.descriptor.start()
+        if len(Stream.made) == 2:
+            threading.Thread(target=watch, name="descriptors", daemon=True).start()
 
     def fileno(self):
         return self.descriptor.write
@@ -271,16 +260,37 @@ def catch_up():
         Stream.asking.release()
     if some:
         take_all()
+    else:
+        # What another thread has taken is passed on before it gives this back. It may wait for the very thread that
+        # sends, so this does not wait for ever.
+        if taking.acquire(timeout=1):
+            taking.release()
 
 
 def take_all():
     """Takes what is in the pipes of both descriptors."""
+    with taking:
+        for stream in Stream.made:
+            try:
+                stream.descriptor.take()
+            except (OSError, ValueError):
+                # The user's code has closed it.
+                pass
+
+
+def watch():
+    """Takes what programs write while no code of the cell does. One thread for both descriptors keeps their order."""
+    poll = select.poll()
     for stream in Stream.made:
-        try:
-            stream.descriptor.take()
-        except (OSError, ValueError):
-            # The user's code has closed it.
-            pass
+        poll.register(stream.descriptor.read, select.POLLIN)
+    left = len(Stream.made)
+    while left:
+        for number, event in poll.poll():
+            if event & ~select.POLLIN:
+                # The user's code has closed it.
+                poll.unregister(number)
+                left -= 1
+        take_all()
 
 
 class Kernel(IPythonKernel):
