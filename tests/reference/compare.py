@@ -67,7 +67,7 @@ CASES = [
     ('for i in $(seq 1 5000); do echo "Line $i"; done', {"hidden": True}, None),
     ("pwd", {"is_static": True, "cwd": "/usr"}, None),
     ("sleep 3 && echo done", {"timeout": 10, "blocking": True}, None),
-    ("for i in 1 2 3; do echo $i; sleep 3; done", {}, None),
+    ("for i in 1 2 3; do echo $i; sleep 4; done", {}, None),
     ("", {"is_input": True}, None),
     ("sleep 15", {}, None),
     ("C-c", {"is_input": True}, None),
