@@ -44,7 +44,8 @@ pub enum Session {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ExecInput {
-    /// Text, sent with Enter, or a key such as `C-c`, sent without.
+    /// Text, sent with Enter; a key such as `C-c`, sent without; or the name of a key (`Up`, `Escape`, `F1`, `M-x`), which is
+    /// pressed and followed by Enter, as the reference does it (`bash-session` 5.2).
     pub text: String,
 }
 

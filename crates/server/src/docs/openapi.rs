@@ -281,8 +281,11 @@ fn v1_output() -> Paths {
         operation["parameters"] = json!([id()]);
         operation
     };
-    let mut input =
-        accepted(Some(reference("ExecInput")), "Type into a command", "A key such as C-d is sent without Enter.");
+    let mut input = accepted(
+        Some(reference("ExecInput")),
+        "Type into a command",
+        "A key such as C-d is sent without Enter. The name of a key (Up, Escape, F1) presses it, and Enter follows.",
+    );
     input["responses"]["400"] = refusal("A wrong field.");
     paths([
         ("/v1/exec/{id}/output", json!({"get": output})),
