@@ -3,8 +3,8 @@
 use std::{ffi::OsString, net::IpAddr, path::PathBuf};
 
 use clap::{
-    ArgGroup, ArgMatches, Args, CommandFactory as _, FromArgMatches as _, Id, Parser, Subcommand, error::ErrorKind,
-    parser::ValueSource,
+    ArgGroup, ArgMatches, Args, CommandFactory as _, FromArgMatches as _, Id, Parser, Subcommand,
+    builder::BoolishValueParser, error::ErrorKind, parser::ValueSource,
 };
 
 use crate::attach::DetachKeys;
@@ -248,6 +248,10 @@ pub(crate) struct ServeArgs {
     /// Most memory of all the sandbox's processes together, in GiB.
     #[arg(long, value_name = "GIB", value_parser = seconds)]
     pub(crate) max_memory_gb: Option<f64>,
+    /// Answer a run action as soon as its program waits for input, and say so; else it is answered after the soft time
+    /// limit, as OpenHands does. Actions that block are never answered early.
+    #[arg(long, env = "GLOVEPORT_ANSWER_WHEN_WAITING", value_parser = BoolishValueParser::new())]
+    pub(crate) answer_when_waiting: bool,
 }
 
 #[derive(Debug, Args)]
@@ -276,6 +280,10 @@ pub(crate) struct CompatArgs {
     /// Evaluation environment of the browser.
     #[arg(long, value_name = "ID", num_args = 1..)]
     pub(crate) browsergym_eval_env: Vec<String>,
+    /// Answer a run action as soon as its program waits for input, and say so; else it is answered after the soft time
+    /// limit, as OpenHands does. Actions that block are never answered early.
+    #[arg(long, env = "GLOVEPORT_ANSWER_WHEN_WAITING", value_parser = BoolishValueParser::new())]
+    pub(crate) answer_when_waiting: bool,
 }
 
 #[derive(Debug, Args)]

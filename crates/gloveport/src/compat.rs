@@ -38,6 +38,7 @@ pub(crate) async fn serve(arguments: CompatArgs, owner: &Owner) -> anyhow::Resul
     local::without_keys(&mut options);
     options.account = Some(account(&arguments));
     options.memory_limit = limit;
+    options.when_waiting = local::when_waiting(arguments.answer_when_waiting);
     options.startup_commands.push(local::NO_PAGER.to_owned());
     if !rustix::process::geteuid().is_root() {
         options.startup_commands.push(enter(&directory));

@@ -7,6 +7,7 @@ use std::{
 
 use anyhow::Context as _;
 use gloveport_executor::ExecutorOptions;
+use gloveport_terminal::WhenWaiting;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
@@ -26,6 +27,11 @@ pub(crate) fn executor_options(owner: &Owner, directory: PathBuf) -> anyhow::Res
         no_change: no_change()?,
         ..ExecutorOptions::inherited(directory)
     })
+}
+
+/// What becomes of an action whose program waits for input, as the command line says it.
+pub(crate) const fn when_waiting(answer: bool) -> WhenWaiting {
+    if answer { WhenWaiting::Answer } else { WhenWaiting::GoOn }
 }
 
 /// Soft time limit of commands, from the environment (`action-execution-api` 1.3).

@@ -6,15 +6,18 @@ mod sessions;
 mod support;
 
 use std::{
+    collections::BTreeMap,
     io::{BufRead as _, BufReader, Read as _},
     process::{Command, Stdio},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
+use gloveport_client::{ActionExecutionClient, ClientOptions, ExecEvent};
+use gloveport_protocol::exec::{ExecRequest, Session};
 use gloveport_sys::Spawner;
 use gloveport_terminal::{Terminal, TerminalOptions, WindowSize};
 use rustix::process::{Pid, Signal, kill_process};
-use serde_json::Value;
+use serde_json::{Value, json};
 use sessions::Home;
 use support::{LIMIT, Server, text, until, with_home};
 
@@ -233,4 +236,70 @@ fn a_command_that_takes_no_notice_of_its_time_limit_is_ended() {
     }
     let next = limited(server.home.path()).args(["run", "--url", &url, "echo next"]).output().unwrap();
     assert_eq!(text(&next.stdout), "next\n");
+}
+
+/// Runs Python's interpreter and gives it thirty inputs through actions; `false` if one was answered late.
+fn python_by_actions(server: &Server) -> bool {
+    let began = Instant::now();
+    let mut observed = server.run("python3 -q", 60.0);
+    for number in 0..30 {
+        let suffix = observed["extras"]["metadata"]["suffix"].as_str().unwrap_or_default();
+        if !suffix.contains("waiting for input") {
+            return false;
+        }
+        let args = json!({"command": format!("print({number} * 2)"), "is_input": true});
+        let body = json!({"action": {"action": "run", "timeout": 60.0, "args": args}}).to_string();
+        let (status, body) = server.request("POST", "/execute_action", "", &body);
+        assert_eq!(status, 200, "{body}");
+        observed = serde_json::from_str(&body).unwrap();
+        let content = observed["content"].as_str().unwrap();
+        assert!(content.contains(&(number * 2).to_string()), "{content}");
+    }
+    println!("30 inputs by actions took {:?}", began.elapsed());
+    true
+}
+
+#[test]
+fn an_action_whose_program_waits_is_answered_at_once_if_the_server_is_told_so() {
+    let never = [("NO_CHANGE_TIMEOUT_SECONDS", "3600")];
+    assert!(python_by_actions(&Server::serve(&["--answer-when-waiting"], &never)));
+    assert!(python_by_actions(&Server::compat(&["--answer-when-waiting"], &never)));
+    let by_environment = [never[0], ("GLOVEPORT_ANSWER_WHEN_WAITING", "yes")];
+    assert!(python_by_actions(&Server::serve(&[], &by_environment)));
+    // As OpenHands does it unless told otherwise, and no word of waiting then.
+    let soon = ("NO_CHANGE_TIMEOUT_SECONDS", "1");
+    assert!(!python_by_actions(&Server::serve(&[], &[soon])));
+    assert!(!python_by_actions(&Server::serve(&[], &[soon, ("GLOVEPORT_ANSWER_WHEN_WAITING", "0")])));
+}
+
+#[tokio::test]
+async fn a_client_of_the_native_calls_is_told_each_time_that_a_program_waits() {
+    let server = Server::serve(&[], &[]);
+    let client = ActionExecutionClient::new(&ClientOptions::new(server.url())).unwrap();
+    let request = ExecRequest {
+        id: Some("python".into()),
+        command: "python3 -q".into(),
+        session: Session::New,
+        cwd: None,
+        env: BTreeMap::new(),
+        timeout: Some(60.0),
+    };
+    let began = Instant::now();
+    let mut stream = client.exec(request).await.unwrap();
+    let (mut inputs, mut shown) = (0, Vec::new());
+    let end = loop {
+        match stream.next().await.unwrap().expect("the end comes before the stream ends") {
+            ExecEvent::Waiting(true) if inputs < 30 => {
+                client.exec_input("python", &format!("print({inputs} * 2)")).await.unwrap();
+                inputs += 1;
+            }
+            ExecEvent::Waiting(true) => client.exec_input("python", "exit(7)").await.unwrap(),
+            ExecEvent::Output { bytes, .. } => shown.extend(bytes),
+            ExecEvent::Ended(end) => break end,
+            ExecEvent::Waiting(false) | ExecEvent::Gap { .. } => {}
+        }
+    };
+    println!("30 inputs by native calls took {:?}", began.elapsed());
+    assert_eq!((end.exit_code, inputs), (Some(7), 30), "{}", text(&shown));
+    assert!(text(&shown).contains("58"), "{}", text(&shown));
 }
