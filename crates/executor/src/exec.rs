@@ -66,6 +66,11 @@ impl Execution {
         self.state.subscribe()
     }
 
+    /// Whether it waits for a line that its terminal does not show, such as a password.
+    pub fn hides_input(&self) -> bool {
+        self.progress.borrow().hides_input
+    }
+
     /// The log that its output stands in. Offsets are those of the session; the state says where its own begins.
     pub fn output(&self) -> &OutputLog {
         &self.log

@@ -9,6 +9,7 @@ use std::{
 };
 
 use gloveport_terminal::split::{Script, classify};
+use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
 use tokio::{
     sync::oneshot,
     time::{Instant, sleep_until},
@@ -96,6 +97,36 @@ pub(crate) struct Input {
     waiting: Option<(Instant, SystemTime)>,
     /// Nobody wants to be told, or everybody has been.
     quiet: bool,
+    /// Our terminal shows nothing of what is typed, because the command's does not.
+    hidden: Option<Hidden>,
+}
+
+/// Hides what is typed on our terminal, as long as it lives.
+#[derive(Debug)]
+struct Hidden {
+    before: Termios,
+}
+
+impl Hidden {
+    /// `None` if standard input is no terminal, or shows nothing anyway.
+    fn begin() -> Option<Self> {
+        let before = tcgetattr(std::io::stdin()).ok()?;
+        let mut modes = before.clone();
+        if !modes.local_modes.contains(LocalModes::ECHO) {
+            return None;
+        }
+        modes.local_modes.remove(LocalModes::ECHO);
+        tcsetattr(std::io::stdin(), OptionalActions::Now, &modes).ok()?;
+        Some(Self { before })
+    }
+}
+
+impl Drop for Hidden {
+    fn drop(&mut self) {
+        if let Err(error) = tcsetattr(std::io::stdin(), OptionalActions::Now, &self.before) {
+            tracing::warn!("your terminal does not show what is typed any more ({error}); `stty echo` mends that");
+        }
+    }
 }
 
 impl Input {
@@ -111,6 +142,16 @@ impl Input {
             waiting: None,
             // Whoever types knows what for.
             quiet: quiet || source == Source::Keyboard,
+            hidden: None,
+        }
+    }
+
+    /// The command waits for a line that its terminal shows, or does not show, such as a password.
+    pub(crate) fn hides(&mut self, hides: bool) {
+        if !hides {
+            self.hidden = None;
+        } else if self.source == Source::Keyboard && self.hidden.is_none() {
+            self.hidden = Hidden::begin();
         }
     }
 

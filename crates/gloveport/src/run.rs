@@ -239,6 +239,7 @@ async fn stream_here(
         tokio::select! {
             changed = state.changed() => {
                 changed.context("the command's state is lost")?;
+                input.hides(execution.hides_input());
                 input.waits(waits(&state.borrow()));
             }
             () = execution.grown_beyond(offset), if start.is_some() => {}
@@ -272,6 +273,7 @@ async fn stream_here(
                 }
                 Next::Question => {
                     let waits = waits(&state.borrow());
+                    input.hides(waits && execution.hides_input());
                     input.waits(waits);
                 }
                 Next::Tell(text) => tell(&format!("gloveport: {text}")),

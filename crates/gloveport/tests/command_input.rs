@@ -16,7 +16,10 @@ use gloveport_client::{ActionExecutionClient, ClientOptions, ExecEvent};
 use gloveport_protocol::exec::{ExecRequest, Session};
 use gloveport_sys::Spawner;
 use gloveport_terminal::{Terminal, TerminalOptions, WindowSize};
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::{
+    process::{Pid, Signal, kill_process},
+    termios::{LocalModes, tcgetattr},
+};
 use serde_json::{Value, json};
 use sessions::Home;
 use support::{LIMIT, Server, text, until, with_home};
@@ -79,6 +82,43 @@ async fn a_command_that_reads_from_the_terminal_gets_the_end_unless_input_is_ask
         }
         terminal.close(Duration::from_secs(1)).await;
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_password_is_not_shown_while_it_is_typed_and_the_terminal_shows_again_what_is_typed_later() {
+    let home = tempfile::tempdir().unwrap();
+    let script = format!(
+        "tty; {} run -i 'read -rsp \"Password: \" x; echo \"got ${{#x}}\"; read -rp \"Name: \" y; echo \"<$y>\"'; stty -a",
+        env!("CARGO_BIN_EXE_gloveport")
+    );
+    let environment = [("PATH", std::env::var("PATH").unwrap()), ("HOME", home.path().display().to_string())];
+    let terminal = Terminal::start(TerminalOptions {
+        spawner: Spawner::Direct,
+        identity: None,
+        program: "/bin/sh".into(),
+        arguments: ["sh", "-c", script.as_str()].map(Into::into).to_vec(),
+        environment: environment.into_iter().map(|(name, value)| (name.into(), value.into())).collect(),
+        directory: home.path().to_owned(),
+        size: WindowSize { columns: 80, rows: 24 },
+        memory_limit: None,
+        spool_size: 1024 * 1024,
+    })
+    .unwrap();
+    let seen = || text(&terminal.output().read(0, 65_536).unwrap().bytes);
+    until("the password is asked for", || seen().contains("Password: "));
+    let ours = seen().lines().next().unwrap().trim().to_owned();
+    let shows = || tcgetattr(std::fs::File::open(&ours).unwrap()).unwrap().local_modes.contains(LocalModes::ECHO);
+    until("the terminal hides what is typed", || !shows());
+    terminal.write(b"hunter2\n", |_| {}).await.unwrap();
+    until("the name is asked for", || seen().contains("Name: "));
+    until("the terminal shows what is typed", shows);
+    terminal.write(b"somebody\n", |_| {}).await.unwrap();
+    until("the modes at the end", || seen().contains("echonl"));
+    let seen = seen();
+    assert!(seen.contains("got 7") && seen.contains("<somebody>"), "{seen}");
+    assert!(!seen.contains("hunter2"), "{seen}");
+    assert!(seen.contains(" echo ") && !seen.contains("-echo "), "{seen}");
+    terminal.close(Duration::from_secs(1)).await;
 }
 
 #[test]

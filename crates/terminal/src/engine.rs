@@ -18,7 +18,7 @@ mod supervise;
 
 use std::{io, path::PathBuf, time::Duration};
 
-use gloveport_sys::{Exit, SessionProcess, host::find_program};
+use gloveport_sys::{Exit, SessionProcess, host::find_program, pty};
 use tokio::{
     sync::{mpsc, oneshot, watch},
     time::{Instant, sleep_until, timeout_at},
@@ -380,7 +380,10 @@ impl Engine {
             waiter.waits_since = None;
             self.command.output_seen();
             if let Some(progress) = &waiter.progress {
-                progress.send_if_modified(|progress| std::mem::take(&mut progress.waiting_for_input));
+                progress.send_if_modified(|progress| {
+                    progress.hides_input = false;
+                    std::mem::take(&mut progress.waiting_for_input)
+                });
             }
         }
     }
@@ -494,9 +497,14 @@ impl Engine {
         let waits = idle
             && (self.command.at_continuation()
                 || probe::waits_for_input(instance.process.pid(), &instance.master, &instance.slave));
+        let hides = waits && pty::modes(&instance.master).is_ok_and(|modes| modes.canonical && !modes.echo);
         let Some(waiter) = &mut self.waiter else { return false };
         if let Some(progress) = &waiter.progress {
-            progress.send_if_modified(|progress| std::mem::replace(&mut progress.waiting_for_input, waits) != waits);
+            progress.send_if_modified(|progress| {
+                let before = (progress.waiting_for_input, progress.hides_input);
+                (progress.waiting_for_input, progress.hides_input) = (waits, hides);
+                before != (waits, hides)
+            });
         }
         if waiter.waiting == WhenWaiting::GoOn {
             return false;

@@ -158,6 +158,8 @@ pub struct Progress {
     pub start: Option<u64>,
     /// The program in the foreground waits for input from the terminal.
     pub waiting_for_input: bool,
+    /// It waits for a line that the terminal does not show, such as a password.
+    pub hides_input: bool,
     /// Offset in the log behind its output; `None` while it runs.
     pub end: Option<u64>,
 }

@@ -92,7 +92,7 @@ impl Engine {
     /// Tells the waiting caller where the running command stands.
     fn watch_running(&mut self, request: &RunRequest) {
         if let Some(progress) = &request.progress {
-            progress.send_replace(Progress { start: Some(self.reported_to), waiting_for_input: false, end: None });
+            progress.send_replace(Progress { start: Some(self.reported_to), ..Progress::default() });
         }
         if request.progress.is_some() || request.waiting == WhenWaiting::Answer {
             self.command.watch(None);
@@ -171,7 +171,7 @@ impl Engine {
         self.command = command;
         self.phase = Phase::Running;
         if let Some(progress) = &request.progress {
-            progress.send_replace(Progress { start: Some(self.log.end()), waiting_for_input: false, end: None });
+            progress.send_replace(Progress { start: Some(self.log.end()), ..Progress::default() });
             let shell = self.instance.as_ref().map(|instance| instance.process.pid());
             self.command.watch(shell.map(Meter::start));
         } else if request.waiting == WhenWaiting::Answer {

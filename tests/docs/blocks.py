@@ -1,0 +1,245 @@
+"""Runs the command blocks of the documents; see `run`."""
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from plans import PLANS
+
+ROOT = Path(__file__).resolve().parents[2]
+CACHE = Path(os.environ["HOME"]) / ".cache/gloveport"
+
+# Words of the documents stand for a person at a terminal: servers run on beside the next line, and who opens a terminal
+# leaves it by C-p C-q, or by the end of its shell.
+PERSON = r"""
+set -euo pipefail
+exec 2>&1
+serving() {
+    local output="$HOME/server-$RANDOM" line
+    command gloveport "$@" > "$output" 2>&1 &
+    for _ in $(seq 1 600); do
+        if [[ $1 == serve ]]; then
+            ! grep -q '^listening' "$output" || break
+        else
+            ! curl -s -o "$output.alive" "http://127.0.0.1:$2/alive" || break
+        fi
+        if ! kill -0 $! 2>/dev/null; then cat "$output"; return 1; fi
+        sleep 0.1
+    done
+    # A server prints this line for whoever started it, and is kept in the variables of the first one.
+    line=$(grep '^export GLOVEPORT_URL' "$output" || true)
+    [[ -n ${GLOVEPORT_KEY:-} ]] || PRINTED=$line
+}
+at_a_terminal() {
+    local keys='exit\r'
+    [[ $* != *htop* ]] || keys='\x10\x11'
+    { sleep 1; printf "$keys"; sleep 1; } | script -qec "$(printf '%q ' gloveport "$@")" /dev/null
+}
+gloveport() {
+    case " $* " in
+        " serve "* | " action-execution-server "*) serving "$@" ;;
+        *" -it "*) at_a_terminal "$@" ;;
+        *) command gloveport "$@" ;;
+    esac
+}
+scripts_end() { jobs -p | xargs -r kill 2>/dev/null || true; wait || true; }
+trap scripts_end EXIT
+"""
+
+
+def blocks(file):
+    """The line, and the text, of each block of commands in a document."""
+    found, start, lines = [], None, []
+    for number, line in enumerate((ROOT / file).read_text().splitlines(), 1):
+        if start is None and re.fullmatch(r"```(sh|bash|console)", line.strip()):
+            start, lines = number + 1, []
+        elif start is not None and line.strip() == "```":
+            found.append((start, "\n".join(lines)))
+            start = None
+        elif start is not None:
+            lines.append(line)
+    return found
+
+
+def free(port):
+    import socket
+
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        return probe.connect_ex(("127.0.0.1", port)) != 0
+
+
+def docker(*words):
+    return subprocess.run(["docker", *words], capture_output=True, text=True)
+
+
+def obstacle(need):
+    """Why this machine does not have what a block needs; `None` if it does."""
+    if need == "docker":
+        if not os.environ.get("DOCKER_HOST") or not shutil.which("docker") or docker("version").returncode:
+            return "no Docker engine is set up (scripts/docker)"
+    elif need == "root":
+        layers = "lowerdir=/etc,upperdir=/mnt/a,workdir=/mnt/b"
+        mounts = f"mount -t tmpfs none /mnt && mkdir /mnt/a /mnt/b && mount -t overlay none -o {layers} /etc"
+        if subprocess.run(["unshare", "--mount", "sh", "-c", mounts], capture_output=True).returncode:
+            return "overlays cannot be mounted here"
+    elif need == "vscode":
+        if not (CACHE / "vscode/complete").exists():
+            return "VS Code is not installed (scripts/setup)"
+    elif need == "ipython":
+        if not any((CACHE / "python").glob("*")):
+            return "no ipykernel is installed (scripts/setup)"
+    return None
+
+
+# The names of images in the documents, and images of the tests that have what their readers use.
+IMAGES = {
+    "debian:13": "gloveport-test/python:3",
+    "debian:12": "gloveport-test/python:3",
+    "busybox:latest": "gloveport-test/busybox:1",
+}
+
+
+def named_images(binary):
+    """Gives the test's images the names of the documents, and answers those to be removed again."""
+    shown = subprocess.run([binary, "config", "show", "sandbox.base_container_image"], capture_output=True, text=True)
+    names = dict(IMAGES)
+    if match := re.search(r'= "(.+)"', shown.stdout):
+        names[match[1]] = "gloveport-test/python:3"
+    made = []
+    for name, image in names.items():
+        if docker("image", "inspect", name).returncode and docker("tag", image, name).returncode == 0:
+            made.append(name)
+    return made
+
+
+# A root of the block's own, so that it makes users and directories nowhere else: changes go to memory.
+OWN_ROOT = r"""
+set -e
+mount -t tmpfs none /mnt
+for place in etc opt var root home; do
+    mkdir -p "/mnt/$place/changes" "/mnt/$place/work"
+    mount -t overlay overlay -o "lowerdir=/$place,upperdir=/mnt/$place/changes,workdir=/mnt/$place/work" "/$place"
+done
+mkdir -p /mnt/workspace
+[ -d /workspace ] && mount --bind /mnt/workspace /workspace
+exec bash "$1"
+"""
+
+
+def perform(binary, text, plan, scratch):
+    """Runs one block; answers its exit code and what it printed."""
+    home, directory, programs = scratch / "home", scratch / "here", scratch / "bin"
+    for made in (home, directory, programs):
+        made.mkdir()
+    (programs / "gloveport").symlink_to(binary)
+    kept, left_out = [], False
+    for line in text.splitlines():
+        if not (left_out and kept and re.match(r"\s", line)):
+            left_out = any(line.startswith(words) for words in plan.without)
+        if not left_out:
+            kept.append(line)
+    script = scratch / "block"
+    export = '[[ -z ${PRINTED:-} ]] || eval "$PRINTED"\n' if "GLOVEPORT_KEY" in text else ""
+    script.write_text(f"{PERSON}\n{plan.given}\n{export}" + "\n".join(kept) + "\n")
+    environment = {
+        "PATH": f"{programs}:{os.environ['PATH']}",
+        "HOME": str(home),
+        "TERM": "dumb",
+        "LANG": "C.UTF-8",
+        "CHECKOUT": str(ROOT),
+        "CACHE": str(CACHE),
+        "USER": "root" if os.geteuid() == 0 else "reader",
+    }
+    keep = ("DOCKER_HOST", "CARGO_TARGET_DIR", "CARGO_HOME", "RUSTUP_HOME", "PYENV_ROOT")
+    environment |= {name: os.environ[name] for name in keep if name in os.environ}
+    real = os.environ["HOME"]
+    environment.setdefault("CARGO_HOME", f"{real}/.cargo")
+    environment.setdefault("RUSTUP_HOME", f"{real}/.rustup")
+    environment.setdefault("CARGO_TARGET_DIR", str(CACHE / "target"))
+    if "ipython" in plan.needs or "serve" in text:
+        # The reader's first cell has installed a kernel.
+        (home / ".cache").mkdir()
+        (home / ".cache/gloveport").symlink_to(CACHE)
+    words = ["bash", str(script)]
+    if "root" in plan.needs:
+        root = scratch / "root"
+        root.write_text(OWN_ROOT)
+        words = ["unshare", "--mount", "sh", str(root), str(script)]
+    with (scratch / "output").open("wb") as output:
+        child = subprocess.Popen(
+            words, cwd=directory, env=environment, stdin=subprocess.DEVNULL, stdout=output, start_new_session=True
+        )
+        try:
+            code = child.wait(plan.limit)
+        except subprocess.TimeoutExpired:
+            code = f"none within {plan.limit} s"
+        finally:
+            # Also when this program itself is told to end.
+            try:
+                os.killpg(child.pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+            child.wait()
+    clean = [str(binary), "session", "ls", "--json"]
+    listed = subprocess.run(clean, env=environment, capture_output=True, text=True)
+    for sid in re.findall(r'"session_id": ?"([^"]+)"', listed.stdout):
+        subprocess.run([str(binary), "session", "rm", "-f", sid], env=environment, capture_output=True)
+    return code, (scratch / "output").read_text(errors="replace")
+
+
+def main():
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    binary, wanted = sys.argv[1], sys.argv[2:]
+    files = ["README.md", "CONTRIBUTING.md", "SECURITY.md"]
+    files += sorted(str(file.relative_to(ROOT)) for file in (ROOT / "docs").glob("*.md"))
+    passed = failed = skipped = 0
+    unused, images = set(PLANS), None
+    for file in files:
+        for line, text in blocks(file):
+            place = f"{file}:{line}"
+            key = next((key for key in PLANS if key[0] == file and text.startswith(key[1])), None)
+            unused.discard(key)
+            if wanted and not any(word in place or word in text for word in wanted):
+                continue
+            if key is None:
+                print(f"FAILED  {place}  no plan in tests/docs/plans.py says what it needs")
+                failed += 1
+                continue
+            plan = PLANS[key]
+            reason = plan.skip or next(filter(None, map(obstacle, plan.needs)), None)
+            ports = [int(port) for port in set(re.findall(r"\b(8000|8001|3000)\b", plan.given + text))]
+            busy = [port for port in ports if not free(port)]
+            if not reason and busy:
+                reason = f"something else uses port {busy[0]}"
+            if reason:
+                print(f"skipped {place}  {reason}")
+                skipped += 1
+                continue
+            if "docker" in plan.needs and images is None:
+                images = named_images(binary)
+            with tempfile.TemporaryDirectory(prefix="gp", ignore_cleanup_errors=True) as scratch:
+                code, output = perform(binary, text, plan, Path(scratch))
+            for words, why in plan.without.items():
+                print(f"left out {place}  {words}: {why}")
+            if code == 0:
+                print(f"ok      {place}", flush=True)
+                passed += 1
+            else:
+                print(f"FAILED  {place}  exit code {code}; it printed:\n{output}", flush=True)
+                failed += 1
+    for name in images or []:
+        docker("rmi", name)
+    for file, words in sorted(unused):
+        print(f"FAILED  {file}  has no block any more that begins with `{words}`")
+        failed += 1
+    print(f"{passed} passed, {failed} failed, {skipped} skipped")
+    return 1 if failed else 0
+
+
+sys.exit(main())

@@ -1,0 +1,114 @@
+"""What each command block of the documents needs, by its file and the words that its first line begins with."""
+
+import shutil
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True)
+class Plan:
+    # Runs before the block, in its directory: what the reader has there.
+    given: str = ""
+    # Lines that begin with these words are left out, for a reason.
+    without: dict = field(default_factory=dict)
+    # Why the whole block does not run.
+    skip: str = ""
+    # `docker`: an engine, with images under the names that the documents use. `root`: a file system of its own.
+    needs: tuple = ()
+    # Seconds.
+    limit: int = 120
+
+
+PROJECT = r"""
+git init -q . && git config user.email reader@example.org && git config user.name Reader
+printf 'test:\n\t@echo tested\n' > Makefile
+mkdir -p src project notes
+seq 1 30 | sed 's/^/line /' > src/main.rs && echo 'fn old() {}' >> src/main.rs
+echo '// TODO: more' >> src/main.rs
+echo 'a draft' > draft.txt; echo 'a note' > notes.txt; echo 'of a project' > project/file
+echo 'echo from the script' > script.sh
+"""
+# A repository where the documents have one of the network.
+REPOSITORY = r"""
+git init -q "$HOME/repository" && printf 'all:\n\t@echo made\n' > "$HOME/repository/Makefile"
+git -C "$HOME/repository" add . && git -C "$HOME/repository" -c user.email=a@example.org -c user.name=A commit -qm made
+git config --file "$HOME/.gitconfig" "url.file://$HOME/repository.insteadOf" https://example.org/x
+"""
+SERVER = "gloveport serve --workspace . --port 8000\n"
+SESSION = "ID=$(gloveport session start -q --runtime docker --image debian:13 --id ID)\n"
+VSCODE = 'PATH="$CACHE/vscode/code-server/bin:$PATH"\n'
+EXAMPLES = 'ln -s "$CHECKOUT/examples" examples\n'
+TRAJECTORY = r"""
+echo '[{"id": 0, "source": "user", "action": "message", "args": {"content": "a task"}},
+       {"id": 1, "source": "agent", "action": "run", "args": {"command": "echo again"}}]' > trajectory.json
+printf '[core]\nruntime = "local"\n' > config.toml
+"""
+NO_NETWORK = "it reads registries of the network"
+
+PLANS = {
+    ("README.md", "cargo run --release"): Plan(
+        given='cd "$CHECKOUT"', without={"scripts/test": "this is a part of it"}, limit=1800
+    ),
+    ("README.md", "gloveport run 'cd /tmp"): Plan(given=PROJECT + "mkdir work && cp Makefile work\n"),
+    ("README.md", "gloveport serve --plugin vscode"): Plan(given=VSCODE, needs=("vscode",)),
+    ("README.md", "id=$(gloveport session start)"): Plan(
+        given=PROJECT + REPOSITORY + 'cp "$CHECKOUT/examples/providers/process.py" my-provider\n'
+    ),
+    ("README.md", "gloveport run --runtime docker"): Plan(
+        needs=("docker",), without={"gloveport image build": NO_NETWORK}
+    ),
+    ("README.md", "gloveport view -n 10:20"): Plan(
+        given=PROJECT + "gloveport serve --workspace . --port 8000\nmkdir -p /workspace\necho out > /workspace/out.log\n",
+        needs=("root",),
+    ),
+    ("README.md", "gloveport conformance"): Plan(
+        given="(mkdir a b)\ngloveport serve --workspace a --port 8000\ngloveport serve --workspace b --port 8001\n",
+        limit=300,
+    ),
+    # In the root of its own, the user that it makes has a number that nobody has.
+    ("README.md", "gloveport action-execution-server"): Plan(
+        given="sed -i '/^[^:]*:[^:]*:1000:/d' /etc/passwd\n", needs=("root",)
+    ),
+    ("README.md", "gloveport replay"): Plan(given=TRAJECTORY),
+    ("README.md", 'curl -H "X-Session-API-Key'): Plan(given=PROJECT + SERVER),
+    ("README.md", "glove() {"): Plan(
+        given=PROJECT + "seq 1 1000 > big.log\n" + SERVER, without={"glove -N": "it watches until it is ended"}
+    ),
+    ("CONTRIBUTING.md", "cargo build"): Plan(skip="this runs on what it builds"),
+    ("CONTRIBUTING.md", "scripts/test"): Plan(skip="this is a part of it"),
+    ("CONTRIBUTING.md", "tests/docker/run"): Plan(skip="the step `docker` of scripts/test is this"),
+    ("docs/docker.md", "gloveport session start --runtime docker"): Plan(given=SESSION, needs=("docker",)),
+    ("docs/docker.md", "gloveport session snapshot ID"): Plan(given=SESSION, needs=("docker",)),
+    ("docs/exec-providers.md", "gloveport provider conformance"): Plan(
+        given=EXAMPLES + "mkdir -p /opt/engine && cp examples/providers/process.py /opt/engine/provider\n",
+        needs=("root",),
+        limit=600,
+    ),
+    ("docs/exec-providers.md", "request=$(cat)"): Plan(skip="it is a part of a program that gloveport starts"),
+    ("docs/images.md", "gloveport image build --base-image debian:12"): Plan(
+        needs=("docker",),
+        given='docker image inspect busybox >/dev/null\n',
+        without={
+            "gloveport image build --base-image debian:12": NO_NETWORK,
+            "gloveport image build --base-image node:22": NO_NETWORK,
+            "gloveport image exists debian:12 --pull": NO_NETWORK,
+        },
+    ),
+    ("docs/images.md", "export SANDBOX_RUNTIME_CONTAINER_IMAGE"): Plan(skip=NO_NETWORK),
+    ("docs/ipython.md", "gloveport ipython"): Plan(
+        given=SERVER + "echo 'print(6 * 7)' > cell.py\n",
+        without={"gloveport ipython --images": "it needs Matplotlib, which not every machine has"},
+        needs=("ipython",),
+    ),
+    ("docs/ipython.md", "python3 -m pip install"): Plan(skip="it would change the Python of this machine"),
+    ("docs/ipython.md", "VSCODE_PORT=41234"): Plan(given=VSCODE, needs=("vscode",)),
+    ("docs/plugins.md", "gloveport plugin ls"): Plan(),
+    ("docs/plugins.md", "mkdir -p ~/.config"): Plan(given=EXAMPLES),
+    ("docs/session-commands.md", "id=$(gloveport session start)"): Plan(given=PROJECT),
+    ("docs/session-commands.md", "set -e"): Plan(
+        given=PROJECT + "JOB=7; printf 'test:\\n\\t@echo tested > report.xml\\n' > Makefile\n"
+    ),
+    ("docs/terminals.md", "gloveport run --url"): Plan(
+        given=SERVER,
+        without={} if shutil.which("htop") else {"gloveport run --url http://127.0.0.1:8000 -it --terminal work htop": "there is no htop"},
+    ),
+}
