@@ -45,6 +45,8 @@ pub struct ExecutorOptions {
     pub process_root: Option<u32>,
     /// The environment of every tool.
     pub environment: Vec<(OsString, OsString)>,
+    /// What programs of the shell are told of its terminal (`TERM`); `None` is what shells have in OpenHands.
+    pub terminal_type: Option<String>,
     /// Directory that tools start in.
     pub working_directory: PathBuf,
     /// User that tools work as; `None` for this process's, with nothing created or changed.
@@ -71,6 +73,7 @@ impl ExecutorOptions {
             spawner: Spawner::Direct,
             process_root: None,
             environment: std::env::vars_os().collect(),
+            terminal_type: None,
             working_directory,
             account: None,
             no_change: Duration::from_secs(10),
@@ -121,6 +124,7 @@ impl Executor {
         let mut shell_options = ShellOptions {
             spawner: options.spawner,
             environment,
+            terminal_type: options.terminal_type,
             spool_size: options.spool_size,
             memory_limit: options.memory_limit,
             ..ShellOptions::inherited(options.working_directory.clone())

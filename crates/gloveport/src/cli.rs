@@ -167,6 +167,10 @@ pub(crate) struct RunArgs {
     /// reads from your terminal gets the end of its input; lines of a pipe or a file are passed on anyway.
     #[arg(short, long)]
     pub(crate) interactive: bool,
+    /// Run it without a terminal of its own, on this machine: what it writes to standard error stays apart from its
+    /// output, and it reads what gloveport would. In a terminal the two are one.
+    #[arg(short = 'T', long, conflicts_with_all = ["tty", "interactive", "json"])]
+    pub(crate) no_tty: bool,
     /// Id of the terminal. One that is known is attached to again.
     #[arg(long, value_name = "ID", requires = "tty")]
     pub(crate) terminal: Option<String>,
@@ -198,6 +202,13 @@ impl RunArgs {
                 (false, true) => arguments.url = None,
                 (_, false) => arguments.runtime = None,
             }
+        }
+        if arguments.no_tty {
+            if is_flag("url") || is_flag("runtime") {
+                let text = "--no-tty runs a command on this machine; shells of servers and sandboxes have a terminal\n";
+                return Err(clap::Error::raw(ErrorKind::ArgumentConflict, text));
+            }
+            (arguments.url, arguments.runtime) = (None, None);
         }
         let given = matches.get_many::<Id>("MakeArgs").into_iter().flatten().next();
         if let Some(flag) = given.filter(|_| arguments.runtime.as_deref().is_none_or(|name| name == confined::NAME)) {

@@ -1,4 +1,4 @@
-//! `gloveport run --runtime cli`: one command without a sandbox, as the cli runtime runs it.
+//! `gloveport run --runtime cli`, and `--no-tty`: one command without a sandbox, as the cli runtime runs it.
 //!
 //! The command has our standard input, output and error, so nothing is copied, and programs see the terminal if there is
 //! one. With `--json` its output is collected for the observation.
@@ -14,7 +14,7 @@ use gloveport_protocol::{ActionExecutor as _, ObservationEvent};
 
 use crate::{
     cli::RunArgs,
-    local, logging,
+    local, logging, login,
     run::{TIMED_OUT, command_text, print_observation, run_event, status},
 };
 
@@ -29,8 +29,10 @@ pub(crate) fn run(arguments: &RunArgs) -> anyhow::Result<ExitCode> {
         None => std::env::current_dir().context("the current directory cannot be used; choose one with --cwd")?,
     };
     let is_replaced = |name: &OsString| arguments.env.iter().any(|(new, _)| name == new.as_str());
+    // The runtime `cli` hands on everything, as that of OpenHands does.
+    let is_meant = |name: &OsString| !arguments.no_tty || login::is_kept(name);
     let mut environment: Vec<(OsString, OsString)> =
-        std::env::vars_os().filter(|(name, _)| !is_replaced(name)).collect();
+        std::env::vars_os().filter(|(name, _)| is_meant(name) && !is_replaced(name)).collect();
     environment.extend(arguments.env.iter().map(|(name, value)| (name.into(), value.into())));
     // One thread: more take longer to start than most commands run.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;

@@ -19,6 +19,18 @@ pub(crate) const DRAIN: Duration = Duration::from_secs(3);
 /// What the shell of a server runs first: a pager would wait for keys that nobody types.
 pub(crate) const NO_PAGER: &str = "alias git=\"git --no-pager\"";
 
+/// The same for programs that look for one.
+const PAGERS: [(&str, &str); 2] = [("PAGER", "cat"), ("GIT_PAGER", "cat")];
+
+/// Has what programs would page shown at once, unless the environment says something else.
+pub(crate) fn without_pagers(options: &mut ExecutorOptions) {
+    for (name, value) in PAGERS {
+        if !options.environment.iter().any(|(key, _)| key == name) {
+            options.environment.push((name.into(), value.into()));
+        }
+    }
+}
+
 /// Tools of this process's user in `directory`, owned by `owner`.
 pub(crate) fn executor_options(owner: &Owner, directory: PathBuf) -> anyhow::Result<ExecutorOptions> {
     Ok(ExecutorOptions {

@@ -98,7 +98,9 @@ fn for_people(error: &(dyn std::error::Error + 'static)) -> String {
 
 fn start(cli: Cli) -> anyhow::Result<ExitCode> {
     match cli.command {
-        Command::Run(arguments) if arguments.runtime.as_deref() == Some(confined::NAME) => confined::run(&arguments),
+        Command::Run(arguments) if arguments.no_tty || arguments.runtime.as_deref() == Some(confined::NAME) => {
+            confined::run(&arguments)
+        }
         Command::Run(arguments) if arguments.runtime.is_some() => {
             let runtime = arguments.runtime.clone().unwrap_or_default();
             people(session::run_in_fresh(runtime, *arguments))

@@ -48,6 +48,8 @@ pub(crate) async fn here(arguments: &RunArgs, owner: &Owner) -> anyhow::Result<E
         .environment
         .retain(|(key, _)| login::is_kept(key) && !arguments.env.iter().any(|(name, _)| key == name.as_str()));
     options.environment.extend(arguments.env.iter().map(|(name, value)| (name.into(), value.into())));
+    options.terminal_type = suitable_terminal(arguments.json);
+    local::without_pagers(&mut options);
     let executor = Executor::start(options).await?;
     let result = if arguments.json {
         observe_here(&executor, text, arguments.timeout).await
@@ -58,6 +60,18 @@ pub(crate) async fn here(arguments: &RunArgs, owner: &Owner) -> anyhow::Result<E
     };
     executor.close().await;
     result
+}
+
+/// What programs are told of the terminal: that of the person who sees their output, or, where a pipe or a file takes it,
+/// one that has no colours and no cursor. `None` for an observation, which shows what a whole terminal would.
+fn suitable_terminal(observed: bool) -> Option<String> {
+    if observed {
+        return None;
+    }
+    if !std::io::stdout().is_terminal() {
+        return Some("dumb".to_owned());
+    }
+    std::env::var("TERM").ok().filter(|name| !name.is_empty())
 }
 
 /// Runs the command on a server.

@@ -44,6 +44,7 @@ pub(crate) async fn serve(arguments: ServeArgs, owner: &Owner) -> anyhow::Result
     let listener = bind(address).await?;
     let mut options = local::executor_options(owner, workspace)?;
     local::without_keys(&mut options);
+    local::without_pagers(&mut options);
     options.memory_limit = arguments.max_memory_gb.map(bytes);
     options.when_waiting = local::when_waiting(arguments.answer_when_waiting);
     options.plugins = plugins;

@@ -14,7 +14,7 @@ use std::{
     thread,
 };
 
-use support::{text, with_home};
+use support::{run, text, with_home};
 
 /// Sets the title of the window, clears it, writes over the line, and turns the direction of writing around.
 const HOSTILE: &str = "a\u{1b}]0;pwned\u{7}\u{1b}[2Jb\rc\u{9b}31m\u{202e}d\u{2066}e\u{8}f";
@@ -93,5 +93,46 @@ fn what_a_terminal_would_obey_is_shown_and_does_nothing() {
         ("a program that is one of several", vec!["session", "ls"]),
     ] {
         is_harmless(case, &on_terminal(home.path(), &arguments));
+    }
+}
+
+#[test]
+fn programs_are_told_of_the_terminal_that_shows_their_output_and_of_no_pager() {
+    let home = tempfile::tempdir().unwrap();
+    let command = "echo \"<$TERM $PAGER $GIT_PAGER>\"";
+    let seen = on_terminal(home.path(), &["run", command]);
+    assert!(seen.contains("<xterm cat cat>"), "{seen}");
+    let piped = run(&["run", command]);
+    assert_eq!(text(&piped.stdout), "<dumb cat cat>\n");
+    let asked = run(&["run", "--env", "PAGER=more", command]);
+    assert_eq!(text(&asked.stdout), "<dumb more cat>\n");
+    // Git shows its colours to a person, and no escape sequence to a pipe.
+    let log = "git init -q r && cd r && git -c user.name=A -c user.email=a@b commit -q --allow-empty -m one && git log";
+    let seen = on_terminal(home.path(), &["run", log]);
+    assert!(seen.contains("\u{1b}[33mcommit "), "{seen:?}");
+    let mut piped = support::gloveport(home.path());
+    let piped = text(&piped.args(["run", "cd r && git log"]).current_dir(home.path()).output().unwrap().stdout);
+    assert!(piped.starts_with("commit ") && !piped.contains('\u{1b}'), "{piped:?}");
+}
+
+#[test]
+fn without_a_terminal_output_and_errors_stay_apart_and_input_is_read() {
+    let command = "echo out; echo err >&2; tty; exit 3";
+    let output = run(&["run", "--no-tty", command]);
+    assert_eq!((text(&output.stdout).as_str(), output.status.code()), ("out\nnot a tty\n", Some(3)));
+    assert_eq!(text(&output.stderr), "err\n");
+    // In a terminal they are one.
+    let output = run(&["run", "echo out; echo err >&2"]);
+    assert_eq!((text(&output.stdout).as_str(), text(&output.stderr).as_str()), ("out\nerr\n", ""));
+    // What the person's shell has beside a login is not handed on.
+    let home = tempfile::tempdir().unwrap();
+    let mut secret = support::gloveport(home.path());
+    secret.args(["run", "-T", "echo \"<$AWS_SECRET_ACCESS_KEY$A>\""]).env("AWS_SECRET_ACCESS_KEY", "x");
+    assert_eq!(text(&secret.output().unwrap().stdout), "<>\n");
+    for elsewhere in [["--url", "http://127.0.0.1:1"], ["--runtime", "local"]] {
+        let output = run(&["run", "--no-tty", elsewhere[0], elsewhere[1], "true"]);
+        let told = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{told}");
+        assert!(told.contains("--no-tty runs a command on this machine"), "{told}");
     }
 }

@@ -250,7 +250,7 @@ fn environment(options: &ShellOptions) -> Vec<(OsString, OsString)> {
         .filter(|(key, _)| !own.iter().any(|name| key == name) && !key.is_empty())
         .cloned()
         .collect();
-    environment.push(("TERM".into(), TERM.into()));
+    environment.push(("TERM".into(), options.terminal_type.as_deref().unwrap_or(TERM).into()));
     environment
 }
 

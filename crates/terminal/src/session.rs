@@ -26,6 +26,8 @@ pub struct ShellOptions {
     pub shell: Option<PathBuf>,
     /// The whole environment of the shell. `TERM` and the prompt variables are set by the session.
     pub environment: Vec<(OsString, OsString)>,
+    /// What programs are told of the terminal (`TERM`); `None` is a type that can do all that reports need.
+    pub terminal_type: Option<String>,
     /// Directory to start in; where it can not be entered the shell starts in this process's own.
     pub directory: PathBuf,
     /// Width of the terminal.
@@ -60,6 +62,7 @@ impl ShellOptions {
             user_name,
             shell: None,
             environment: std::env::vars_os().collect(),
+            terminal_type: None,
             directory,
             columns: 1000,
             rows: 1000,
