@@ -8,6 +8,7 @@
 //! Keys are defined once, by `section!` in the modules of `model` and `mcp`. The structs, the variables, the reading
 //! of the file, [`schema`], [`DEFAULT_TOML`] and the tables of the documentation follow from that.
 
+mod effect;
 mod error;
 mod free_form;
 mod key;
@@ -28,6 +29,7 @@ mod start;
 mod suggest;
 mod values;
 
+pub use effect::{EFFECTS, Effect, Need};
 pub use error::ConfigError;
 pub use free_form::FreeForm;
 pub use load::{Environment, LoadOptions, Loaded, Overrides, check};

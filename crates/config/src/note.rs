@@ -128,11 +128,13 @@ pub struct Note {
     pub place: Option<Place>,
     /// What to do about it.
     pub suggestion: Option<String>,
+    /// The setting whose value is wrong, as in `sandbox.timeout`, where it is one.
+    pub setting: Option<String>,
 }
 
 impl Note {
     pub(crate) fn new(severity: Severity, kind: NoteKind, message: impl Into<String>) -> Self {
-        Self { severity, kind, message: printable(&message.into()), place: None, suggestion: None }
+        Self { severity, kind, message: printable(&message.into()), place: None, suggestion: None, setting: None }
     }
 
     pub(crate) fn hint(kind: NoteKind, message: impl Into<String>) -> Self {
@@ -153,6 +155,10 @@ impl Note {
 
     pub(crate) fn suggest(self, suggestion: Option<String>) -> Self {
         Self { suggestion, ..self }
+    }
+
+    pub(crate) fn about(self, section: &str, key: &str) -> Self {
+        Self { setting: Some(format!("{section}.{key}")), ..self }
     }
 
     /// Whether something that somebody wrote has no effect because of it, or nothing has.

@@ -182,6 +182,9 @@ pub(crate) struct RunArgs {
     pub(crate) json: bool,
     #[command(flatten, next_help_heading = "The fresh sandbox of --runtime")]
     pub(crate) make: MakeArgs,
+    /// A flag that says what a sandbox is made from, where only the configuration can tell whether there is one.
+    #[arg(skip)]
+    pub(crate) of_sandbox: Option<String>,
 }
 
 impl RunArgs {
@@ -211,17 +214,35 @@ impl RunArgs {
             (arguments.url, arguments.runtime) = (None, None);
         }
         let given = matches.get_many::<Id>("MakeArgs").into_iter().flatten().next();
-        if let Some(flag) = given.filter(|_| arguments.runtime.as_deref().is_none_or(|name| name == confined::NAME)) {
-            let flag = flag.as_str().replace('_', "-");
-            let text = format!(
-                "--{flag} says what a sandbox is made from, and there is none without --runtime NAME (or the variable \
-                 GLOVEPORT_RUNTIME): the command would run {}\n",
-                if arguments.url.is_some() { "on a server" } else { "on this machine" }
-            );
-            return Err(clap::Error::raw(ErrorKind::MissingRequiredArgument, text));
+        if let Some(flag) = given.map(|flag| flag.as_str().replace('_', "-")) {
+            if arguments.url.is_some() || arguments.runtime.as_deref() == Some(confined::NAME) {
+                return Err(no_sandbox(&flag, arguments.url.is_some()));
+            }
+            arguments.of_sandbox = arguments.runtime.is_none().then_some(flag);
         }
         Ok(arguments)
     }
+}
+
+/// Tells that a flag of `run` says what a sandbox is made from, when the configuration names no runtime either.
+pub(crate) fn refuse_without_sandbox(flag: &str) -> anyhow::Result<()> {
+    let mut known = Cli::command();
+    let error = no_sandbox(flag, false);
+    let error = match known.find_subcommand_mut("run") {
+        Some(run) => error.format(run),
+        None => error,
+    };
+    Ok(error.print()?)
+}
+
+/// That a flag says what a sandbox is made from, and there is none.
+fn no_sandbox(flag: &str, on_server: bool) -> clap::Error {
+    let text = format!(
+        "--{flag} says what a sandbox is made from, and there is none without --runtime NAME (or the variable \
+         GLOVEPORT_RUNTIME, or `runtime` in [core] of the configuration): the command would run {}\n",
+        if on_server { "on a server" } else { "on this machine" }
+    );
+    clap::Error::raw(ErrorKind::MissingRequiredArgument, text)
 }
 
 #[derive(Debug, Args)]

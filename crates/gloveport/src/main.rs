@@ -101,9 +101,8 @@ fn start(cli: Cli) -> anyhow::Result<ExitCode> {
         Command::Run(arguments) if arguments.no_tty || arguments.runtime.as_deref() == Some(confined::NAME) => {
             confined::run(&arguments)
         }
-        Command::Run(arguments) if arguments.runtime.is_some() => {
-            let runtime = arguments.runtime.clone().unwrap_or_default();
-            people(session::run_in_fresh(runtime, *arguments))
+        Command::Run(arguments) if arguments.runtime.is_some() || arguments.of_sandbox.is_some() => {
+            people(session::run_in_fresh(*arguments))
         }
         Command::Run(arguments) if arguments.url.is_some() => {
             logging::for_people();

@@ -3,7 +3,7 @@
 use std::{collections::BTreeSet, fs, os::unix::fs::PermissionsExt as _, sync::Arc};
 
 use anyhow::Context as _;
-use gloveport_config::{Config, LoadOptions};
+use gloveport_config::{Config, LoadOptions, Loaded};
 use gloveport_docker_engine::Endpoint;
 use gloveport_provider::{Provider, ProviderContext, ProviderError, Registry};
 use gloveport_provider_docker::Docker;
@@ -33,13 +33,26 @@ fn local(context: &ProviderContext) -> Result<Arc<dyn Provider>, ProviderError> 
 
 /// This program, its configuration as `config show` tells it, and its environment with the `.env` file.
 pub(crate) fn context() -> anyhow::Result<ProviderContext> {
+    context_of(&load()?)
+}
+
+/// The configuration of this process. What is lost of it is told.
+pub(crate) fn load() -> anyhow::Result<Loaded> {
     let loaded = Config::load(&LoadOptions::from_process()?)?;
     let lost = loaded.notes.iter().filter(|note| note.costs_a_setting()).count();
     if lost > 0 {
         tracing::warn!("{lost} of the settings have no effect; `gloveport config check` tells which");
     }
+    Ok(loaded)
+}
+
+/// What providers are made from.
+pub(crate) fn context_of(loaded: &Loaded) -> anyhow::Result<ProviderContext> {
+    let mut config = loaded.config.clone();
+    // The end of a command is not that of a session, at which all sandboxes would go, also those of others.
+    config.sandbox.rm_all_containers = false;
     Ok(ProviderContext {
-        config: loaded.config,
+        config,
         program: std::env::current_exe().context("this program cannot tell where its file is")?,
         environment: loaded.environment.iter().map(|(name, value)| (name.clone(), value.clone())).collect(),
         argument: None,

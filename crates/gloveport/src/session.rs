@@ -16,6 +16,7 @@ mod observe;
 mod report;
 mod runtimes;
 mod secrets;
+mod settings;
 mod show;
 mod snapshot;
 mod start;

@@ -118,7 +118,7 @@ fn keys_of_the_sandbox_arrive_where_the_provider_can_do_them_and_are_named_where
     assert_eq!(one.options.client.sandbox_timeout, Duration::from_secs(9));
 
     let one = from(&all, "remote", &remote()).unwrap();
-    let ignored = ["sandbox.use_host_network", "sandbox.enable_gpu", "sandbox.vscode_port"];
+    let ignored = ["sandbox.platform", "sandbox.use_host_network", "sandbox.enable_gpu", "sandbox.vscode_port"];
     assert_eq!(one.ignored, ignored);
     assert_eq!(one.spec.image.as_deref(), Some("finished"));
     assert_eq!(one.spec.runtime_class.as_deref(), Some("sysbox"));

@@ -100,7 +100,8 @@ impl Cast<'_> {
                     shown(key.kind, value)
                 );
                 let detail = format!("it{} {}", mismatch.within, mismatch.message);
-                self.notes.push(Note::warning(NoteKind::Variable, message).at(place).suggest(Some(detail)));
+                let note = Note::warning(NoteKind::Variable, message).at(place).suggest(Some(detail));
+                self.notes.push(note.about(self.keys.name, key.name));
                 continue;
             }
             if key.kind.inner() == Kind::Bool && is_other_word_for_true(value) {

@@ -43,7 +43,8 @@ pub(super) fn read<S: Section>(
         if let Err(mismatch) = setting.read(&entry.node) {
             let message = format!("`{}{}` in [{named}]: {}", key.name, mismatch.within, mismatch.message);
             let span = mismatch.span.or_else(|| entry.node.span.clone());
-            read.problems.push(Note::warning(NoteKind::WrongValue, message).at(file.place(span)));
+            let note = Note::warning(NoteKind::WrongValue, message).at(file.place(span));
+            read.problems.push(note.about(named, key.name));
             continue;
         }
         read.set.push((key.name, file.line(entry.key_span.clone())));

@@ -10,8 +10,8 @@ use crate::attach::DetachKeys;
 
 /// Below `gloveport session --help`.
 const SESSION_HELP: &str = "ID is the id of a session or of its sandbox, or the beginning of one that fits no other. \
-    Without --runtime, `start` uses `local`, and the others look there first and then in all runtimes: those that are \
-    built in, and programs named gloveport-provider-NAME in PATH.\n\n\
+    Without --runtime, `start` uses the runtime that the configuration names, else `local`, and the others look there \
+    first and then in all runtimes: those that are built in, and programs named gloveport-provider-NAME in PATH.\n\n\
     A first session:\n  \
     id=$(gloveport session start)\n  \
     gloveport session exec \"$id\" -- 'cd /tmp && ls'\n  \
@@ -22,6 +22,8 @@ const SESSION_HELP: &str = "ID is the id of a session or of its sandbox, or the 
 /// Below `gloveport session start --help`.
 const START_HELP: &str = "The session goes on until it is stopped, or until --ttl or --idle-stop end it. Its id is \
     printed alone on standard output when its server answers, and how far it is on standard error.\n\n\
+    What the flags leave open the configuration says: runtime, image, volumes, variables and more; `gloveport config \
+    check` tells what of it has an effect.\n\n\
     Examples:\n  \
     id=$(gloveport session start --workspace . --ttl 2h)\n  \
     gloveport session start --id build --secret GITHUB_TOKEN --label team=infra --memory 2g\n  \

@@ -14,7 +14,7 @@ use super::{
     history::History,
     observe::Output,
     runtimes::{Found, Runtimes},
-    secrets, terminal,
+    secrets, settings, terminal,
 };
 use crate::{
     describe,
@@ -24,7 +24,7 @@ use crate::{
     output, run,
 };
 
-pub(super) async fn exec(runtimes: &Runtimes, arguments: ExecArgs) -> anyhow::Result<ExitCode> {
+pub(super) async fn exec(runtimes: &Runtimes, mut arguments: ExecArgs) -> anyhow::Result<ExitCode> {
     if arguments.tty {
         return terminal::run(runtimes, arguments).await;
     }
@@ -33,6 +33,9 @@ pub(super) async fn exec(runtimes: &Runtimes, arguments: ExecArgs) -> anyhow::Re
         !(arguments.interactive && from_stdin),
         "standard input cannot be both the script and its input; give the command as arguments"
     );
+    if arguments.timeout.is_none() && !arguments.detach {
+        arguments.timeout = settings::command_limit(&runtimes.loaded)?;
+    }
     let mut found = runtimes.find(&arguments.id).await?;
     let client = found.client().await?;
     let mut request = request(&arguments, text.clone());

@@ -14,34 +14,49 @@ use super::{
     launch::{Launch, launch},
     report::Report,
     runtimes::{Runtimes, client},
-    start::{random_id, spec},
+    settings::{Wanted, command_limit, wanted},
+    start::random_id,
     terminal,
 };
 use crate::{
-    cli::RunArgs,
+    cli::{self, RunArgs},
+    confined,
     files::place,
     follow::{How, exit_code, follow, write},
     input::Source,
     local,
+    output::tell,
     run::{self, observe_on},
 };
 
+/// Exit code of a wrong command line.
+const WRONG_COMMAND_LINE: u8 = 2;
 /// How long the sandbox has to come to life.
 const START: Duration = Duration::from_mins(10);
 /// How long its removal may take.
 const REMOVAL: Duration = Duration::from_secs(30);
 
-pub(crate) async fn run_in_fresh(runtime: String, mut arguments: RunArgs) -> anyhow::Result<ExitCode> {
+pub(crate) async fn run_in_fresh(mut arguments: RunArgs) -> anyhow::Result<ExitCode> {
+    let runtimes = Runtimes::new(arguments.runtime.take())?;
+    if let Some(flag) = &arguments.of_sandbox
+        && runtimes.named().is_none_or(|name| name == confined::NAME)
+    {
+        cli::refuse_without_sandbox(flag)?;
+        return Ok(ExitCode::from(WRONG_COMMAND_LINE));
+    }
     // Input that goes to a terminal is no script.
     let (text, from_stdin) = if arguments.tty { (String::new(), true) } else { run::command_text(&arguments.command)? };
     anyhow::ensure!(
         !(arguments.json && arguments.cwd.is_some()),
         "--cwd cannot be combined with --json and --runtime: the observation is that of the sandbox's own shell"
     );
-    let runtimes = Runtimes::new(Some(runtime))?;
-    let (_, provider) = runtimes.one()?;
+    let (runtime, provider) = runtimes.one()?;
     let make = std::mem::take(&mut arguments.make);
-    let spec = spec(random_id()?, make, arguments.env.clone(), &provider.capabilities(), &runtimes.context)?;
+    let can = provider.capabilities();
+    let Wanted { spec, keep_alive } = wanted(&runtimes, &runtime, &can, random_id()?, make, arguments.env.clone())?;
+    if arguments.timeout.is_none() && !arguments.tty {
+        arguments.timeout = command_limit(&runtimes.loaded)?.map(|limit| limit.as_secs_f64());
+    }
     let report = Report::new(false);
     // While it starts, C-c gives it up; afterwards it is for the command.
     let launching = Launch { until_alive: true, limit: START, stop: local::stop_signal()? };
@@ -55,8 +70,24 @@ pub(crate) async fn run_in_fresh(runtime: String, mut arguments: RunArgs) -> any
         }
     };
     let done = use_up(&sandbox, &arguments, text, Source::of_run(arguments.interactive, from_stdin)).await;
-    delete(&*provider, &sandbox).await;
+    if keep_alive {
+        leave(&*provider, &sandbox).await;
+    } else {
+        delete(&*provider, &sandbox).await;
+    }
     done
+}
+
+/// The configuration wants it to go on (`sandbox.keep_runtime_alive`).
+async fn leave(provider: &dyn Provider, sandbox: &Sandbox) {
+    let session = &sandbox.session_id;
+    if let Err(error) = provider.release(&sandbox.id).await {
+        tracing::warn!("the session `{session}` goes on, but may be taken for an orphan: {error}");
+    }
+    provider.close().await;
+    tell(&format!(
+        "note: the session `{session}` goes on (keep_runtime_alive); remove it with `gloveport session rm -f {session}`"
+    ));
 }
 
 /// Runs the command in it, until it has ended or we are to end.

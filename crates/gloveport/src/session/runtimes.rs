@@ -4,13 +4,14 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use futures_util::future::join_all;
 use gloveport_client::{ActionExecutionClient, ClientOptions};
+use gloveport_config::{Loaded, Origin};
 use gloveport_protocol::Secret;
 use gloveport_provider::{
     ListFilter, Progress, Provider, ProviderContext, ProviderError, Registry, Sandbox, SandboxId, SandboxState,
     SessionId, WaitOptions, wait_until_alive,
 };
 
-use super::DEFAULT_RUNTIME;
+use super::{DEFAULT_RUNTIME, settings};
 use crate::providers;
 
 /// How long the server of a session that should be there is waited for.
@@ -22,7 +23,11 @@ const NAMED: usize = 5;
 pub(super) struct Runtimes {
     registry: Registry,
     pub(super) context: ProviderContext,
+    /// What the context was made of, with the places of the settings.
+    pub(super) loaded: Loaded,
     chosen: Option<String>,
+    /// The one that the configuration names.
+    configured: Option<String>,
 }
 
 /// A sandbox, and who hosts it.
@@ -65,7 +70,10 @@ impl Runtimes {
     /// The one that was chosen, or all.
     pub(super) fn new(chosen: Option<String>) -> anyhow::Result<Self> {
         let chosen = chosen.filter(|name| !name.is_empty());
-        Ok(Self { registry: providers::registry(), context: providers::context()?, chosen })
+        let loaded = providers::load()?;
+        let context = providers::context_of(&loaded)?;
+        let configured = settings::runtime(&loaded);
+        Ok(Self { registry: providers::registry(), context, loaded, chosen, configured })
     }
 
     /// The one that was chosen.
@@ -73,18 +81,36 @@ impl Runtimes {
         self.chosen.as_deref()
     }
 
+    /// The one that was chosen, or that the configuration names.
+    pub(super) fn named(&self) -> Option<&str> {
+        self.chosen.as_deref().or(self.configured.as_deref())
+    }
+
     /// The runtime that makes a new sandbox, and its name.
-    pub(super) fn one(&self) -> Result<(String, Arc<dyn Provider>), ProviderError> {
-        let name = self.chosen.as_deref().unwrap_or(DEFAULT_RUNTIME);
-        Ok((name.to_owned(), self.registry.make(name, &self.context)?))
+    pub(super) fn one(&self) -> anyhow::Result<(String, Arc<dyn Provider>)> {
+        let name = self.named().unwrap_or(DEFAULT_RUNTIME);
+        let made = self.registry.make(name, &self.context);
+        match (made, self.loaded.origins.of("core", "runtime")) {
+            (Ok(provider), _) => Ok((name.to_owned(), provider)),
+            (Err(error @ ProviderError::UnknownProvider { .. }), Origin::Set(place)) if self.chosen.is_none() => {
+                let what = format!("{place}: `runtime` in [core] cannot be used here; --runtime names another one");
+                Err(anyhow::Error::from(error).context(what))
+            }
+            (Err(error), _) => Err(error.into()),
+        }
     }
 
     /// The names of all that are meant.
     pub(super) fn names(&self) -> Vec<String> {
-        match &self.chosen {
-            Some(name) => vec![name.clone()],
-            None => providers::names_in_use(&self.registry, &self.context),
+        if let Some(name) = &self.chosen {
+            return vec![name.clone()];
         }
+        let mut names = providers::names_in_use(&self.registry, &self.context);
+        // One with an argument is not among them.
+        let is_new = |name: &&String| !names.contains(name) && self.registry.make(name, &self.context).is_ok();
+        let configured = self.configured.as_ref().filter(is_new);
+        names.extend(configured.cloned());
+        names
     }
 
     /// Asks each that is meant; one that cannot be asked is told with its error.
@@ -124,12 +150,12 @@ impl Runtimes {
     pub(super) async fn find(&self, reference: &str) -> anyhow::Result<Found> {
         SessionId::new(reference)?;
         let exact = match self.one() {
-            Ok((runtime, provider)) => exactly(&runtime, provider, reference).await,
+            Ok((runtime, provider)) => exactly(&runtime, provider, reference).await.map_err(anyhow::Error::from),
             Err(error) => Err(error),
         };
         match exact {
             Ok(Some(found)) => return Ok(found),
-            Err(error) if self.chosen.is_some() => return Err(error.into()),
+            Err(error) if self.chosen.is_some() => return Err(error),
             // The list tells the error once more, if it matters.
             Ok(None) | Err(_) => {}
         }

@@ -1,23 +1,18 @@
 //! `gloveport session start`.
 
-use std::{collections::BTreeMap, process::ExitCode};
+use std::process::ExitCode;
 
 use anyhow::Context as _;
-use gloveport_protocol::Secret;
-use gloveport_provider::{
-    Capabilities, NetworkPolicy, PhaseTiming, Provider, ProviderContext, ResourceLimits, Sandbox, SandboxSpec,
-    SessionId, Workspace,
-};
+use gloveport_provider::{PhaseTiming, Provider, Sandbox, SandboxSpec, SessionId};
 use gloveport_provider_local::Local;
 use serde_json::json;
 
 use super::{
-    arguments::{MakeArgs, StartArgs},
-    launch::{Launch, launch, session_key},
+    arguments::StartArgs,
+    launch::{Launch, launch},
     report::Report,
     runtimes::Runtimes,
-    secrets,
-    values::SecretFrom,
+    settings::wanted,
 };
 use crate::{
     local,
@@ -36,8 +31,10 @@ pub(super) async fn start(runtimes: &Runtimes, arguments: Box<StartArgs>) -> any
         Some(id) => SessionId::new(id)?,
         None => random_id()?,
     };
-    let made = spec(session_id, arguments.make, arguments.env, &provider.capabilities(), &runtimes.context)?;
-    let spec = SandboxSpec { keep_alive: true, ..made };
+    let can = provider.capabilities();
+    let wanted = wanted(runtimes, &runtime, &can, session_id, arguments.make, arguments.env)?;
+    // It outlives this command, whatever the configuration says of sessions of a backend.
+    let spec = SandboxSpec { keep_alive: true, ..wanted.spec };
     if runtime == Local::NAME && !arguments.quiet {
         crate::output::tell(NO_ISOLATION);
     }
@@ -87,60 +84,4 @@ fn phase(timing: &PhaseTiming) -> serde_json::Value {
 /// An id for a session that got none.
 pub(super) fn random_id() -> anyhow::Result<SessionId> {
     SessionId::random().map_err(|error| anyhow::anyhow!("no random id can be made: {error}"))
-}
-
-/// The sandbox that the flags tell of.
-pub(super) fn spec(
-    session_id: SessionId,
-    arguments: MakeArgs,
-    variables: Vec<(String, String)>,
-    can: &Capabilities,
-    context: &ProviderContext,
-) -> anyhow::Result<SandboxSpec> {
-    let workspace = match &arguments.workspace {
-        Some(directory) => Workspace::Directory(local::existing_directory(directory)?),
-        None => Workspace::Temporary,
-    };
-    let secrets = arguments.secret.iter().map(|from| read_secret(from, context)).collect::<anyhow::Result<_>>()?;
-    let mut labels: BTreeMap<String, String> = arguments.label.into_iter().collect();
-    secrets::mark(&mut labels, &secrets, can);
-    Ok(SandboxSpec {
-        image: arguments.image,
-        environment: variables.into_iter().collect(),
-        secrets,
-        session_key: Some(session_key()?),
-        workspace,
-        mounts: arguments.mount,
-        user: arguments.user,
-        limits: ResourceLimits {
-            memory: arguments.memory,
-            cpus: arguments.cpus,
-            processes: arguments.processes,
-            gpus: arguments.gpus,
-            ..ResourceLimits::default()
-        },
-        network: arguments.network.unwrap_or(NetworkPolicy::Full),
-        ports: arguments.port,
-        labels,
-        plugins: arguments.plugin,
-        time_to_live: arguments.ttl,
-        idle_stop: arguments.idle_stop,
-        ..SandboxSpec::new(session_id)
-    })
-}
-
-fn read_secret(from: &SecretFrom, context: &ProviderContext) -> anyhow::Result<(String, Secret)> {
-    match from {
-        SecretFrom::Environment(name) => {
-            let value = context.environment.get(name);
-            let value = value.with_context(|| format!("the environment has no variable {name} for --secret {name}"))?;
-            Ok((name.clone(), Secret::new(value.clone())))
-        }
-        SecretFrom::File(name, file) => {
-            let value = std::fs::read_to_string(file)
-                .with_context(|| format!("cannot read {} for --secret {name}", file.display()))?;
-            let value = value.strip_suffix('\n').map_or(&*value, |value| value.strip_suffix('\r').unwrap_or(value));
-            Ok((name.clone(), Secret::new(value)))
-        }
-    }
 }

@@ -192,6 +192,11 @@ impl Inner {
     fn ports(&self, reserved: &[u16], spec: &SandboxSpec) -> Result<Vec<(String, u16)>, ProviderError> {
         let mut reserved = reserved.iter().copied();
         let mut ports = Vec::new();
+        // Whose port is asked for by its number, of those that every sandbox has.
+        let asked = |name: &str| {
+            let standard = spec.ports.iter().filter(|wanted| STANDARD.contains(&wanted.name.as_str()));
+            standard.filter(|wanted| wanted.name == name).find_map(|wanted| wanted.port)
+        };
         let few = || engine("reserve ports for the sandbox", "its server reserved too few");
         for (name, variables) in STANDARD.into_iter().zip([
             &["VSCODE_PORT"][..],
@@ -199,10 +204,10 @@ impl Inner {
             &["WORK_PORT_2", "APP_PORT_2"],
         ]) {
             let port = reserved.next().ok_or_else(few)?;
-            let set = variables.iter().find_map(|name| self.options.environment.get(*name)?.parse().ok());
-            ports.push((name.to_owned(), set.unwrap_or(port)));
+            let set = || variables.iter().find_map(|name| self.options.environment.get(*name)?.parse().ok());
+            ports.push((name.to_owned(), asked(name).or_else(set).unwrap_or(port)));
         }
-        for wanted in &spec.ports {
+        for wanted in spec.ports.iter().filter(|wanted| asked(&wanted.name).is_none()) {
             let port = wanted.port.map_or_else(|| reserved.next().ok_or_else(few), Ok)?;
             ports.push((wanted.name.clone(), port));
         }

@@ -7,12 +7,12 @@ use std::{
 };
 
 use gloveport_client::ClientOptions;
-use gloveport_config::{Config, SandboxConfig};
+use gloveport_config::{Config, EFFECTS, Loaded, Need, Origin, Origins, SandboxConfig};
 use gloveport_protocol::Secret;
 use gloveport_provider::{Capabilities, ExposedPort, Isolation, Mount, MountSource, SandboxSpec, SessionId, Workspace};
 
 use super::{Engine, HostedOptions, WarmPool};
-use crate::RuntimeError;
+use crate::{RuntimeError, environment, quote};
 
 /// What a configuration says about the sandbox of a session.
 #[derive(Clone, Debug)]
@@ -21,11 +21,16 @@ pub struct FromConfig {
     pub spec: SandboxSpec,
     /// How the session treats it.
     pub options: HostedOptions,
-    /// Keys that are set and that this runtime has no use for, as in OpenHands. Each is in the log once.
+    /// Keys that are set and that this runtime has no use for, as in OpenHands. [`FromConfig::new`] writes each to the log.
     pub ignored: Vec<&'static str>,
 }
 
 impl FromConfig {
+    /// Whether a setting with this need has an effect on the sandboxes of the runtime of this name, which can do this.
+    pub fn meets(runtime: &str, can: &Capabilities, need: Need) -> bool {
+        meets(Engine::of(runtime), can, need)
+    }
+
     /// The sandbox of a session at the provider of this name, which can do this. The variables are those of the
     /// backend.
     ///
@@ -39,12 +44,59 @@ impl FromConfig {
         plugins: &[String],
         variables: &BTreeMap<String, String>,
     ) -> Result<Self, RuntimeError> {
+        let mut made = Settings { config, variables, origins: None }.sandbox(runtime, can, session)?;
+        made.spec.plugins = plugins.to_vec();
+        for key in &made.ignored {
+            tracing::warn!(runtime, key, "the runtime has no use for this setting");
+        }
+        Ok(made)
+    }
+
+    /// The sandbox of somebody who makes it without a session of this library, which would set it up afterwards: only
+    /// what was set counts, so that a runtime has its own image where nobody named one, and the variables of a session
+    /// are there from the start. Nothing is written to the log.
+    pub fn of_settings(
+        loaded: &Loaded,
+        runtime: &str,
+        can: &Capabilities,
+        session: SessionId,
+    ) -> Result<Self, RuntimeError> {
+        let Loaded { config, origins, environment, .. } = loaded;
+        let mut made =
+            Settings { config, variables: environment, origins: Some(origins) }.sandbox(runtime, can, session)?;
+        let mut variables = BTreeMap::new();
+        for (name, value) in environment::defaults(environment, config.sandbox.enable_auto_lint) {
+            let name = name.to_uppercase();
+            if !quote::is_variable_name(&name) {
+                return Err(RuntimeError::VariableName { name });
+            }
+            variables.insert(name, value);
+        }
+        // What the configuration names for the start counts more.
+        variables.append(&mut made.spec.secrets);
+        made.spec.secrets = variables;
+        Ok(made)
+    }
+}
+
+/// What a sandbox is translated from.
+struct Settings<'a> {
+    config: &'a Config,
+    /// Those of the backend.
+    variables: &'a BTreeMap<String, String>,
+    /// Where only that counts which somebody set.
+    origins: Option<&'a Origins>,
+}
+
+impl Settings<'_> {
+    fn sandbox(&self, runtime: &str, can: &Capabilities, session: SessionId) -> Result<FromConfig, RuntimeError> {
+        let Self { config, variables, .. } = *self;
         let sandbox = &config.sandbox;
         let engine = Engine::of(runtime);
-        let mut spec = SandboxSpec { plugins: plugins.to_vec(), ..SandboxSpec::new(session) };
-        let mut ignored = unused(sandbox, engine, can);
+        let mut spec = SandboxSpec::new(session);
+        let mut ignored = unused(config, engine, can);
         if can.images {
-            spec.image = sandbox.runtime_container_image.clone().or_else(|| sandbox.base_container_image.clone());
+            spec.image = self.image();
         }
         if can.runtime_classes {
             spec.runtime_class.clone_from(&sandbox.remote_runtime_class);
@@ -66,9 +118,6 @@ impl FromConfig {
         }
         let places = Places { config, runtime, can, overlays: variables.contains_key("SANDBOX_VOLUME_OVERLAYS") };
         ignored.extend(places.put_into(&mut spec)?);
-        for key in &ignored {
-            tracing::warn!(runtime, key, "the runtime has no use for this setting");
-        }
         let warm = if can.warm { WarmPool::from_environment(variables)?.desired } else { 0 };
         let options = HostedOptions {
             alive_within: engine.alive_within(seconds(sandbox.remote_runtime_init_timeout)),
@@ -81,7 +130,15 @@ impl FromConfig {
             ..HostedOptions::default()
         };
         spec.keep_alive = options.keep_alive;
-        Ok(Self { spec, options, ignored })
+        Ok(FromConfig { spec, options, ignored })
+    }
+
+    /// The finished image, else the one to begin with.
+    fn image(&self) -> Option<String> {
+        let sandbox = &self.config.sandbox;
+        let counts = |key| self.origins.is_none_or(|origins| *origins.of("sandbox", key) != Origin::Default);
+        let base = sandbox.base_container_image.as_ref().filter(|_| counts("base_container_image"));
+        sandbox.runtime_container_image.as_ref().or(base).cloned()
     }
 }
 
@@ -106,35 +163,52 @@ fn port(port: i64, runtime: &str) -> Result<u16, RuntimeError> {
     })
 }
 
-/// Keys that are set and have no use.
-fn unused(sandbox: &SandboxConfig, engine: Engine, can: &Capabilities) -> Vec<&'static str> {
+/// Keys that are set and have no use: other runtimes do something with them ([`EFFECTS`]).
+fn unused(config: &Config, engine: Engine, can: &Capabilities) -> Vec<&'static str> {
+    let sandbox = &config.sandbox;
     let default = SandboxConfig::default();
-    let docker = engine == Engine::Docker;
-    macro_rules! keys {
-        ($($field:ident: $used:expr,)+) => {
-            vec![$((concat!("sandbox.", stringify!($field)), sandbox.$field != default.$field, $used),)+]
+    macro_rules! set {
+        ($($field:ident,)+) => {
+            [$((stringify!($field), concat!("sandbox.", stringify!($field)), sandbox.$field != default.$field),)+]
         };
     }
-    let keys = keys! {
-        base_container_image: can.images,
-        runtime_container_image: can.images,
-        platform: can.images,
-        force_rebuild_runtime: can.images,
-        runtime_extra_deps: can.images,
-        runtime_extra_build_args: can.images,
-        use_host_network: docker,
-        additional_networks: docker,
-        runtime_binding_address: docker,
-        docker_runtime_kwargs: docker,
-        cuda_visible_devices: docker,
-        rm_all_containers: docker,
-        enable_gpu: can.gpus,
-        vscode_port: can.ports,
-        remote_runtime_class: can.runtime_classes,
-        remote_runtime_resource_factor: can.resource_factor,
-        keep_runtime_alive: can.keep_alive,
+    let set = set! {
+        base_container_image,
+        runtime_container_image,
+        platform,
+        use_host_network,
+        additional_networks,
+        runtime_binding_address,
+        docker_runtime_kwargs,
+        cuda_visible_devices,
+        enable_gpu,
+        vscode_port,
+        remote_runtime_class,
+        remote_runtime_resource_factor,
+        keep_runtime_alive,
     };
-    keys.into_iter().filter(|(_, set, used)| *set && !used).map(|(key, ..)| key).collect()
+    let is_used = |key: &str| {
+        let effect = EFFECTS.iter().find(|effect| (effect.section, effect.key) == ("sandbox", key));
+        effect.and_then(|effect| effect.sandboxes).is_none_or(|need| meets(engine, can, need))
+    };
+    set.into_iter().filter(|(key, _, set)| *set && !is_used(key)).map(|(_, name, _)| name).collect()
+}
+
+/// Whether a setting with this need has an effect on the sandboxes of a runtime.
+const fn meets(engine: Engine, can: &Capabilities, need: Need) -> bool {
+    match need {
+        Need::Nothing => true,
+        Need::Images => can.images,
+        Need::HostDirectories => can.host_directories,
+        Need::Mounts => can.host_directories && !matches!(can.isolation, Isolation::None),
+        Need::Gpus => can.gpus,
+        Need::Ports => can.ports,
+        Need::RuntimeClasses => can.runtime_classes,
+        Need::Sizes => can.resource_factor,
+        Need::KeepAlive => can.keep_alive,
+        Need::Docker => matches!(engine, Engine::Docker),
+        Need::OnThisMachine => matches!(engine, Engine::Docker | Engine::Local),
+    }
 }
 
 const VOLUMES: &str = "sandbox.volumes";

@@ -1,0 +1,161 @@
+//! What the configuration says of sandboxes and commands, and flags that lie over it.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use anyhow::Context as _;
+use gloveport_config::{Effect, Loaded, Note, Origin};
+use gloveport_protocol::Secret;
+use gloveport_provider::{
+    Capabilities, NetworkPolicy, ProviderContext, ResourceLimits, SandboxSpec, SessionId, Workspace,
+};
+use gloveport_runtime::{FromConfig, RuntimeError};
+
+use super::{arguments::MakeArgs, launch::session_key, runtimes::Runtimes, secrets, values::SecretFrom};
+use crate::local;
+
+/// The name that the runtime `docker` had before.
+const EVENT_STREAM: &str = "eventstream";
+
+/// The runtime that the configuration names; none where nobody set one: the default of OpenHands needs an engine.
+pub(super) fn runtime(loaded: &Loaded) -> Option<String> {
+    let name = loaded.config.runtime.as_str();
+    let is_set = *loaded.origins.of("core", "runtime") != Origin::Default && !name.is_empty();
+    is_set.then(|| if name == EVENT_STREAM { "docker" } else { name }.to_owned())
+}
+
+/// The time limit of commands that have none of their own; none where nobody set one.
+pub(super) fn command_limit(loaded: &Loaded) -> anyhow::Result<Option<Duration>> {
+    let Origin::Set(place) = loaded.origins.of("sandbox", "timeout") else { return Ok(None) };
+    let seconds = u64::try_from(loaded.config.sandbox.timeout).ok().filter(|seconds| *seconds > 0);
+    let seconds = seconds.with_context(|| {
+        format!("{place}: `timeout` in [sandbox] is {}, and must be at least 1 second", loaded.config.sandbox.timeout)
+    })?;
+    Ok(Some(Duration::from_secs(seconds)))
+}
+
+/// A sandbox that is to be made.
+pub(super) struct Wanted {
+    pub(super) spec: SandboxSpec,
+    /// The configuration wants it to go on when nobody uses it any more.
+    pub(super) keep_alive: bool,
+}
+
+/// What the configuration says, and above it the flags.
+pub(super) fn wanted(
+    runtimes: &Runtimes,
+    runtime: &str,
+    can: &Capabilities,
+    session_id: SessionId,
+    flags: MakeArgs,
+    variables: Vec<(String, String)>,
+) -> anyhow::Result<Wanted> {
+    let loaded = &runtimes.loaded;
+    ensure_usable(&loaded.notes)?;
+    command_limit(loaded)?;
+    let made = FromConfig::of_settings(loaded, runtime, can, session_id);
+    let FromConfig { spec, options, ignored } = made.map_err(|error| placed(loaded, error))?;
+    tell_ignored(loaded, runtime, &ignored);
+    Ok(Wanted { spec: lay_over(spec, flags, variables, can, &runtimes.context)?, keep_alive: options.keep_alive })
+}
+
+/// A setting of a sandbox whose value is wrong makes none: it would be another one than was meant.
+fn ensure_usable(notes: &[Note]) -> anyhow::Result<()> {
+    let of_sandbox = |note: &&Note| {
+        let setting = note.setting.as_deref().and_then(|setting| setting.split_once('.'));
+        let effect = setting.and_then(|(section, key)| Effect::of(section, key));
+        effect.is_some_and(|effect| effect.sandboxes.is_some() || effect.commands.contains(&"run --runtime"))
+            || note.setting.as_deref() == Some("core.runtime")
+    };
+    let wrong: Vec<String> = notes.iter().filter(of_sandbox).map(ToString::to_string).collect();
+    anyhow::ensure!(wrong.is_empty(), "{}", wrong.join("\n"));
+    Ok(())
+}
+
+/// Where the setting of an error stands.
+fn placed(loaded: &Loaded, error: RuntimeError) -> anyhow::Error {
+    let RuntimeError::Setting { key, .. } = &error else { return error.into() };
+    match place(loaded, key) {
+        Some(place) => anyhow::Error::from(error).context(place),
+        None => error.into(),
+    }
+}
+
+fn place(loaded: &Loaded, name: &str) -> Option<String> {
+    let (section, key) = name.split_once('.')?;
+    match loaded.origins.of(section, key) {
+        Origin::Set(place) => Some(place.to_string()),
+        Origin::Default | Origin::Derived { .. } => None,
+    }
+}
+
+fn tell_ignored(loaded: &Loaded, runtime: &str, ignored: &[&str]) {
+    if ignored.is_empty() {
+        return;
+    }
+    let named = ignored.iter().map(|key| match place(loaded, key) {
+        Some(place) => format!("{key} ({place})"),
+        None => (*key).to_owned(),
+    });
+    let named: Vec<String> = named.collect();
+    tracing::warn!("the runtime `{runtime}` has no use for {}", named.join(", "));
+}
+
+/// The flags count more than the configuration.
+fn lay_over(
+    configured: SandboxSpec,
+    flags: MakeArgs,
+    variables: Vec<(String, String)>,
+    can: &Capabilities,
+    context: &ProviderContext,
+) -> anyhow::Result<SandboxSpec> {
+    let mut spec = configured;
+    let secrets: BTreeMap<String, Secret> =
+        flags.secret.iter().map(|from| read_secret(from, context)).collect::<anyhow::Result<_>>()?;
+    let mut labels: BTreeMap<String, String> = flags.label.into_iter().collect();
+    secrets::mark(&mut labels, &secrets, can);
+    // Of two variables with one name the secret one counts for providers.
+    spec.secrets.retain(|name, _| variables.iter().all(|(other, _)| other != name));
+    spec.secrets.extend(secrets);
+    spec.environment.extend(variables);
+    if let Some(directory) = &flags.workspace {
+        spec.workspace = Workspace::Directory(local::existing_directory(directory)?);
+    }
+    spec.mounts.retain(|mount| flags.mount.iter().all(|other| other.target != mount.target));
+    spec.mounts.extend(flags.mount);
+    spec.ports.retain(|port| flags.port.iter().all(|other| other.name != port.name));
+    spec.ports.extend(flags.port);
+    Ok(SandboxSpec {
+        image: flags.image.or(spec.image),
+        session_key: Some(session_key()?),
+        user: flags.user,
+        limits: ResourceLimits {
+            memory: flags.memory,
+            cpus: flags.cpus,
+            processes: flags.processes,
+            gpus: flags.gpus || spec.limits.gpus,
+            ..spec.limits
+        },
+        network: flags.network.unwrap_or(NetworkPolicy::Full),
+        labels,
+        plugins: flags.plugin,
+        time_to_live: flags.ttl,
+        idle_stop: flags.idle_stop,
+        ..spec
+    })
+}
+
+fn read_secret(from: &SecretFrom, context: &ProviderContext) -> anyhow::Result<(String, Secret)> {
+    match from {
+        SecretFrom::Environment(name) => {
+            let value = context.environment.get(name);
+            let value = value.with_context(|| format!("the environment has no variable {name} for --secret {name}"))?;
+            Ok((name.clone(), Secret::new(value.clone())))
+        }
+        SecretFrom::File(name, file) => {
+            let value = std::fs::read_to_string(file)
+                .with_context(|| format!("cannot read {} for --secret {name}", file.display()))?;
+            let value = value.strip_suffix('\n').map_or(&*value, |value| value.strip_suffix('\r').unwrap_or(value));
+            Ok((name.clone(), Secret::new(value)))
+        }
+    }
+}
