@@ -48,7 +48,8 @@ pub fn check(options: &LoadOptions) -> Result<Vec<Note>, ConfigError> {
     examine(options).map(|loaded| loaded.notes)
 }
 
-fn examine(options: &LoadOptions) -> Result<Loaded, ConfigError> {
+/// The configuration as far as it can be read, with all notes, for whoever shows it. [`Config::load`] is for its use.
+pub fn examine(options: &LoadOptions) -> Result<Loaded, ConfigError> {
     let mut notes = Vec::new();
     let variables = environment::variables(options, &mut notes);
     let defaults = options.defaults(&variables);

@@ -4,7 +4,11 @@ mod markdown;
 mod schema;
 mod toml;
 
-pub use self::{markdown::key_tables, schema::schema, toml::render_default_toml};
+pub use self::{
+    markdown::{effect_table, key_tables},
+    schema::schema,
+    toml::render_default_toml,
+};
 
 /// The configuration file with all keys at their defaults, each with a comment.
 pub const DEFAULT_TOML: &str = include_str!("default.toml");

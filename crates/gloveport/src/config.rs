@@ -14,9 +14,10 @@ use crate::output::print;
 const EXIT_CODES: &str = "Exit codes: 0 done, 1 the configuration cannot be used, 2 wrong command line.";
 
 /// Exit codes of `check`.
-const CHECK_EXIT_CODES: &str = "Exit codes: 0 every setting has an effect (there may be hints); 1 the configuration \
-    cannot be used, or something that is written has no effect: an unknown section or key, a wrong value, a section \
-    that is skipped, a variable that cannot be read, or a file that was named and is not there; 2 wrong command line.";
+const CHECK_EXIT_CODES: &str = "Exit codes: 0 nothing is wrong (there may be hints, and settings that OpenHands has and \
+    gloveport does nothing with); 1 the configuration cannot be used, or something that is written is lost: an unknown \
+    section or key, a wrong value, a section that is skipped, a variable that cannot be read, or a file that was named and \
+    is not there; 2 wrong command line.";
 
 /// Where the configuration comes from.
 const SOURCES: &str = "The configuration is that of OpenHands 0.62. A value comes from the last of these that has it: the \
@@ -35,7 +36,7 @@ enum ConfigCommand {
     /// Show the values that hold. Secrets are masked.
     #[command(after_help = EXIT_CODES)]
     Show(ShowArgs),
-    /// Find mistakes: unknown keys, wrong values, variables that cannot be read.
+    /// Find mistakes, such as unknown keys and wrong values, and tell for each setting where it has an effect.
     #[command(after_help = CHECK_EXIT_CODES)]
     Check(CheckArgs),
     /// Print the JSON schema of the file, for editors that check and complete TOML.

@@ -38,14 +38,14 @@ const FILE: &str =
 #[test]
 fn show_tells_what_differs_from_the_defaults_and_hints_at_more() {
     let directory = with_file(FILE);
-    let expected = "[core]\nruntime = \"local\"\nsearch_api_key = \"**********\"\n\n[sandbox]\ntimeout = 7\n\n\
-                    [llm.\"gpt 5\"]\nseed = 1\n\n\
+    let expected = "[core]\nruntime = \"local\"\nsearch_api_key = \"**********\"  # no effect in gloveport\n\n[sandbox]\n\
+                    timeout = 7\n\n[llm.\"gpt 5\"]\nseed = 1  # no effect in gloveport\n\n\
                     --all shows all values, --origin where they come from; `gloveport config default` explains every key\n";
     let output = config(directory.path(), &["show"], &[("SANDBOX_TIMEOUT", "7")]);
     assert_eq!(parts(&output), (Some(0), expected.to_owned(), String::new()));
 
-    let expected = "[core]\nruntime = \"local\"  # config.toml:2\nsearch_api_key = \"**********\"  # config.toml:3\n\n[sandbox]\n\
-                    timeout = 7  # $SANDBOX_TIMEOUT\n\n[llm.\"gpt 5\"]\nseed = 1  # config.toml:7\n\n\
+    let expected = "[core]\nruntime = \"local\"  # config.toml:2\nsearch_api_key = \"**********\"  # config.toml:3; no effect in gloveport\n\n[sandbox]\n\
+                    timeout = 7  # $SANDBOX_TIMEOUT\n\n[llm.\"gpt 5\"]\nseed = 1  # config.toml:7; no effect in gloveport\n\n\
                     --all shows all values; `gloveport config default` explains every key\n";
     let output = config(directory.path(), &["show", "--origin"], &[("SANDBOX_TIMEOUT", "7")]);
     assert_eq!(parts(&output), (Some(0), expected.to_owned(), String::new()));
@@ -108,6 +108,7 @@ fn show_prints_json_with_values_origins_and_notes() {
                 "llm.gpt 5": {"seed": {"kind": "file", "file": "config.toml", "line": 7}},
             },
             "notes": [],
+            "without_effect": ["core.search_api_key", "llm.gpt 5.seed"],
         })
     );
 }
@@ -135,6 +136,9 @@ fn check_tells_each_problem_with_its_place_and_what_was_meant() {
                     config.toml:4:2: warning: Unknown section [sanbox] in config.toml\n    -> did you mean `sandbox`?\n\
                     $SANDBOX_TIMEOUT: warning: Error setting env var SANDBOX_TIMEOUT=soon: check that the value is of the \
                     right type\n    -> it must be an integer\n\
+                    SETTING              FROM           HAS AN EFFECT ON\n\
+                    core.workspace_base  config.toml:3  new sandboxes (local, docker, others with host directories), \
+                    sessions of the library, replay\n\
                     3 problems; the configuration can be used without them\n";
     assert_eq!(parts(&output), (Some(1), expected.to_owned(), String::new()));
 
@@ -153,12 +157,35 @@ fn check_tells_each_problem_with_its_place_and_what_was_meant() {
 }
 
 #[test]
-fn check_ends_with_0_where_every_setting_has_an_effect() {
+fn check_tells_where_each_setting_has_an_effect_and_where_none() {
+    let directory = with_file("[core]\nmax_iterations = 5\n[sandbox]\nplatform = \"linux/arm64\"\nuser_id = 7\n");
+    let output = config(directory.path(), &["check"], &[("SANDBOX_TIMEOUT", "7")]);
+    let expected = "SETTING              FROM              HAS AN EFFECT ON\n\
+                    core.max_iterations  config.toml:2     nothing in gloveport\n\
+                    sandbox.user_id      config.toml:5     nothing in gloveport\n\
+                    sandbox.timeout      $SANDBOX_TIMEOUT  session exec, run --runtime, sessions of the library, replay\n\
+                    sandbox.platform     config.toml:4     new sandboxes (docker), image build, image tag\n\
+                    nothing is wrong; 2 of 4 settings have no effect in gloveport\n";
+    assert_eq!(parts(&output), (Some(0), expected.to_owned(), String::new()));
+    let found = json_of(&config(directory.path(), &["check", "--json"], &[]));
+    assert_eq!(
+        found["effects"],
+        json!([
+            {"setting": "core.max_iterations", "runtimes": null, "commands": [], "library": false},
+            {"setting": "sandbox.user_id", "runtimes": null, "commands": [], "library": false},
+            {"setting": "sandbox.platform", "runtimes": "docker", "commands": ["image build", "image tag"], "library": false},
+        ])
+    );
+}
+
+#[test]
+fn check_ends_with_0_where_nothing_is_wrong() {
     let directory = with_file("[core]\nworkspace_base = \"w\"\n");
     let output = config(directory.path(), &["check"], &[]);
-    let expected = "config.toml:2:1: hint: `workspace_base` in [core] is deprecated\n    -> use `volumes` in [sandbox]\nevery \
-                    setting has an effect\n";
-    assert_eq!(parts(&output), (Some(0), expected.to_owned(), String::new()));
+    let told = text(&output.stdout);
+    let hint = "config.toml:2:1: hint: `workspace_base` in [core] is deprecated\n    -> use `volumes` in [sandbox]\n";
+    assert!(told.starts_with(hint) && told.ends_with("\nevery setting has an effect\n"), "{told}");
+    assert_eq!(output.status.code(), Some(0));
     let found = json_of(&config(directory.path(), &["check", "--json"], &[]));
     assert_eq!((&found["ok"], found["notes"].as_array().map(Vec::len)), (&json!(true), Some(1)));
 
@@ -180,7 +207,7 @@ fn the_default_file_passes_the_check_and_changes_nothing() {
     let defaults = text(&config(directory.path(), &["default"], &[]).stdout);
     fs::write(directory.path().join("mine.toml"), defaults).unwrap();
     let output = config(directory.path(), &["check", "--config-file", "mine.toml"], &[]);
-    assert_eq!(parts(&output), (Some(0), "every setting has an effect\n".to_owned(), String::new()));
+    assert_eq!(parts(&output), (Some(0), "nothing is wrong\n".to_owned(), String::new()));
     let shown = text(&config(directory.path(), &["show", "--config-file", "mine.toml"], &[]).stdout);
     assert!(shown.starts_with("everything is at its default\n"), "{shown}");
 }
@@ -242,5 +269,5 @@ fn a_wrong_command_line_ends_with_2_and_help_explains() {
     let help = text(&config(directory.path(), &["--help"], &[]).stdout);
     assert!(help.contains(".env file") && help.contains("show") && help.contains("schema"), "{help}");
     let help = text(&config(directory.path(), &["check", "--help"], &[]).stdout);
-    assert!(help.contains("Exit codes: 0 every setting has an effect"), "{help}");
+    assert!(help.contains("Exit codes: 0 nothing is wrong"), "{help}");
 }

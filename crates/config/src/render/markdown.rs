@@ -7,6 +7,7 @@ use super::{
     toml::{default, literal},
 };
 use crate::{
+    effect::EFFECTS,
     key::Key,
     keys::{SECTIONS, SectionKeys},
 };
@@ -27,6 +28,25 @@ pub fn key_tables() -> String {
             let _ = writeln!(text, "{}", row(section, key));
         }
         text.push('\n');
+    }
+    text
+}
+
+/// Where which key has an effect, as Markdown. Keys that are not there have none.
+pub fn effect_table() -> String {
+    let heading = ["setting", "new sandboxes of the runtimes", "commands", "library, `replay`"];
+    let mut text = format!("| {} |\n|---|---|---|---|\n", heading.join(" | "));
+    for effect in EFFECTS {
+        let none = || "–".to_owned();
+        let commands: Vec<String> = effect.commands.iter().map(|command| format!("`{command}`")).collect();
+        let cells = [
+            if effect.key.is_empty() { format!("`[{}]`", effect.section) } else { format!("`{}`", effect.name()) },
+            effect.sandboxes.map_or_else(none, |need| need.runtimes().to_owned()),
+            if commands.is_empty() { none() } else { commands.join(", ") },
+            if effect.library { "yes".to_owned() } else { none() },
+        ];
+        // Writing into a string cannot fail.
+        let _ = writeln!(text, "| {} |", cells.join(" | "));
     }
     text
 }

@@ -58,13 +58,24 @@ fn every_example_of_the_default_file_can_be_used() {
     assert_eq!(unset, []);
 }
 
+/// Compares what stands between two marks of the documentation with what is made of the code, or writes it there.
+fn compare(mark: &str, made: &str) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/configuration.md");
+    let text = fs::read_to_string(&path).unwrap();
+    let (before, rest) = text.split_once(&format!("<!-- {mark}: begin -->\n")).unwrap();
+    let (written, after) = rest.split_once(&format!("<!-- {mark}: end -->\n")).unwrap();
+    if std::env::var_os("GLOVEPORT_WRITE_CONFIGURATION").is_some() {
+        let made = made.trim_end();
+        let text = format!("{before}<!-- {mark}: begin -->\n{made}\n<!-- {mark}: end -->\n{after}");
+        return fs::write(path, text).unwrap();
+    }
+    assert_eq!(written.trim(), made.trim(), "GLOVEPORT_WRITE_CONFIGURATION=1 writes it anew");
+}
+
 #[test]
 fn the_tables_of_the_documentation_are_made_from_the_keys() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/configuration.md");
-    let text = fs::read_to_string(path).unwrap();
-    let (_, rest) = text.split_once("<!-- keys: begin -->\n").unwrap();
-    let (tables, _) = rest.split_once("<!-- keys: end -->\n").unwrap();
-    assert_eq!(tables.trim(), key_tables().trim());
+    compare("effects", &effect_table());
+    compare("keys", &key_tables());
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use std::{fmt::Write as _, process::ExitCode};
 
-use gloveport_config::{Config, Loaded, Note, Origin, Place, Severity, ShownValue};
+use gloveport_config::{Config, Effect, Loaded, Note, Origin, Place, Severity, ShownValue};
 use serde_json::{Map, Value, json};
 
 use super::{ShowArgs, options};
@@ -34,12 +34,15 @@ fn text(loaded: &Loaded, values: &[ShownValue], arguments: &ShowArgs, paint: Pai
             let _ = writeln!(text, "{gap}{}", paint.text(Style::Heading, &heading(&value.section)));
             section = &value.section;
         }
-        let origin = match (arguments.origin, &value.origin) {
-            (false, _) => String::new(),
-            (true, origin) => paint.text(Style::Faint, &format!("  # {origin}")),
+        let origin = arguments.origin.then(|| value.origin.to_string());
+        let effect = is_without_effect(value).then(|| "no effect in gloveport".to_owned());
+        let remarks: Vec<String> = origin.into_iter().chain(effect).collect();
+        let remark = match remarks.as_slice() {
+            [] => String::new(),
+            remarks => paint.text(Style::Faint, &format!("  # {}", remarks.join("; "))),
         };
         for line in lines(value) {
-            let _ = writeln!(text, "{}{origin}", visible::lines(&line));
+            let _ = writeln!(text, "{}{remark}", visible::lines(&line));
         }
     }
     if values.iter().all(|value| value.is_default) && !arguments.all {
@@ -61,6 +64,16 @@ fn text(loaded: &Loaded, values: &[ShownValue], arguments: &ShowArgs, paint: Pai
         let _ = writeln!(text, "{}", paint.text(Style::Warning, &message));
     }
     text
+}
+
+/// Whether somebody set it, and nothing comes of it here.
+fn is_without_effect(value: &ShownValue) -> bool {
+    is_set(value) && Effect::of(&value.section, value.key).is_none()
+}
+
+/// Whether somebody set it to something else than the default.
+pub(super) fn is_set(value: &ShownValue) -> bool {
+    matches!(value.origin, Origin::Set(_)) && !value.is_default
 }
 
 /// The section as the file writes it.
@@ -113,11 +126,21 @@ fn json(loaded: &Loaded, values: &[ShownValue], arguments: &ShowArgs) -> Value {
         place(&mut sections, value, value.value.clone());
         place(&mut origins, value, origin(&value.origin));
     }
-    let mut shown = json!({"values": sections, "notes": loaded.notes.iter().map(note).collect::<Vec<_>>()});
+    let idle = values.iter().filter(|value| is_without_effect(value)).map(name_of);
+    let mut shown = json!({
+        "values": sections,
+        "notes": loaded.notes.iter().map(note).collect::<Vec<_>>(),
+        "without_effect": idle.collect::<Vec<_>>(),
+    });
     if arguments.origin {
         shown["origins"] = Value::Object(origins);
     }
     shown
+}
+
+/// Its name: `sandbox.timeout`.
+pub(super) fn name_of(value: &ShownValue) -> String {
+    if value.key.is_empty() { value.section.clone() } else { format!("{}.{}", value.section, value.key) }
 }
 
 /// Puts a value under its section and key.
@@ -168,8 +191,10 @@ pub(super) fn note(note: &Note) -> Value {
     shown["kind"] = note.kind.name().into();
     shown["message"] = note.message.clone().into();
     shown["costs_a_setting"] = note.costs_a_setting().into();
-    if let Some(suggestion) = &note.suggestion {
-        shown["suggestion"] = suggestion.clone().into();
+    for (name, text) in [("suggestion", &note.suggestion), ("setting", &note.setting)] {
+        if let Some(text) = text {
+            shown[name] = text.clone().into();
+        }
     }
     shown
 }

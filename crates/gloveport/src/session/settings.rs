@@ -159,3 +159,121 @@ fn read_secret(from: &SecretFrom, context: &ProviderContext) -> anyhow::Result<(
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::{collections::BTreeMap, fs};
+
+    use clap::CommandFactory as _;
+    use gloveport_config::{Config, DEFAULT_TOML, EFFECTS, LoadOptions};
+    use gloveport_provider::Isolation;
+    use gloveport_provider_docker::DockerOptions;
+    use gloveport_provider_local::LocalOptions;
+
+    use super::*;
+    use crate::{cli::Cli, providers};
+
+    fn load(text: &str) -> Loaded {
+        let directory = tempfile::tempdir().unwrap();
+        fs::write(directory.path().join("config.toml"), text).unwrap();
+        let environment = [("HOME", "/home/nobody"), ("DOCKER_HOST", "unix:///nowhere")].into_iter().collect();
+        let options = LoadOptions { current_directory: "/".into(), environment, ..LoadOptions::default() };
+        let file = Some(directory.path().join("config.toml"));
+        Config::load(&LoadOptions { file, ..options }).unwrap_or_else(|error| panic!("{text}: {error}"))
+    }
+
+    /// All that decides what a sandbox of this runtime is.
+    fn outcome(text: &str, runtime: &str) -> (String, Capabilities) {
+        let loaded = load(text);
+        let context = providers::context_of(&loaded).unwrap();
+        let (can, options) = match runtime {
+            "local" => {
+                let options = LocalOptions::new(&context).unwrap();
+                (providers::registry().make(runtime, &context).unwrap().capabilities(), format!("{options:?}"))
+            }
+            "docker" => {
+                let options = DockerOptions::new(&context).unwrap();
+                (providers::registry().make(runtime, &context).unwrap().capabilities(), format!("{options:?}"))
+            }
+            _ => {
+                let images = Capabilities { images: true, runtime_classes: true, ..Capabilities::NONE };
+                let can = Capabilities { isolation: Isolation::Container, resource_factor: true, ..images };
+                (can, String::new())
+            }
+        };
+        let session = SessionId::new("session").unwrap();
+        let made = FromConfig::of_settings(&loaded, runtime, &can, session).unwrap();
+        let FromConfig { spec, options: session, .. } = made;
+        (format!("{spec:?} {} {options}", session.keep_alive), can)
+    }
+
+    /// A value that is not the default, for each key of `[core]` and `[sandbox]`.
+    fn others() -> BTreeMap<String, String> {
+        let mut section = String::new();
+        let mut others = BTreeMap::new();
+        for line in DEFAULT_TOML.lines() {
+            if let Some(name) = line.strip_prefix('[') {
+                section = name.trim_end_matches(']').to_owned();
+            }
+            let (is_example, line) = match line.strip_prefix('#') {
+                Some(example) => (true, example),
+                None => (false, line),
+            };
+            let Some((key, value)) = line.split_once(" = ").filter(|_| ["core", "sandbox"].contains(&&*section)) else {
+                continue;
+            };
+            let other = match value {
+                value if is_example => value.to_owned(),
+                "true" => "false".to_owned(),
+                "false" => "true".to_owned(),
+                "[]" | "[\".*\"]" => "[\"x\"]".to_owned(),
+                "{}" => "{ A = \"b\" }".to_owned(),
+                text if text.starts_with('"') => format!("{}x\"", text.trim_end_matches('"')),
+                number => (number.parse::<i64>().unwrap() + 1).to_string(),
+            };
+            if !key.contains(' ') {
+                others.insert(format!("{section}.{key}"), other);
+            }
+        }
+        others
+    }
+
+    #[test]
+    fn what_is_said_of_settings_is_what_reaches_the_sandboxes_of_each_runtime() {
+        let others = others();
+        assert!(others.len() > 60, "{others:?}");
+        for runtime in ["local", "docker", "another"] {
+            for (name, value) in &others {
+                let (section, key) = name.split_once('.').unwrap();
+                // This one changes what others say.
+                let base = if key == "workspace_mount_rewrite" { "workspace_base = \"/home/x\"\n" } else { "" };
+                let (before, can) = outcome(&format!("[core]\n{base}"), runtime);
+                let header = if section == "core" { String::new() } else { format!("[{section}]\n") };
+                let (after, _) = outcome(&format!("[core]\n{base}{header}{key} = {value}\n"), runtime);
+                let said = Effect::of(section, key).and_then(|effect| effect.sandboxes);
+                let said = said.is_some_and(|need| FromConfig::meets(runtime, &can, need));
+                assert_eq!(before != after, said, "{name} = {value} with {runtime}");
+            }
+        }
+        let table = "[extended.docker]\nport_ranges = true\n";
+        assert_ne!(outcome("", "docker").0, outcome(table, "docker").0);
+        assert_eq!(outcome("", "local").0, outcome(table, "local").0);
+    }
+
+    #[test]
+    fn the_commands_that_settings_have_an_effect_on_are_there() {
+        for words in EFFECTS.iter().flat_map(|effect| effect.commands) {
+            let mut command = Cli::command();
+            for word in words.split(' ').take_while(|word| *word != "remote") {
+                let next = match word.strip_prefix("--") {
+                    Some(flag) => {
+                        assert!(command.get_arguments().any(|known| known.get_long() == Some(flag)), "{words}");
+                        continue;
+                    }
+                    None => command.find_subcommand(word).cloned(),
+                };
+                command = next.unwrap_or_else(|| panic!("{words}"));
+            }
+        }
+    }
+}
