@@ -4,6 +4,7 @@ mod dotenv;
 mod environment;
 mod file;
 mod finalize;
+mod foreign;
 mod options;
 mod overrides;
 mod section;

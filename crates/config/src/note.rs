@@ -29,6 +29,8 @@ impl Severity {
 pub enum NoteKind {
     /// There is no file.
     MissingFile,
+    /// The file is that of another program; nothing of it is used.
+    ForeignFile,
     /// The file is not TOML; nothing of it is used.
     InvalidToml,
     /// The file has no `[core]`.
@@ -60,6 +62,7 @@ impl NoteKind {
     pub fn name(self) -> &'static str {
         match self {
             Self::MissingFile => "missing_file",
+            Self::ForeignFile => "foreign_file",
             Self::InvalidToml => "invalid_toml",
             Self::NoCore => "no_core",
             Self::UnknownSection => "unknown_section",
@@ -173,7 +176,8 @@ impl Note {
             | NoteKind::DotEnv => true,
             // A file that was named, and is not there.
             NoteKind::MissingFile => self.severity > Severity::Hint,
-            NoteKind::NoCore
+            NoteKind::ForeignFile
+            | NoteKind::NoCore
             | NoteKind::Deprecated
             | NoteKind::NotUsed
             | NoteKind::UnknownVariable

@@ -193,15 +193,69 @@ fn a_file_that_is_not_there_changes_nothing() {
 
 #[test]
 fn a_file_that_cannot_be_read_is_an_error_and_one_that_is_no_text_is_passed_over() {
-    let case = Case::empty().with_file("config.toml/inside", "");
-    assert!(case.failure().starts_with("cannot read the configuration file config.toml: "), "{}", case.failure());
+    let mut case = Case::empty().with_file("mine.toml/inside", "");
+    case.options.file = Some("mine.toml".into());
+    assert!(case.failure().starts_with("cannot read the configuration file mine.toml: "), "{}", case.failure());
     let case = Case::empty();
     std::fs::write(case.path().join("config.toml"), b"[core]\nruntime = \"\xff\"\n").unwrap();
     let expected =
         "warning: config.toml: Cannot parse config from toml, toml values have not been applied: it is not UTF-8";
     assert_eq!(case.notes(), [expected]);
-    let case = Case::file(&"#".repeat(4 * 1024 * 1024 + 1));
+    let mut case = Case::file(&"#".repeat(4 * 1024 * 1024 + 1));
+    case.options.file = Some("config.toml".into());
     assert_eq!(case.failure(), "the configuration file config.toml is larger than 4194304 bytes");
+}
+
+#[test]
+fn the_file_of_another_program_is_told_in_a_hint_and_changes_nothing() {
+    let hugo = "baseURL = \"https://example.org\"\ntimeout = \"30s\"\n[params]\nx = 1\n[security]\nenableInlineShortcodes \
+                = false\n[security.exec]\nallow = [\"^go$\"]\n";
+    for (text, why) in [
+        ("[build]\njobs = 2\n[profile.dev]\ndebug = 1\n", "it has [build], [profile], and no setting of OpenHands"),
+        (
+            "version = 2\n[plugins.\"io\"]\nsandbox_image = \"pause\"\n[grpc]\n",
+            "it has `version`, [plugins], [grpc], and",
+        ),
+        (hugo, "it has `baseURL`, `timeout`, [params], and"),
+        (
+            "model = \"m\"\nsandbox_mode = \"x\"\n[mcp_servers.a]\ncommand = \"b\"\n",
+            "it has `model`, `sandbox_mode`, [mcp_",
+        ),
+        ("title = {{ .Title }}\n[menu]\n[[menu.main]]\nx = 1\n", "it is not TOML, and has no section of OpenHands"),
+    ] {
+        let case = Case::file(text);
+        let notes = case.notes();
+        let expected = "hint: config.toml: this is the file of another program, and passed over: ";
+        assert!(notes.len() == 1 && notes[0].starts_with(&format!("{expected}{why}")), "{text}: {notes:?}");
+        assert_eq!(case.load().origins, gloveport_config::Origins::default(), "{text}");
+        assert!(!case.load().notes[0].costs_a_setting());
+        // Whoever names it means it.
+        let mut case = Case::file(text);
+        case.options.file = Some("config.toml".into());
+        assert!(!case.notes().iter().any(|note| note.contains("another program")), "{text}");
+    }
+    for case in [Case::empty().with_file("config.toml/inside", ""), Case::file(&"#".repeat(4 * 1024 * 1024 + 1))] {
+        let notes = case.notes();
+        assert!(notes[0].contains("another program, and passed over: it is "), "{notes:?}");
+    }
+}
+
+#[test]
+fn a_file_with_a_setting_of_ours_is_ours_whatever_else_is_in_it() {
+    for text in [
+        "[build]\n[sandbox]\ntimeot = 5\n",
+        "[sanbox]\n[x]\n",
+        "[sanbox]\nvolumes = \"a:b\"\n[x]\n",
+        "[x]\n[core]\n",
+        "runtime = \"local\"\n",
+        "[llm.a]\nmodel = \"x\"\n[y]\n",
+        "[extended.docker]\nx = 1\n[y]\n",
+        "[x]\n[core]\nruntime = local\n",
+    ] {
+        let notes = Case::file(text).notes();
+        assert!(!notes.iter().any(|note| note.contains("another program")), "{text}: {notes:?}");
+        assert!(notes.iter().any(|note| !note.starts_with("hint")), "{text}: {notes:?}");
+    }
 }
 
 #[test]

@@ -223,3 +223,18 @@ fn the_editor_listens_where_the_configuration_says() {
     home.start("s");
     assert_eq!(home.exec("s", "echo $VSCODE_PORT"), (Some(0), "41999\n".to_owned()));
 }
+
+#[test]
+fn the_file_of_another_program_stops_no_command_and_says_nothing() {
+    let home = home_with("[build]\njobs = 2\n[security]\nlevel = \"high\"\n[profile.dev]\nopt-level = 1\n");
+    home.start("s");
+    let listed = home.session(&["ls", "-q"]);
+    assert_eq!((text(&listed.stdout), text(&listed.stderr)), ("s\n".to_owned(), String::new()));
+    let mut command = gloveport(home.path());
+    let checked = command.current_dir(home.path()).args(["config", "check"]).output().unwrap();
+    assert_eq!(checked.status.code(), Some(0));
+    let expected = "config.toml: hint: this is the file of another program, and passed over: it has [build], [profile], and \
+                    no setting of OpenHands\n    -> `--config-file` names another file\nthere is no configuration file, and \
+                    nothing is wrong\n";
+    assert_eq!(text(&checked.stdout), expected);
+}

@@ -6,7 +6,7 @@ use std::{
 };
 
 use super::{
-    Loader,
+    Loader, foreign,
     section::{ReadSection, read, unknown_key},
     text::{Source, SourceFile},
 };
@@ -52,8 +52,19 @@ impl Loader<'_> {
     pub(super) fn file(&mut self) -> Result<(), ConfigError> {
         let (named, path) = self.path();
         let Some(file) = self.source(&path, &named)? else { return Ok(()) };
+        // What is named is meant.
+        let may_be_foreign = self.options.file.is_none();
         match file.parse() {
-            Ok(root) => self.sections(root.table().unwrap_or_default(), &file),
+            Ok(root) => {
+                let root = root.table().unwrap_or_default();
+                match foreign::names(root).filter(|_| may_be_foreign) {
+                    Some(names) => self.foreign(&named, &format!("it has {names}, and no setting of OpenHands")),
+                    None => self.sections(root, &file),
+                }
+            }
+            Err(_) if may_be_foreign && foreign::are_headers(&file.headers()) => {
+                self.foreign(&named, "it is not TOML, and has no section of OpenHands");
+            }
             Err(notes) => self.notes.extend(notes),
         }
         Ok(())
@@ -62,8 +73,13 @@ impl Loader<'_> {
     /// Reads a file; tells why there is nothing to apply.
     fn source(&mut self, path: &Path, named: &Path) -> Result<Option<SourceFile>, ConfigError> {
         let place = Place::File { path: named.to_owned(), line: 0, column: 0 };
-        match SourceFile::read(path, named)? {
+        let source = match self.options.file {
+            Some(_) => SourceFile::read(path, named)?,
+            None => SourceFile::read_if_ours(path, named)?,
+        };
+        match source {
             Source::Text(file) => return Ok(Some(file)),
+            Source::Other(why) => self.foreign(named, why),
             Source::Missing => {
                 let severity = if self.options.file.is_some() { Severity::Warning } else { Severity::Hint };
                 let message = "file not found. Toml values have not been applied.";
@@ -75,6 +91,14 @@ impl Loader<'_> {
             }
         }
         Ok(None)
+    }
+
+    /// A file that happens to have the name of ours.
+    fn foreign(&mut self, named: &Path, why: &str) {
+        let message = format!("this is the file of another program, and passed over: {why}");
+        let place = Place::File { path: named.to_owned(), line: 0, column: 0 };
+        let note = Note::hint(NoteKind::ForeignFile, message).at(place);
+        self.note(note.suggest(Some("`--config-file` names another file".to_owned())));
     }
 
     fn sections(&mut self, root: &[Entry], file: &SourceFile) {

@@ -33,11 +33,25 @@ pub(super) struct SourceFile {
 /// What came of reading a file.
 pub(super) enum Source {
     Missing,
+    /// No configuration has this form.
+    Other(&'static str),
     NotUtf8,
     Text(SourceFile),
 }
 
 impl SourceFile {
+    /// Reads a file; `named` is what people call it. Where nobody has named it, one that cannot be a configuration is no
+    /// error.
+    pub(super) fn read_if_ours(path: &Path, named: &Path) -> Result<Source, ConfigError> {
+        match Self::read(path, named) {
+            Err(ConfigError::ReadFile { source, .. }) if source.kind() == io::ErrorKind::IsADirectory => {
+                Ok(Source::Other("it is a directory"))
+            }
+            Err(ConfigError::FileTooLarge { .. }) => Ok(Source::Other("it is larger than any configuration")),
+            read => read,
+        }
+    }
+
     /// Reads a file; `named` is what people call it.
     pub(super) fn read(path: &Path, named: &Path) -> Result<Source, ConfigError> {
         let failed = |source| ConfigError::ReadFile { path: named.to_owned(), source };
@@ -77,6 +91,16 @@ impl SourceFile {
             Note::warning(NoteKind::InvalidToml, text).at(self.place(error.span()))
         };
         Err(errors.iter().take(ERRORS).map(note).collect())
+    }
+
+    /// The names of the tables at the top, as far as the lines of a text that is not TOML tell them.
+    pub(super) fn headers(&self) -> Vec<String> {
+        let names = self.text.lines().filter_map(|line| {
+            let name = line.trim_start().strip_prefix('[')?.trim_start_matches('[').trim_start();
+            let end = name.find(|c: char| !(c.is_alphanumeric() || c == '_' || c == '-'))?;
+            name.get(..end).filter(|name| !name.is_empty()).map(str::to_owned)
+        });
+        names.collect()
     }
 
     /// Where a piece of the text starts.

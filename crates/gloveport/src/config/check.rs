@@ -73,7 +73,7 @@ fn row(value: &ShownValue) -> Vec<String> {
 }
 
 fn end(notes: &[Note], problems: usize, set: usize, idle: usize) -> (String, Style) {
-    let without_file = notes.iter().any(|note| note.kind == NoteKind::MissingFile);
+    let without_file = notes.iter().any(|note| matches!(note.kind, NoteKind::MissingFile | NoteKind::ForeignFile));
     let fatal = notes.iter().any(|note| note.severity == Severity::Error);
     match problems {
         0 if idle > 0 => {
