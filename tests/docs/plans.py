@@ -48,6 +48,9 @@ PLANS = {
     ("README.md", "cargo run --release"): Plan(
         given='cd "$CHECKOUT"', without={"scripts/test": "this is a part of it"}, limit=1800
     ),
+    ("README.md", "cargo install --locked"): Plan(
+        given='cd "$CHECKOUT"; export CARGO_INSTALL_ROOT="$HOME/.cargo"', limit=1800
+    ),
     ("README.md", "gloveport run 'cd /tmp"): Plan(given=PROJECT + "mkdir work && cp Makefile work\n"),
     ("README.md", "gloveport serve --plugin vscode"): Plan(given=VSCODE, needs=("vscode",)),
     ("README.md", "id=$(gloveport session start)"): Plan(

@@ -215,7 +215,7 @@ impl RunArgs {
         }
         let given = matches.get_many::<Id>("MakeArgs").into_iter().flatten().next();
         if let Some(flag) = given.map(|flag| flag.as_str().replace('_', "-")) {
-            if arguments.url.is_some() || arguments.runtime.as_deref() == Some(confined::NAME) {
+            if arguments.no_tty || arguments.url.is_some() || arguments.runtime.as_deref() == Some(confined::NAME) {
                 return Err(no_sandbox(&flag, arguments.url.is_some()));
             }
             arguments.of_sandbox = arguments.runtime.is_none().then_some(flag);

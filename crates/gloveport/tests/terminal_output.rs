@@ -129,6 +129,9 @@ fn without_a_terminal_output_and_errors_stay_apart_and_input_is_read() {
     let mut secret = support::gloveport(home.path());
     secret.args(["run", "-T", "echo \"<$AWS_SECRET_ACCESS_KEY$A>\""]).env("AWS_SECRET_ACCESS_KEY", "x");
     assert_eq!(text(&secret.output().unwrap().stdout), "<>\n");
+    let output = run(&["run", "--no-tty", "--image", "debian:13", "true"]);
+    assert_eq!(output.status.code(), Some(2), "{}", text(&output.stderr));
+    assert!(text(&output.stderr).contains("--image says what a sandbox is made from"));
     for elsewhere in [["--url", "http://127.0.0.1:1"], ["--runtime", "local"]] {
         let output = run(&["run", "--no-tty", elsewhere[0], elsewhere[1], "true"]);
         let told = text(&output.stderr);
