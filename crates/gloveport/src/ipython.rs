@@ -1,6 +1,7 @@
 //! `gloveport ipython`: one cell, here or on a server, with what it shows as it comes.
 
 use std::{
+    convert::Infallible,
     fs,
     io::{IsTerminal as _, Write as _},
     path::{Path, PathBuf},
@@ -14,16 +15,17 @@ use clap::Args;
 use gloveport_client::{ActionExecutionClient, CellEvent};
 use gloveport_executor::{
     Executor,
-    kernels::{Cell, CellEnd, DEFAULT, Output},
+    kernels::{Cell, CellEnd, DEFAULT, KernelState, Output},
 };
 use gloveport_protocol::kernels::{CellOutcome, CellRequest};
+use serde_json::json;
 use tokio::sync::mpsc;
 
 use crate::{
     Owner,
     cli::limit,
-    key_file, local,
-    output::print_bytes,
+    key_file, local, login,
+    output::{print_bytes, print_json, tell},
     plugins,
     run::{TIMED_OUT, command_text, told},
 };
@@ -31,6 +33,10 @@ use crate::{
 /// Exit codes, as `--help` shows them.
 pub(crate) const EXIT_CODES: &str = "Exit codes: 0 if the cell ran to its end, 1 if it raised an exception, 124 if the \
     time limit passed, 125 if gloveport itself failed or the kernel ended, 2 for a wrong command line.";
+/// A kernel that is not there after this time is told of.
+const PATIENCE: Duration = Duration::from_secs(1);
+/// Most text that is collected.
+const MOST_TEXT: usize = 64 * 1024 * 1024;
 /// Pieces of output that wait to be printed.
 const WAITING: usize = 64;
 
@@ -60,6 +66,10 @@ pub(crate) struct IpythonArgs {
     /// Directory that images are written to, as 1.png, 2.png and so on.
     #[arg(long, value_name = "DIRECTORY")]
     images: Option<PathBuf>,
+    /// Print JSON when the cell has ended, instead of what it shows as it comes: `text`, `images` as `data:` URLs, and
+    /// `end`.
+    #[arg(long, conflicts_with = "images")]
+    json: bool,
 }
 
 /// Runs the cell in a kernel of this process.
@@ -67,16 +77,20 @@ pub(crate) async fn here(arguments: IpythonArgs, owner: &Owner) -> anyhow::Resul
     let (code, _) = command_text(&arguments.code)?;
     let directory = std::env::current_dir().context("the current directory cannot be used")?;
     let mut options = local::executor_options(owner, directory.clone())?;
+    options.environment.retain(|(name, _)| login::is_kept(name));
     options.plugins = plugins::for_cells(arguments.python)?;
     let executor = Executor::start(options).await?;
-    let result = async {
+    let performed = async {
         let notebook = executor.plugins().notebook().context("there is no notebook")?;
         let kernel = notebook.kernel(DEFAULT).await?;
+        // The time limit is that of the cell. What is wrong with the kernel, the cell tells.
+        let mut state = kernel.state();
+        drop(state.wait_for(|state| !matches!(state, KernelState::Starting(_))).await);
         let (sender, mut output) = mpsc::channel(WAITING);
         let limit = arguments.timeout.map(Duration::from_secs_f64);
         let cell = Cell { code, limit, directory: Some(directory), progress: Some(sender) };
         let run = tokio::spawn(async move { kernel.execute(cell).await });
-        let mut shown = Shown::new(arguments.images);
+        let mut shown = Shown::new(arguments.images, arguments.json);
         while let Some(piece) = output.recv().await {
             match piece {
                 Output::Text(text) => shown.text(&text)?,
@@ -90,10 +104,27 @@ pub(crate) async fn here(arguments: IpythonArgs, owner: &Owner) -> anyhow::Resul
             CellEnd::TimedOut => CellOutcome::TimedOut,
             CellEnd::Died(_) => CellOutcome::Died,
         })
-    }
-    .await;
+    };
+    let result = tokio::select! {
+        result = performed => result,
+        never = tell_steps(&executor) => match never {},
+    };
     executor.close().await;
     result
+}
+
+/// Tells what is being done for a kernel that takes its time: the first one on a machine may have to be installed.
+async fn tell_steps(executor: &Executor) -> Infallible {
+    let mut told = None;
+    loop {
+        tokio::time::sleep(PATIENCE).await;
+        let parts = executor.parts();
+        let step = parts.into_iter().filter(|part| part.name == "jupyter").find_map(|part| part.step);
+        if step.is_some() && step != told {
+            tell(&format!("gloveport: {}; this takes a moment", step.as_deref().unwrap_or_default()));
+            told = step;
+        }
+    }
 }
 
 /// Runs the cell on a server.
@@ -105,7 +136,7 @@ pub(crate) async fn on_server(arguments: IpythonArgs) -> anyhow::Result<ExitCode
     let request = CellRequest { code, timeout: arguments.timeout };
     let cell = client.kernels().start(&arguments.kernel, &request).await;
     let mut cell = cell.map_err(|error| told(error, client.url()))?;
-    let mut shown = Shown::new(arguments.images);
+    let mut shown = Shown::new(arguments.images, arguments.json);
     while let Some(event) = cell.next().await.map_err(|error| told(error, client.url()))? {
         match event {
             CellEvent::Text(text) => shown.text(&text)?,
@@ -119,17 +150,36 @@ pub(crate) async fn on_server(arguments: IpythonArgs) -> anyhow::Result<ExitCode
 /// What was shown of a cell.
 #[derive(Debug)]
 struct Shown {
+    /// All of it, if it is to be printed as JSON.
+    collected: Option<Collected>,
     images: Option<PathBuf>,
     count: usize,
     ends_line: bool,
 }
 
+/// What a cell has shown.
+#[derive(Debug, Default)]
+struct Collected {
+    text: String,
+    /// As `data:` URLs.
+    images: Vec<String>,
+}
+
 impl Shown {
-    fn new(images: Option<PathBuf>) -> Self {
-        Self { images, count: 0, ends_line: true }
+    fn new(images: Option<PathBuf>, json: bool) -> Self {
+        Self { collected: json.then(Collected::default), images, count: 0, ends_line: true }
     }
 
     fn text(&mut self, text: &str) -> anyhow::Result<()> {
+        if let Some(collected) = &mut self.collected {
+            anyhow::ensure!(
+                collected.text.len() + text.len() <= MOST_TEXT,
+                "the cell shows more than {} MiB, too much for --json; without it everything is printed as it comes",
+                MOST_TEXT / 1024 / 1024
+            );
+            collected.text.push_str(text);
+            return Ok(());
+        }
         if let Some(last) = text.bytes().last() {
             self.ends_line = last == b'\n';
         }
@@ -137,6 +187,10 @@ impl Shown {
     }
 
     fn image(&mut self, media_type: &str, base64: &str) -> anyhow::Result<()> {
+        if let Some(collected) = &mut self.collected {
+            collected.images.push(format!("data:{media_type};base64,{}", base64.trim()));
+            return Ok(());
+        }
         self.count += 1;
         let Some(directory) = &self.images else {
             tracing::warn!("the cell shows an image; --images DIRECTORY writes images to files");
@@ -151,7 +205,9 @@ impl Shown {
     }
 
     fn end(self, end: CellOutcome) -> anyhow::Result<ExitCode> {
-        if !self.ends_line && std::io::stdout().is_terminal() {
+        if let Some(Collected { text, images }) = self.collected {
+            print_json(&json!({"text": text, "images": images, "end": end}))?;
+        } else if !self.ends_line && std::io::stdout().is_terminal() {
             print_bytes(b"\n")?;
         }
         match end {

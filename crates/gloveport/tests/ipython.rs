@@ -4,7 +4,7 @@
 
 mod support;
 
-use std::{fs, path::PathBuf, process::Output};
+use std::{fs, os::unix::fs::PermissionsExt as _, path::PathBuf, process::Output};
 
 use serde_json::{Value, json};
 use support::{Server, gloveport, text};
@@ -37,6 +37,31 @@ fn a_cell_prints_what_it_shows_and_the_exit_code_tells_how_it_ended() {
     let output = ipython(&["1/0"]);
     assert_eq!(output.status.code(), Some(1));
     assert!(text(&output.stdout).contains("ZeroDivisionError: division by zero"), "{output:?}");
+}
+
+#[test]
+fn a_cell_is_one_json_value_if_that_is_asked_for() {
+    let output = ipython(&["--json", "print('a'); import matplotlib.pyplot as plt; plt.plot([1]); plt.show(); 1/0"]);
+    assert_eq!(output.status.code(), Some(1));
+    let shown: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(shown["end"], "raised");
+    let printed = shown["text"].as_str().unwrap();
+    assert!(printed.starts_with("a\n") && printed.contains("ZeroDivisionError"), "{printed}");
+    assert!(shown["images"][0].as_str().unwrap().starts_with("data:image/png;base64,iVBOR"), "{shown}");
+}
+
+#[test]
+fn a_kernel_that_takes_its_time_is_told_of_and_a_cell_gets_the_variables_of_a_login() {
+    let home = tempfile::tempdir().unwrap();
+    let slow = home.path().join("python");
+    fs::write(&slow, format!("#!/bin/sh\nsleep 1.5\nexec {} \"$@\"\n", python())).unwrap();
+    fs::set_permissions(&slow, fs::Permissions::from_mode(0o755)).unwrap();
+    let mut command = gloveport(home.path());
+    command.arg("ipython").arg("--python").arg(&slow).arg("import os; print(os.environ.get('AWS_SECRET_ACCESS_KEY'))");
+    let output = command.env("AWS_SECRET_ACCESS_KEY", "hunter2").output().unwrap();
+    assert_eq!((text(&output.stdout).as_str(), output.status.code()), ("None\n", Some(0)), "{output:?}");
+    let told = text(&output.stderr);
+    assert!(told.contains("gloveport: ") && told.contains("; this takes a moment"), "{told}");
 }
 
 #[test]
