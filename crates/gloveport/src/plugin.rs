@@ -54,6 +54,9 @@ struct CheckArgs {
     /// Start it in a temporary sandbox, wait until it is healthy, and stop it.
     #[arg(long)]
     start: bool,
+    /// Print JSON: `plugin`, `ok`, `message`, and `problems` with their places.
+    #[arg(long)]
+    json: bool,
 }
 
 #[derive(Debug, Args)]
@@ -62,6 +65,9 @@ struct NewArgs {
     name: String,
     /// Folder that it is written into; made if it is missing. By default a new one with the plugin's name.
     directory: Option<PathBuf>,
+    /// Print the files that were written as JSON.
+    #[arg(long)]
+    json: bool,
 }
 
 pub(crate) async fn plugin(arguments: PluginArgs, owner: &Owner) -> anyhow::Result<ExitCode> {

@@ -8,13 +8,19 @@ use std::{
 
 use anyhow::Context as _;
 use gloveport_plugin::{
-    Manifest, ManifestError, ManifestPlugin, Plugin as _, PluginError, PluginHost, Registry, initialize_all, manifest,
-    registry::Source, stop_all,
+    Manifest, ManifestError, ManifestPlugin, Plugin as _, PluginError, PluginHost, Registry, initialize_all,
+    manifest::{self, Problem},
+    registry::Source,
+    stop_all,
 };
 use gloveport_sys::Surroundings;
+use serde_json::json;
 
 use super::{CheckArgs, registry};
-use crate::{Owner, output::print};
+use crate::{
+    Owner,
+    output::{print, print_json},
+};
 
 /// How much of its output is shown if it does not start.
 const SHOWN: usize = 16 * 1024;
@@ -26,11 +32,19 @@ pub(super) async fn check(arguments: &CheckArgs, owner: &Owner) -> anyhow::Resul
     let registry = registry();
     let manifest = match find(&arguments.plugin, &registry)? {
         Found::BuiltIn(name) => {
-            print(&format!("{name}: built in; there is no manifest to check\n"))?;
-            return Ok(ExitCode::SUCCESS);
+            return told(arguments.json, &name, true, "built in; there is no manifest to check", "");
         }
         Found::Manifest(manifest) => manifest,
         Found::Broken(error) => {
+            if arguments.json {
+                let problem = |problem: &Problem| {
+                    json!({"line": problem.line, "column": problem.column, "message": problem.message,
+                        "suggestion": problem.suggestion})
+                };
+                let problems: Vec<_> = error.problems.iter().map(problem).collect();
+                print_json(&json!({"plugin": arguments.plugin, "ok": false, "problems": problems}))?;
+                return Ok(ExitCode::FAILURE);
+            }
             let count = error.problems.len();
             let problems = if count == 1 { "one problem".to_owned() } else { format!("{count} problems") };
             print(&format!("{error}\n{}: {problems}\n", arguments.plugin))?;
@@ -42,13 +56,23 @@ pub(super) async fn check(arguments: &CheckArgs, owner: &Owner) -> anyhow::Resul
         tracing::warn!("it requires the plugin `{name}`, which is in none of the folders");
     }
     if !arguments.start {
-        print(&format!("{}: nothing is wrong with {}\n", manifest.name, manifest.path.display()))?;
-        return Ok(ExitCode::SUCCESS);
+        let message = format!("nothing is wrong with {}", manifest.path.display());
+        return told(arguments.json, &manifest.name, true, &message, "");
     }
     tokio::select! {
-        code = start(*manifest, &registry, owner) => code,
+        code = start(*manifest, &registry, owner, arguments.json) => code,
         _ = tokio::signal::ctrl_c() => anyhow::bail!("interrupted"),
     }
+}
+
+/// Tells what came of the check, behind what the plugin printed.
+fn told(as_json: bool, name: &str, ok: bool, message: &str, printed: &str) -> anyhow::Result<ExitCode> {
+    if as_json {
+        print_json(&json!({"plugin": name, "ok": ok, "message": message, "printed": printed, "problems": []}))?;
+    } else {
+        print(&format!("{printed}{name}: {message}\n"))?;
+    }
+    Ok(if ok { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 /// What is to be checked.
@@ -73,7 +97,7 @@ fn find(what: &str, registry: &Registry) -> anyhow::Result<Found> {
 }
 
 /// Starts the plugin with those that it requires in a temporary sandbox, and stops them.
-async fn start(manifest: Manifest, registry: &Registry, owner: &Owner) -> anyhow::Result<ExitCode> {
+async fn start(manifest: Manifest, registry: &Registry, owner: &Owner, as_json: bool) -> anyhow::Result<ExitCode> {
     let workspace = tempfile::Builder::new().prefix("gloveport-check-").tempdir();
     let workspace = workspace.context("cannot make a directory for the temporary sandbox")?;
     let host = host(workspace.path().to_owned(), owner);
@@ -94,10 +118,7 @@ async fn start(manifest: Manifest, registry: &Registry, owner: &Owner) -> anyhow
     plugin.stop().await;
     stop_all(&required).await;
     match outcome {
-        Ok(place) => {
-            print(&format!("{name}: {place} after {took:.1} s, and was stopped\n"))?;
-            Ok(ExitCode::SUCCESS)
-        }
+        Ok(place) => told(as_json, &name, true, &format!("{place} after {took:.1} s, and was stopped"), ""),
         Err(PluginError { reason, remedy }) => {
             let reason = reason.lines().next().unwrap_or_default();
             let log =
@@ -105,8 +126,7 @@ async fn start(manifest: Manifest, registry: &Registry, owner: &Owner) -> anyhow
             let log =
                 if log.trim().is_empty() { "it printed nothing\n".to_owned() } else { format!("it printed:\n{log}") };
             let end = if log.ends_with('\n') { "" } else { "\n" };
-            print(&format!("{log}{end}{name}: {reason}; {remedy}\n"))?;
-            Ok(ExitCode::FAILURE)
+            told(as_json, &name, false, &format!("{reason}; {remedy}"), &format!("{log}{end}"))
         }
     }
 }

@@ -9,9 +9,10 @@ use std::{
 
 use anyhow::{Context as _, bail, ensure};
 use gloveport_plugin::{BUILT_IN, Manifest, manifest};
+use serde_json::json;
 
 use super::NewArgs;
-use crate::output::print;
+use crate::output::{print, print_json};
 
 /// What is written, with `@NAME@` for the name.
 const MANIFEST: &str = include_str!("template/plugin.toml");
@@ -37,6 +38,11 @@ pub(super) fn new(arguments: &NewArgs) -> anyhow::Result<ExitCode> {
     }
     for (path, text) in &files {
         write(path, &text.replace("@NAME@", name)).with_context(|| format!("cannot write {}", path.display()))?;
+    }
+    if arguments.json {
+        let written: Vec<_> = files.iter().map(|(path, _)| path.display().to_string()).collect();
+        print_json(&json!({"name": name, "files": written}))?;
+        return Ok(ExitCode::SUCCESS);
     }
     let at = directory.display();
     print(&format!(

@@ -282,6 +282,9 @@ pub(super) struct InterruptArgs {
     pub(super) ids: Vec<String>,
     #[command(flatten)]
     pub(super) server: ServerArgs,
+    /// Print JSON.
+    #[arg(long)]
+    pub(super) json: bool,
 }
 
 #[derive(Debug, Args)]
@@ -347,6 +350,9 @@ pub(super) struct IdsArgs {
     /// The sessions.
     #[arg(value_name = "ID", required = true)]
     pub(super) ids: Vec<String>,
+    /// Print JSON.
+    #[arg(long)]
+    pub(super) json: bool,
 }
 
 #[derive(Debug, Args)]
@@ -357,6 +363,9 @@ pub(super) struct ResumeArgs {
     /// Give up waiting for their servers after this time.
     #[arg(long, value_name = "TIME", value_parser = values::duration, default_value = "2m")]
     pub(super) timeout: Duration,
+    /// Print JSON.
+    #[arg(long)]
+    pub(super) json: bool,
 }
 
 #[derive(Debug, Args)]
@@ -367,6 +376,9 @@ pub(super) struct RemoveArgs {
     /// Also those that run, and histories of sessions whose runtime does not tell whether they run.
     #[arg(long, short)]
     pub(super) force: bool,
+    /// Print JSON.
+    #[arg(long)]
+    pub(super) json: bool,
 }
 
 #[derive(Debug, Args)]
@@ -377,6 +389,9 @@ pub(super) struct SnapshotArgs {
     /// Name of the snapshot: letters, digits, `_`, `.` and `-`.
     #[arg(value_name = "NAME")]
     pub(super) name: String,
+    /// Print JSON.
+    #[arg(long)]
+    pub(super) json: bool,
 }
 
 #[derive(Debug, Args)]
@@ -446,6 +461,9 @@ pub(super) struct UrlArgs {
     /// The name of a port; the server itself if absent.
     #[arg(value_name = "NAME")]
     pub(super) name: Option<String>,
+    /// Print JSON.
+    #[arg(long)]
+    pub(super) json: bool,
 }
 
 #[derive(Debug, Args)]
@@ -453,4 +471,7 @@ pub(super) struct EnvArgs {
     /// The session.
     #[arg(value_name = "ID")]
     pub(super) id: String,
+    /// Print JSON.
+    #[arg(long)]
+    pub(super) json: bool,
 }

@@ -8,7 +8,7 @@ use std::{
 use anyhow::Context as _;
 use gloveport_client::ActionExecutionClient;
 use gloveport_protocol::exec::{ExecState, ExecStatus, Session};
-
+use serde_json::json;
 use tokio::time::sleep;
 
 use super::{
@@ -50,7 +50,7 @@ pub(super) async fn list(runtimes: &Runtimes, arguments: PsArgs) -> anyhow::Resu
 pub(super) async fn interrupt(runtimes: &Runtimes, arguments: InterruptArgs) -> anyhow::Result<ExitCode> {
     let (client, id) = chosen(runtimes, &arguments).await?;
     client.exec_interrupt(&id).await.map_err(|error| told(error, client.url()))?;
-    print(&format!("{id}\n"))?;
+    tell_command(&id, arguments.json)?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -67,10 +67,14 @@ pub(super) async fn kill(runtimes: &Runtimes, arguments: InterruptArgs) -> anyho
         anyhow::ensure!(Instant::now() < deadline, "command {id} has not ended; `session ps` shows it");
         sleep(KILL_PAUSE).await;
     };
-    print(&format!("{id}\n"))?;
+    tell_command(&id, arguments.json)?;
     let runs_on = end.message.filter(|text| text.ends_with(RUNS_ON));
     anyhow::ensure!(runs_on.is_none(), "command {id} {}", runs_on.unwrap_or_default());
     Ok(ExitCode::SUCCESS)
+}
+
+fn tell_command(id: &str, as_json: bool) -> anyhow::Result<()> {
+    if as_json { print_json(&json!({"command": id})) } else { print(&format!("{id}\n")) }
 }
 
 /// The command that is meant, and the way to it.

@@ -5,19 +5,20 @@ use std::process::ExitCode;
 use anyhow::Context as _;
 use futures_util::{StreamExt as _, stream};
 use gloveport_provider::{Progress, SandboxState, SessionId, WaitOptions, wait_until_alive};
+use serde_json::json;
 
 use super::{
-    arguments::{RemoveArgs, ResumeArgs},
+    arguments::{IdsArgs, RemoveArgs, ResumeArgs},
     history::History,
     runtimes::{Missing, Runtimes},
 };
-use crate::output::{print, tell};
+use crate::output::{print, print_json, tell};
 
 /// Sessions that are worked on at the same time.
 const AT_ONCE: usize = 8;
 
-pub(super) async fn pause(runtimes: &Runtimes, ids: &[String]) -> anyhow::Result<ExitCode> {
-    each(ids, async |id| {
+pub(super) async fn pause(runtimes: &Runtimes, arguments: &IdsArgs) -> anyhow::Result<ExitCode> {
+    each(&arguments.ids, arguments.json, async |id| {
         let found = runtimes.find(id).await?;
         found.provider.pause(&found.sandbox.id).await?;
         Ok(found.name().to_owned())
@@ -27,7 +28,7 @@ pub(super) async fn pause(runtimes: &Runtimes, ids: &[String]) -> anyhow::Result
 
 /// Returns when their servers answer.
 pub(super) async fn resume(runtimes: &Runtimes, arguments: &ResumeArgs) -> anyhow::Result<ExitCode> {
-    each(&arguments.ids, async |id| {
+    each(&arguments.ids, arguments.json, async |id| {
         let found = runtimes.find(id).await?;
         found.provider.resume(&found.sandbox.id).await?;
         let options = WaitOptions { limit: arguments.timeout, ..WaitOptions::default() };
@@ -38,8 +39,8 @@ pub(super) async fn resume(runtimes: &Runtimes, arguments: &ResumeArgs) -> anyho
     .await
 }
 
-pub(super) async fn stop(runtimes: &Runtimes, ids: &[String]) -> anyhow::Result<ExitCode> {
-    each(ids, async |id| {
+pub(super) async fn stop(runtimes: &Runtimes, arguments: &IdsArgs) -> anyhow::Result<ExitCode> {
+    each(&arguments.ids, arguments.json, async |id| {
         let found = runtimes.find(id).await?;
         // One that is gone meanwhile is stopped, too.
         found.provider.delete(&found.sandbox.id).await?;
@@ -49,7 +50,7 @@ pub(super) async fn stop(runtimes: &Runtimes, ids: &[String]) -> anyhow::Result<
 }
 
 pub(super) async fn remove(runtimes: &Runtimes, arguments: &RemoveArgs) -> anyhow::Result<ExitCode> {
-    each(&arguments.ids, async |id| {
+    each(&arguments.ids, arguments.json, async |id| {
         let found = match runtimes.find(id).await {
             Ok(found) => found,
             // Of a session that was stopped there is only the history, and only its whole id means it.
@@ -83,18 +84,29 @@ pub(super) async fn remove(runtimes: &Runtimes, arguments: &RemoveArgs) -> anyho
 }
 
 /// Does something with each, and tells the id or the error of each in their order.
-async fn each(ids: &[String], act: impl AsyncFn(&str) -> anyhow::Result<String>) -> anyhow::Result<ExitCode> {
-    let mut results = stream::iter(ids).map(|id| act(id)).buffered(AT_ONCE);
+async fn each(
+    ids: &[String],
+    as_json: bool,
+    act: impl AsyncFn(&str) -> anyhow::Result<String>,
+) -> anyhow::Result<ExitCode> {
+    let mut results = stream::iter(ids).map(|id| act(id)).buffered(AT_ONCE).zip(stream::iter(ids));
     let mut failed = false;
-    while let Some(result) = results.next().await {
+    let mut told = Vec::new();
+    while let Some((result, given)) = results.next().await {
         match result {
+            Ok(id) if as_json => told.push(json!({"id": id, "ok": true})),
             Ok(id) => print(&format!("{id}\n"))?,
             Err(error) => {
                 failed = true;
+                let reason = crate::explained(&error);
                 // One of several, while the others go on.
-                tell(&format!("gloveport: {}", crate::explained(&error)));
+                tell(&format!("gloveport: {reason}"));
+                told.push(json!({"id": given, "ok": false, "error": reason}));
             }
         }
+    }
+    if as_json {
+        print_json(&told)?;
     }
     Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }

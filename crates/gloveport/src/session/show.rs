@@ -4,6 +4,7 @@ use std::{fmt::Write as _, process::ExitCode};
 
 use gloveport_protocol::Secret;
 use gloveport_provider::Sandbox;
+use serde_json::json;
 
 use super::{
     arguments::{EnvArgs, ShowArgs, UrlArgs},
@@ -61,12 +62,21 @@ pub(super) async fn url(runtimes: &Runtimes, arguments: &UrlArgs) -> anyhow::Res
         None => server(&found.sandbox)?,
         Some(name) => found.sandbox.urls.get(name).ok_or_else(|| no_port(&found.sandbox, name))?,
     };
-    print(&format!("{url}\n"))?;
+    if arguments.json {
+        print_json(&json!({"url": url}))?;
+    } else {
+        print(&format!("{url}\n"))?;
+    }
     Ok(ExitCode::SUCCESS)
 }
 
 pub(super) async fn environment(runtimes: &Runtimes, arguments: &EnvArgs) -> anyhow::Result<ExitCode> {
     let found = runtimes.find(&arguments.id).await?;
+    if arguments.json {
+        let key = found.sandbox.session_key.as_ref().map(Secret::expose);
+        print_json(&json!({"GLOVEPORT_URL": server(&found.sandbox)?, "GLOVEPORT_KEY": key}))?;
+        return Ok(ExitCode::SUCCESS);
+    }
     let url = format!("export GLOVEPORT_URL={}\n", quoted(server(&found.sandbox)?));
     let key = match &found.sandbox.session_key {
         Some(key) => format!("export GLOVEPORT_KEY={}\n", quoted(Secret::expose(key))),

@@ -4,6 +4,7 @@ use std::process::ExitCode;
 
 use anyhow::Context as _;
 use gloveport_provider::{SessionId, WaitOptions, wait_until_alive};
+use serde_json::json;
 use tokio::time::timeout;
 
 use super::{
@@ -12,13 +13,20 @@ use super::{
     runtimes::Runtimes,
     start::tell,
 };
-use crate::{local, output::print};
+use crate::{
+    local,
+    output::{print, print_json},
+};
 
 /// Prints the name under which the engine knows the image.
 pub(super) async fn snapshot(runtimes: &Runtimes, arguments: &SnapshotArgs) -> anyhow::Result<ExitCode> {
     let found = runtimes.find(&arguments.id).await?;
     let image = found.provider.snapshot(&found.sandbox.id, &arguments.name).await?;
-    print(&format!("{image}\n"))?;
+    if arguments.json {
+        print_json(&json!({"image": image}))?;
+    } else {
+        print(&format!("{image}\n"))?;
+    }
     Ok(ExitCode::SUCCESS)
 }
 
