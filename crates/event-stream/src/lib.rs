@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`EventStream`] | adds events: numbered, without secrets, durable, then announced |
 //! | [`EventStore`], [`NestedEventStore`] | reads the events of a conversation, here or behind another server |
+//! | [`SharedHistory`] | a history that several processes write in turns |
 //! | [`metadata`] | what is known about conversations, and their list |
 //! | [`trajectory`] | a history as one file, and how it is played again |
 //! | [`store`] | named contents somewhere: a directory, memory, a bucket |
@@ -20,6 +21,7 @@ mod log;
 pub mod mask;
 pub mod metadata;
 mod nested;
+mod shared;
 pub mod store;
 mod stream;
 mod subscribers;
@@ -31,6 +33,7 @@ pub use history::{EventFilter, EventStore, EventType, Events, History, Search, s
 pub use layout::ConversationPaths;
 pub use mask::{MaskStream, Masker};
 pub use nested::NestedEventStore;
+pub use shared::{SharedError, SharedHistory};
 pub use store::{BoxFuture, FileStore, LocalStore, StoreError};
 pub use stream::EventStream;
 pub use subscribers::{Subscriber, SubscriberError, SubscriberId};

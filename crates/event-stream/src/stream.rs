@@ -15,7 +15,7 @@ use crate::{
     error::{AddEventError, HistoryError, SubscribeError},
     history::EventStore,
     log::{JournalLimits, Log},
-    mask::Masker,
+    mask::{MaskStream, Masker},
     store::{FileStore, LocalStore},
     subscribers::{QueueLimits, Registry, Subscriber, SubscriberId},
     writer::{Command, Pending, WAITING, Writer},
@@ -170,6 +170,11 @@ impl EventStream {
     /// Adds secrets that are hidden in events from now on, or replaces those of the same name.
     pub fn update_secrets(&self, secrets: BTreeMap<String, Secret>) {
         self.masker().update(secrets);
+    }
+
+    /// Hides the secrets of now in output that arrives in chunks.
+    pub fn mask_stream(&self) -> MaskStream {
+        self.shared.masker.read().unwrap_or_else(PoisonError::into_inner).stream()
     }
 
     fn masker(&self) -> RwLockWriteGuard<'_, Masker> {

@@ -9,7 +9,10 @@ mod server;
 use std::{collections::BTreeMap, fmt, path::Path, sync::Arc};
 
 use gloveport_cli_runtime::ShellStream;
-use gloveport_protocol::{ActionExecutor, BoxFuture, McpServerEntry, Secret};
+use gloveport_protocol::{
+    ActionExecutor, BoxFuture, McpServerEntry, Secret,
+    exec::{ExecEnd, ExecRequest},
+};
 use tempfile::TempPath;
 
 use crate::{InitialEnvironment, RuntimeError, StatusReporter};
@@ -71,6 +74,15 @@ pub trait SandboxConnection: ActionExecutor {
     /// What agents are told about it; mostly nothing.
     fn instructions(&self) -> String {
         String::new()
+    }
+
+    /// Runs a command and tells its output as it comes. `None` where that is not possible, and nothing was run.
+    fn exec<'a>(
+        &'a self,
+        _request: ExecRequest,
+        _output: &'a mut (dyn FnMut(&[u8]) + Send),
+    ) -> BoxFuture<'a, Result<Option<ExecEnd>, RuntimeError>> {
+        Box::pin(async { Ok(None) })
     }
 
     /// Tells the output of commands line by line; `None` ends it. False where that is not possible.

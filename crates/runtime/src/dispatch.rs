@@ -3,16 +3,14 @@
 use std::sync::{Arc, Weak};
 
 use gloveport_event_stream::{BoxFuture, Subscriber, SubscriberError};
-use gloveport_protocol::{
-    Action, ActionEvent, AgentState, AgentStateChangedObservation, Event, EventSource, Observation, ObservationEvent,
-};
+use gloveport_protocol::{Action, ActionEvent, AgentState, Event, EventSource, Observation, ObservationEvent};
 use gloveport_security::{Assessment, Verdict};
 
 use crate::{
     Runtime, RuntimeError, RuntimeStatus, StatusLevel,
     decide::Outcome,
     error::{is_network, type_name},
-    history::StreamHistory,
+    operation::{LookBack, question},
     runtime::Session,
 };
 
@@ -83,7 +81,7 @@ impl Runtime {
         let mut action = action.into();
         let stream = self.stream("submitting an action")?;
         let verdict = if source == EventSource::Agent {
-            self.session.gate.evaluate(&mut action, &StreamHistory(stream)).await
+            self.session.gate.evaluate(&mut action, &LookBack(Some(stream.store().clone()))).await
         } else {
             Verdict::Proceed
         };
@@ -143,7 +141,7 @@ impl Runtime {
     }
 
     /// The action with a time limit: those without get the configured one, and do not block (runtime-interface 5).
-    fn with_limit(&self, mut action: ActionEvent) -> ActionEvent {
+    pub(crate) fn with_limit(&self, mut action: ActionEvent) -> ActionEvent {
         if action.timeout.is_none() {
             #[expect(clippy::cast_precision_loss, reason = "a number of seconds")]
             let limit = self.session.config.sandbox.timeout as f64;
@@ -185,7 +183,7 @@ impl Runtime {
             return true;
         };
         let stored = action.clone();
-        let handled = match self.session.gate.evaluate(action, &StreamHistory(stream)).await {
+        let handled = match self.session.gate.evaluate(action, &LookBack(Some(stream.store().clone()))).await {
             Verdict::Proceed => return true,
             Verdict::Confirm { assessment } => self.hold(action.clone(), assessment).await,
             Verdict::Refuse { assessment } => {
@@ -200,16 +198,8 @@ impl Runtime {
 
     /// Keeps the action until the user decides, and says so in the stream.
     async fn hold(&self, action: ActionEvent, assessment: Assessment) -> Result<(), RuntimeError> {
-        let reasons = assessment.rules.iter().map(|found| format!("{}: {}", found.rule, found.explanation));
-        let reason = reasons.collect::<Vec<_>>().join("\n");
-        let (id, cause) = (action.id, action.tool_call_metadata.clone());
+        let event = question(&action, &assessment);
         self.session.gate.hold(action, assessment)?;
-        let state = AgentStateChangedObservation {
-            reason,
-            ..AgentStateChangedObservation::new("", AgentState::AwaitingUserConfirmation.as_str())
-        };
-        let mut event = ObservationEvent::from(Observation::AgentStateChanged(state));
-        (event.cause, event.tool_call_metadata) = (id, cause);
         self.stream("asking the user")?.add(event, EventSource::Environment).await?;
         Ok(())
     }

@@ -5,8 +5,8 @@ use std::{io, path::PathBuf};
 use gloveport_archive::ArchiveError;
 use gloveport_cli_runtime::CliError;
 use gloveport_client::{ClientError, causes};
-use gloveport_event_stream::{AddEventError, HistoryError, SubscribeError};
-use gloveport_executor::ExecutorError;
+use gloveport_event_stream::{AddEventError, HistoryError, SharedError, SubscribeError};
+use gloveport_executor::{ExecError, ExecutorError};
 use gloveport_protocol::ExecuteError;
 use gloveport_provider::ProviderError;
 use gloveport_security::{AnalyzerError, GateError};
@@ -167,6 +167,18 @@ pub enum RuntimeError {
     /// Another session with this id listens to the stream.
     #[error(transparent)]
     Subscribe(#[from] SubscribeError),
+    /// The server of the sandbox executes actions only.
+    #[error(
+        "the server of this session has only the OpenHands interface; a directory, variables or a shell of a command's own \
+         need a gloveport server"
+    )]
+    OnlyActions,
+    /// The command cannot be started.
+    #[error(transparent)]
+    Exec(#[from] ExecError),
+    /// An event was not added to a history that others write, too.
+    #[error(transparent)]
+    Shared(#[from] SharedError),
     /// The session has no event stream.
     #[error("the session has no event stream, which {0} needs")]
     NoStream(&'static str),

@@ -9,6 +9,7 @@
 //! | [`connection`](SandboxConnection) | what a session needs of a sandbox, and who gives it |
 //! | `dispatch` | from the stream to the sandbox and back |
 //! | `decide` | what becomes of one action |
+//! | `operation`, `exec`, `gate` | what somebody does in a sandbox with the output as it comes: rated, asked about and written down |
 //! | `environment`, `setup`, `repository` | what is set up before work begins |
 //! | `git`, `tasks`, `mcp`, `knowledge` | what else a backend asks of a session |
 //! | [`microagents`], [`git_providers`], [`llm_edit`] | texts of repositories, hosts of repositories, edits by a model |
@@ -21,10 +22,11 @@ mod dispatch;
 mod editing;
 mod environment;
 mod error;
+mod exec;
 mod exit;
+mod gate;
 mod git;
 pub mod git_providers;
-mod history;
 mod hosting;
 mod http_answer;
 mod knowledge;
@@ -32,6 +34,7 @@ pub mod lines;
 pub mod llm_edit;
 mod mcp;
 pub mod microagents;
+mod operation;
 mod options;
 mod quote;
 mod repository;
@@ -47,8 +50,14 @@ pub use connection::{
 pub use dispatch::Submitted;
 pub use environment::{EnvironmentPlace, InitialEnvironment};
 pub use error::{Cause, RuntimeError};
+pub use exec::Executed;
 pub use exit::close_all;
+pub use gate::{gate, gate_of_operations};
 pub use git::{ChangeStatus, GitChange, GitDiff};
+pub use operation::{
+    Answer, Approver, Begun, Journal, NoJournal, Nobody, Operation, Operations, Question, Refused, RefusedBy, RunEnd,
+    RunOutput, observed,
+};
 pub use options::RuntimeOptions;
 pub use repository::SelectedRepository;
 pub use runtime::Runtime;

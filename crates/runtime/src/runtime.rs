@@ -10,7 +10,7 @@ use std::{
 use gloveport_config::Config;
 use gloveport_event_stream::{EventStream, FileStore, SubscriberId};
 use gloveport_protocol::{McpServerEntry, Secret};
-use gloveport_security::{AnalyzerOptions, Gate, GateOptions};
+use gloveport_security::Gate;
 use tempfile::TempPath;
 use tokio::sync::{Mutex as AsyncMutex, OnceCell};
 use tokio_util::sync::CancellationToken;
@@ -19,7 +19,7 @@ use crate::{
     ConnectRequest, Connector, InitialEnvironment, RuntimeError, RuntimeOptions, RuntimeStatus, SandboxConnection,
     StatusReporter,
     dispatch::{Dispatcher, Handling},
-    editing, environment, exit,
+    editing, environment, exit, gate,
     git_providers::{GitProviders, ProviderToken, ProviderType, Refresh},
     llm_edit::LlmEditor,
 };
@@ -84,7 +84,7 @@ impl Runtime {
         }
         env_vars.extend(options.secrets);
         let llm_editor = editing::editor(&options.config)?;
-        let gate = Arc::new(gate(&options.config, &options.backend_environment)?);
+        let gate = Arc::new(gate::gate(&options.config, &options.backend_environment, None)?);
         let mut variables = vec![env_vars];
         let configured = &options.config.sandbox.runtime_startup_env_vars;
         variables.extend((!configured.is_empty()).then(|| configured.clone()));
@@ -307,21 +307,4 @@ impl Drop for Session {
             gate.close().await;
         });
     }
-}
-
-/// What decides about actions before they are executed.
-fn gate(config: &Config, environment: &BTreeMap<String, String>) -> Result<Gate, RuntimeError> {
-    let analyzer = match config.security.security_analyzer.as_deref() {
-        None | Some("") => None,
-        Some(name) => {
-            let keys = environment.iter().filter(|(name, _)| name.starts_with("GRAYSWAN_"));
-            let options = AnalyzerOptions {
-                workspace: config.workspace_mount_path_in_sandbox.clone().into(),
-                environment: keys.map(|(name, value)| (name.clone(), Secret::new(value))).collect(),
-                ..AnalyzerOptions::default()
-            };
-            gloveport_security::analyzer(name, &options)?
-        }
-    };
-    Ok(Gate::new(GateOptions { confirmation_mode: config.security.confirmation_mode, cli_mode: false, analyzer }))
 }

@@ -163,6 +163,12 @@ pub fn analyzer(name: &str, options: &AnalyzerOptions) -> Result<Option<Arc<dyn 
     }))
 }
 
+/// Whether the analyzer of this name stops actions also where nobody is asked, so that a session without confirmation
+/// mode needs it ([`Unattended::Refuse`]).
+pub fn refuses_unattended(name: &str) -> bool {
+    name == "rules"
+}
+
 #[cfg(test)]
 mod tests {
     use gloveport_protocol::{Action, RunAction};
@@ -179,7 +185,9 @@ mod tests {
         let environment = BTreeMap::from([("GRAYSWAN_API_KEY".to_owned(), Secret::new("key"))]);
         let options = AnalyzerOptions { environment, ..AnalyzerOptions::default() };
         for name in ["llm", "invariant", "grayswan", "rules"] {
-            assert_eq!(analyzer(name, &options).unwrap().unwrap().name(), name);
+            let analyzer = analyzer(name, &options).unwrap().unwrap();
+            assert_eq!(analyzer.name(), name);
+            assert_eq!(refuses_unattended(name), analyzer.unattended() == Unattended::Refuse, "{name}");
         }
     }
 

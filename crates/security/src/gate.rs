@@ -11,7 +11,7 @@ use gloveport_protocol::{Action, ActionEvent, ConfirmationState, SecurityRisk};
 use tokio::time::timeout;
 
 pub use observation::{refusal, rejection};
-pub use pending::{MAX_PENDING, PendingAction};
+pub use pending::{MAX_PENDING, PendingAction, decided};
 
 use crate::{
     analyzer::{Assessment, History, SecurityAnalyzer, Unattended},

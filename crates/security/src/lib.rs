@@ -20,6 +20,7 @@ mod http;
 
 pub use analyzer::{
     AnalyzerOptions, ApiRequest, Assessment, History, NoHistory, RuleMatch, SecurityAnalyzer, Unattended, analyzer,
+    refuses_unattended,
 };
 pub use error::AnalyzerError;
-pub use gate::{Gate, GateError, GateOptions, PendingAction, Verdict, refusal, rejection};
+pub use gate::{Gate, GateError, GateOptions, PendingAction, Verdict, decided, refusal, rejection};

@@ -8,17 +8,23 @@ use std::{
 };
 
 use gloveport_archive::{ArchiveError, Limits, zip};
-use gloveport_executor::{Executor, ExecutorOptions, files};
-use gloveport_protocol::{ActionEvent, ActionExecutor, BoxFuture, ExecuteError, Observation};
+use gloveport_executor::{Execution, Executor, ExecutorOptions, files};
+use gloveport_protocol::{
+    ActionEvent, ActionExecutor, BoxFuture, ExecuteError, Observation,
+    exec::{ExecEnd, ExecRequest, ExecState},
+};
 use gloveport_sys::replace::{NewFile, Replacement};
+use gloveport_terminal::LogError;
 use tempfile::TempPath;
 use tokio::sync::OnceCell;
 
 use super::{ConnectRequest, Connector, SandboxConnection};
-use crate::{RuntimeError, RuntimeStatus, StatusLevel, blocking};
+use crate::{Cause, RuntimeError, RuntimeStatus, StatusLevel, blocking};
 
 /// How long the processes of the tools have to end.
 const CLOSE_LIMIT: Duration = Duration::from_secs(5);
+/// Most bytes of output that are told at once.
+const PIECE: usize = 64 * 1024;
 
 /// Runs the tools in this process.
 ///
@@ -112,9 +118,61 @@ impl SandboxConnection for Here {
         }))
     }
 
+    fn exec<'a>(
+        &'a self,
+        request: ExecRequest,
+        output: &'a mut (dyn FnMut(&[u8]) + Send),
+    ) -> BoxFuture<'a, Result<Option<ExecEnd>, RuntimeError>> {
+        Box::pin(async move {
+            let (execution, _) = self.executor.exec(request).await?;
+            Ok(Some(follow(&execution, output).await?))
+        })
+    }
+
     fn is_own_home(&self) -> bool {
         true
     }
+}
+
+/// Tells the output of a command to its end.
+async fn follow(execution: &Execution, output: &mut (dyn FnMut(&[u8]) + Send)) -> Result<ExecEnd, RuntimeError> {
+    let mut state = execution.watch();
+    let mut read = None;
+    loop {
+        let now = state.borrow_and_update().clone();
+        let (start, end) = match now {
+            ExecState::Queued => (None, None),
+            ExecState::Running { start, .. } => (Some(start), None),
+            ExecState::Ended(end) => (Some(end.start), Some(end)),
+        };
+        let mut offset = read.or(start).unwrap_or_default();
+        while start.is_some() {
+            match execution.read(offset, PIECE) {
+                Ok(piece) if piece.bytes.is_empty() => break,
+                Ok(piece) => {
+                    output(&piece.bytes);
+                    offset += piece.bytes.len() as u64;
+                }
+                Err(LogError::Gone { oldest, .. }) => {
+                    tracing::warn!(lost = oldest - offset, "output came faster than it could be read; a part is lost");
+                    offset = oldest;
+                }
+                Err(error) => return Err(unread(Box::new(error))),
+            }
+        }
+        read = start.map(|_| offset);
+        if let Some(end) = end {
+            return Ok(end);
+        }
+        tokio::select! {
+            changed = state.changed() => changed.map_err(|error| unread(Box::new(error)))?,
+            () = execution.grown_beyond(offset), if start.is_some() => {}
+        }
+    }
+}
+
+fn unread(source: Cause) -> RuntimeError {
+    RuntimeError::Disconnected { what: "the output of the command cannot be read".to_owned(), source: Some(source) }
 }
 
 /// The files of a plan as a temporary zip file.

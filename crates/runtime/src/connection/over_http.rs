@@ -2,8 +2,11 @@
 
 use std::path::Path;
 
-use gloveport_client::ActionExecutionClient;
-use gloveport_protocol::{ActionEvent, ActionExecutor, BoxFuture, ExecuteError, McpServerEntry, Observation, Secret};
+use gloveport_client::{ActionExecutionClient, ClientError};
+use gloveport_protocol::{
+    ActionEvent, ActionExecutor, BoxFuture, ExecuteError, McpServerEntry, Observation, Secret,
+    exec::{ExecEnd, ExecRequest},
+};
 use tempfile::TempPath;
 
 use super::{McpHost, SandboxConnection};
@@ -52,6 +55,29 @@ impl SandboxConnection for OverHttp {
 
     fn workspace(&self) -> Option<&str> {
         self.workspace.as_deref()
+    }
+
+    fn exec<'a>(
+        &'a self,
+        request: ExecRequest,
+        output: &'a mut (dyn FnMut(&[u8]) + Send),
+    ) -> BoxFuture<'a, Result<Option<ExecEnd>, RuntimeError>> {
+        Box::pin(async move {
+            let stream = match self.client.exec(request).await {
+                // A server of OpenHands does not know native commands.
+                Err(ClientError::Status(error))
+                    if matches!(error.status.as_u16(), 404 | 405) && error.native.is_none() =>
+                {
+                    return Ok(None);
+                }
+                started => started?,
+            };
+            let take = |bytes: &[u8]| {
+                output(bytes);
+                Ok::<(), ClientError>(())
+            };
+            Ok(Some(stream.finish(take).await?))
+        })
     }
 
     fn vscode_token(&self) -> BoxFuture<'_, Result<String, RuntimeError>> {

@@ -23,6 +23,16 @@ pub struct PendingAction {
     pub assessment: Assessment,
 }
 
+/// An action that was asked about, for its second publication with the user's answer (security 4, step 4).
+pub fn decided(mut action: ActionEvent, state: ConfirmationState) -> ActionEvent {
+    action.action.clear_thought();
+    action.set_confirmation(state);
+    // The stream gives both anew.
+    action.id = None;
+    action.timestamp = None;
+    action
+}
+
 /// The actions that wait, by number.
 #[derive(Default)]
 pub(super) struct Pending {
@@ -45,13 +55,8 @@ impl Pending {
 
     /// The action for its second publication (security 4, step 4).
     pub(super) fn decide(&self, id: i64, state: ConfirmationState) -> Result<ActionEvent, GateError> {
-        let PendingAction { mut action, .. } = self.discard(id).ok_or(GateError::NotPending { id })?;
-        action.action.clear_thought();
-        action.set_confirmation(state);
-        // The stream gives both anew.
-        action.id = None;
-        action.timestamp = None;
-        Ok(action)
+        let PendingAction { action, .. } = self.discard(id).ok_or(GateError::NotPending { id })?;
+        Ok(decided(action, state))
     }
 
     pub(super) fn discard(&self, id: i64) -> Option<PendingAction> {

@@ -1,0 +1,227 @@
+//! The observation of a command whose output came while it ran. This is the one place that makes it.
+
+use std::{collections::VecDeque, fmt};
+
+use gloveport_event_stream::MaskStream;
+use gloveport_protocol::{CommandMetadata, Observation, RunObservation, exec::ExecEnd};
+use gloveport_terminal::render::{Renderer, Size};
+
+/// Bytes that are kept of the beginning, and as many of the end: more than an observation shows.
+const KEPT: usize = 128 * 1024;
+
+/// How following a command ended.
+#[derive(Clone, Copy, Debug)]
+pub enum RunEnd<'a> {
+    /// It has ended.
+    Ended(&'a ExecEnd),
+    /// Its time was over. `None` if it did not even end when it was interrupted.
+    TimedOut(Option<&'a ExecEnd>),
+    /// It was interrupted twice, and is left to itself.
+    Left,
+    /// Nobody reads its output any more; it was interrupted.
+    Unread,
+    /// The shell waited for the rest of the command. It was interrupted.
+    Unfinished,
+    /// It was started, and nobody follows it.
+    Detached {
+        /// Its id.
+        id: &'a str,
+    },
+    /// It had a terminal, whose contents nobody keeps. The exit code is absent if it was left running.
+    OnTerminal {
+        /// Its exit code, if it has ended.
+        exit_code: Option<i32>,
+    },
+    /// It could not be followed to its end.
+    Lost {
+        /// Why.
+        reason: &'a str,
+    },
+}
+
+/// The output of a command without secrets: its beginning and its end.
+pub struct RunOutput {
+    mask: Option<MaskStream>,
+    head: Vec<u8>,
+    tail: VecDeque<u8>,
+    /// Bytes between the two.
+    lost: u64,
+}
+
+impl fmt::Debug for RunOutput {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let kept = self.head.len() + self.tail.len();
+        formatter.debug_struct("RunOutput").field("kept", &kept).field("lost", &self.lost).finish_non_exhaustive()
+    }
+}
+
+impl RunOutput {
+    pub(super) const fn new(mask: MaskStream) -> Self {
+        Self { mask: Some(mask), head: Vec::new(), tail: VecDeque::new(), lost: 0 }
+    }
+
+    /// Takes what it wrote.
+    pub fn push(&mut self, bytes: &[u8]) {
+        if let Some(mask) = &mut self.mask {
+            let bytes = mask.push_bytes(bytes);
+            self.keep(&bytes);
+        }
+    }
+
+    fn keep(&mut self, bytes: &[u8]) {
+        let (head, rest) = bytes.split_at(bytes.len().min(KEPT - self.head.len()));
+        self.head.extend_from_slice(head);
+        // Of much at once only the end can stay.
+        let skipped = rest.len().saturating_sub(KEPT);
+        let rest = rest.get(skipped..).unwrap_or_default();
+        let over = (self.tail.len() + rest.len()).saturating_sub(KEPT);
+        self.tail.drain(..over);
+        self.tail.extend(rest);
+        self.lost += (skipped + over) as u64;
+    }
+
+    /// What a terminal would show of it.
+    fn text(mut self) -> String {
+        if let Some(mask) = self.mask.take() {
+            let rest = mask.finish_bytes();
+            self.keep(&rest);
+        }
+        // Each line has a byte at least.
+        let mut screen = Renderer::new(Size { history: 3 * KEPT, ..Size::default() });
+        screen.feed(&self.head);
+        if self.lost > 0 {
+            screen.feed(format!("\r\n[... {} bytes are left out ...]\r\n", self.lost).as_bytes());
+        }
+        let (one, other) = self.tail.as_slices();
+        screen.feed(one);
+        screen.feed(other);
+        screen.text()
+    }
+
+    /// What came of the command.
+    pub fn observation(self, command: &str, end: RunEnd<'_>) -> Observation {
+        let known = match end {
+            RunEnd::Ended(end) => Some(end),
+            RunEnd::TimedOut(end) => end,
+            _ => None,
+        };
+        let exit_code = match end {
+            RunEnd::Ended(end) => end.exit_code,
+            RunEnd::OnTerminal { exit_code } => exit_code,
+            _ => None,
+        };
+        let metadata = CommandMetadata {
+            exit_code: exit_code.map_or(-1, i64::from),
+            working_dir: known.map(|end| end.cwd.clone()).filter(|cwd| !cwd.is_empty()),
+            suffix: suffix(end),
+            ..CommandMetadata::default()
+        };
+        Observation::Run(RunObservation::new(command, self.text(), false, metadata))
+    }
+}
+
+/// What came of a command that was executed as an action, for lack of a better way: its whole output came at the end, and
+/// is made as long as agents see it.
+pub fn observed(command: &str, observation: Observation) -> Observation {
+    match observation {
+        Observation::Run(run) => Observation::Run(RunObservation::new(command, run.content, false, run.metadata)),
+        other => other,
+    }
+}
+
+fn suffix(end: RunEnd<'_>) -> String {
+    let text = match end {
+        RunEnd::Ended(ExecEnd { exit_code: Some(code), .. }) => format!("The command completed with exit code {code}."),
+        RunEnd::Ended(end) => {
+            let why = end.message.as_deref().unwrap_or(&end.reason);
+            format!("The command did not end by itself: {why}.")
+        }
+        RunEnd::TimedOut(Some(_)) => "The command timed out and was interrupted.".to_owned(),
+        RunEnd::TimedOut(None) => "The command timed out; it was interrupted and still runs.".to_owned(),
+        RunEnd::Unfinished => "The command is not complete, and was interrupted.".to_owned(),
+        RunEnd::Left => "The user left the command to itself; it may still run.".to_owned(),
+        RunEnd::Unread => "The user read no further; the command was interrupted.".to_owned(),
+        RunEnd::Detached { id } => format!("The command was started as {id}, and nobody follows it."),
+        RunEnd::OnTerminal { exit_code: Some(code) } => {
+            format!("The command had a terminal, whose contents are not kept, and completed with exit code {code}.")
+        }
+        RunEnd::OnTerminal { exit_code: None } => {
+            "The command has a terminal, whose contents are not kept; the user left it, and it goes on.".to_owned()
+        }
+        RunEnd::Lost { reason } => format!("What became of the command is not known: {reason}."),
+    };
+    format!("\n[{text}]")
+}
+
+#[cfg(test)]
+mod tests {
+    use gloveport_event_stream::Masker;
+    use gloveport_protocol::Secret;
+
+    use super::*;
+
+    fn ended(code: Option<i32>) -> ExecEnd {
+        ExecEnd {
+            exit_code: code,
+            reason: "exited".into(),
+            message: None,
+            start: 0,
+            end: 0,
+            cwd: "/w".to_owned(),
+            usage: None,
+        }
+    }
+
+    fn output() -> RunOutput {
+        RunOutput::new(Masker::default().stream())
+    }
+
+    fn run(observation: Observation) -> RunObservation {
+        let Observation::Run(run) = observation else { panic!("no run") };
+        run
+    }
+
+    #[test]
+    fn a_secret_is_hidden_wherever_chunks_cut_it() {
+        let mut masker = Masker::default();
+        masker.set([("TOKEN".to_owned(), Secret::new("hunter2hunter2"))].into());
+        let mut output = RunOutput::new(masker.stream());
+        for piece in ["a hunter2", "hunt", "er2 b\r\n"] {
+            output.push(piece.as_bytes());
+        }
+        let end = ended(Some(0));
+        assert_eq!(run(output.observation("x", RunEnd::Ended(&end))).content, "a <secret_hidden> b");
+    }
+
+    #[test]
+    fn long_output_keeps_its_beginning_and_its_end() {
+        let mut output = output();
+        for line in 0..200_000 {
+            output.push(format!("line {line}\r\n").as_bytes());
+        }
+        output.push(&vec![b'x'; 3 * KEPT]);
+        output.push(b"\r\nlast\r\n");
+        let text = output.text();
+        assert!(text.starts_with("line 0\nline 1\n"), "{:?}", text.get(..40));
+        assert!(text.ends_with("x\nlast"), "{:?}", text.get(text.len() - 40..));
+        assert!(text.contains("bytes are left out"));
+        assert!(text.len() < 3 * KEPT);
+    }
+
+    #[test]
+    fn the_observation_tells_how_the_command_ended() {
+        let observed = |end: RunEnd<'_>| {
+            let run = run(output().observation("make", end));
+            (run.metadata.exit_code, run.metadata.working_dir, run.metadata.suffix)
+        };
+        let (three, none) = (ended(Some(3)), ended(None));
+        let done = "\n[The command completed with exit code 3.]".to_owned();
+        assert_eq!(observed(RunEnd::Ended(&three)), (3, Some("/w".to_owned()), done));
+        assert_eq!(observed(RunEnd::Ended(&none)).0, -1);
+        assert_eq!(observed(RunEnd::Left).0, -1);
+        assert!(observed(RunEnd::TimedOut(None)).2.contains("still runs"));
+        assert!(observed(RunEnd::Detached { id: "e1" }).2.contains("started as e1"));
+        assert_eq!(observed(RunEnd::OnTerminal { exit_code: Some(5) }).0, 5);
+        assert_eq!(observed(RunEnd::OnTerminal { exit_code: None }).0, -1);
+    }
+}
