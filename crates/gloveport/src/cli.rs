@@ -7,6 +7,7 @@ use clap::{
     builder::BoolishValueParser, error::ErrorKind, parser::ValueSource,
 };
 
+use crate::approve::ApproveArgs;
 use crate::attach::DetachKeys;
 use crate::confined;
 use crate::files::{CopyArgs, EditArgs, ListArgs, ViewArgs, WriteArgs};
@@ -20,8 +21,8 @@ const EXIT_CODES: &str = "Exit codes of `run`: the command's own; 124 if the tim
 /// Below `gloveport run --help`.
 const RUN_HELP: &str = "Without --url and --runtime, and with the runtime `local`, there is no isolation: the command runs on \
     this machine as you, with all your files. It gets the variables of a fresh login; --env NAME passes another one on.\n\n\
-    Exit codes: the command's own; 124 if the time limit passed; 125 if gloveport itself failed or the command is not \
-    complete; 130 if it was interrupted twice; 141 if nobody reads its output; 2 for a wrong command line.";
+    Exit codes: the command's own; 77 if it was refused as risky (--runtime); 124 if the time limit passed; 125 if \
+    gloveport itself failed or the command is not complete; 130 if it was interrupted twice; 141 if nobody reads its output; 2 for a wrong command line.";
 
 /// A runtime for AI agents: a shell that keeps its state, behind one small server.
 #[derive(Debug, Parser)]
@@ -182,6 +183,8 @@ pub(crate) struct RunArgs {
     pub(crate) json: bool,
     #[command(flatten, next_help_heading = "The fresh sandbox of --runtime")]
     pub(crate) make: MakeArgs,
+    #[command(flatten, next_help_heading = "The fresh sandbox of --runtime")]
+    pub(crate) approve: ApproveArgs,
     /// A flag that says what a sandbox is made from, where only the configuration can tell whether there is one.
     #[arg(skip)]
     pub(crate) of_sandbox: Option<String>,
@@ -213,9 +216,21 @@ impl RunArgs {
             }
             (arguments.url, arguments.runtime) = (None, None);
         }
-        let given = matches.get_many::<Id>("MakeArgs").into_iter().flatten().next();
-        if let Some(flag) = given.map(|flag| flag.as_str().replace('_', "-")) {
-            if arguments.no_tty || arguments.url.is_some() || arguments.runtime.as_deref() == Some(confined::NAME) {
+        let given = |group| matches.get_many::<Id>(group).into_iter().flatten().next();
+        let of_sandbox = given("MakeArgs").map(|flag| flag.as_str().replace('_', "-"));
+        let is_elsewhere = arguments.no_tty || arguments.url.is_some();
+        let has_none = is_elsewhere || arguments.runtime.as_deref() == Some(confined::NAME);
+        if let Some(flag) = given("ApproveArgs")
+            && (has_none || (arguments.runtime.is_none() && of_sandbox.is_none()))
+        {
+            let text = format!(
+                "--{flag} answers the question whether something risky may run in a sandbox, and `run` asks it only with \
+                 --runtime NAME (or the variable GLOVEPORT_RUNTIME), for a fresh one\n"
+            );
+            return Err(clap::Error::raw(ErrorKind::MissingRequiredArgument, text));
+        }
+        if let Some(flag) = of_sandbox {
+            if has_none {
                 return Err(no_sandbox(&flag, arguments.url.is_some()));
             }
             arguments.of_sandbox = arguments.runtime.is_none().then_some(flag);

@@ -10,6 +10,7 @@ use std::{
 use anyhow::Context as _;
 use gloveport_client::{ActionExecutionClient, ClientError, ExecEvent, ExecStream};
 use gloveport_protocol::exec::{ExecEnd, ExecRequest, ExecState, ExecStatus, Session};
+use gloveport_runtime::RunEnd;
 use tokio::{
     signal::unix::{SignalKind, signal},
     sync::mpsc,
@@ -64,6 +65,19 @@ pub(crate) enum Followed {
     Unread,
     /// The shell waited for the rest of the command. It was interrupted.
     Unfinished,
+}
+
+impl Followed {
+    /// The same for the history.
+    pub(crate) const fn run_end(&self) -> RunEnd<'_> {
+        match self {
+            Self::Ended(end) => RunEnd::Ended(end),
+            Self::TimedOut(end) => RunEnd::TimedOut(end.as_ref()),
+            Self::Left => RunEnd::Left,
+            Self::Unread => RunEnd::Unread,
+            Self::Unfinished => RunEnd::Unfinished,
+        }
+    }
 }
 
 /// What is done to a command whose time is over.

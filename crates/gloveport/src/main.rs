@@ -1,5 +1,6 @@
 //! The binary: flags, wiring, and output for people.
 
+mod approve;
 mod argv;
 mod attach;
 mod cli;

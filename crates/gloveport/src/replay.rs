@@ -15,7 +15,9 @@ use gloveport_runtime::{Connector, InProcess, Runtime, RuntimeOptions, ServerAt}
 use crate::{Owner, describe, key_file, local, output::print, plugins};
 
 /// Exit codes, as `--help` shows them.
-pub(crate) const EXIT_CODES: &str = "Exit codes: 0 every action was executed, whatever came of it; 1 an action gave \
+pub(crate) const EXIT_CODES: &str = "Actions are executed as they were recorded: none is asked about, whatever the \
+    section [security] of the configuration says, and one that was rejected or still waits for an answer is not \
+    executed.\n\nExit codes: 0 every action was executed, whatever came of it; 1 an action gave \
     no observation, or gloveport itself failed; 2 wrong command line.";
 
 #[derive(Debug, Args)]

@@ -12,7 +12,7 @@ mod launch;
 mod life;
 mod list;
 mod logs;
-mod observe;
+mod operations;
 mod report;
 mod runtimes;
 mod secrets;

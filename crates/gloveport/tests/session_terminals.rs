@@ -5,61 +5,8 @@
 mod sessions;
 mod support;
 
-use gloveport_sys::Spawner;
-use gloveport_terminal::{Terminal, TerminalOptions, WindowSize};
-use sessions::Home;
-use support::{LIMIT, gloveport, text};
-
-/// Somebody who calls the binary at a terminal.
-struct Person {
-    terminal: Terminal,
-    seen: u64,
-}
-
-impl Person {
-    fn calls(home: &Home, words: &[&str]) -> Self {
-        let script = "\"$GLOVEPORT\" \"$@\"; echo \"code $?\"";
-        let environment = [
-            ("PATH", std::env::var("PATH").unwrap()),
-            ("HOME", home.path().display().to_string()),
-            ("TMPDIR", home.path().display().to_string()),
-            ("GLOVEPORT", env!("CARGO_BIN_EXE_gloveport").to_owned()),
-            ("TERM", "xterm".to_owned()),
-        ];
-        let words = ["-c", script, "sh"].into_iter().chain(words.iter().copied());
-        let terminal = Terminal::start(TerminalOptions {
-            spawner: Spawner::Direct,
-            identity: None,
-            program: "/bin/sh".into(),
-            arguments: ["sh"].into_iter().chain(words).map(Into::into).collect(),
-            environment: environment.into_iter().map(|(name, value)| (name.into(), value.into())).collect(),
-            directory: home.path().to_owned(),
-            size: WindowSize { columns: 90, rows: 30 },
-            memory_limit: None,
-            spool_size: 1 << 20,
-        });
-        Self { terminal: terminal.unwrap(), seen: 0 }
-    }
-
-    async fn types(&self, keys: &str) {
-        self.terminal.write(keys.as_bytes(), |_| {}).await.unwrap();
-    }
-
-    async fn sees(&mut self, wanted: &str) {
-        let mut shown = Vec::new();
-        loop {
-            let piece = self.terminal.output().read(self.seen + shown.len() as u64, 1 << 20).unwrap();
-            shown.extend(piece.bytes);
-            if let Some(at) = shown.windows(wanted.len()).position(|window| window == wanted.as_bytes()) {
-                self.seen += (at + wanted.len()) as u64;
-                return;
-            }
-            let end = self.seen + shown.len() as u64;
-            let grown = tokio::time::timeout(LIMIT, self.terminal.output().grown_beyond(end)).await;
-            assert!(grown.is_ok(), "no {wanted:?} in {:?}", String::from_utf8_lossy(&shown));
-        }
-    }
-}
+use sessions::{Home, person::Person};
+use support::{gloveport, text};
 
 #[tokio::test]
 async fn a_terminal_of_a_session_goes_on_when_it_is_left_and_shows_what_came_meanwhile() {
@@ -92,7 +39,12 @@ async fn exec_with_a_terminal_runs_a_program_on_it_and_ends_with_its_exit_code()
     person.types("typed\r").await;
     person.sees("b typed\r\n").await;
     person.sees("code 5").await;
-    assert!(home.events("it").is_empty(), "what goes through a terminal is in no history");
+    // What goes through a terminal is in no history; that it was there is.
+    let events = home.events("it");
+    assert_eq!(events.len(), 2);
+    assert_eq!(events[0]["args"]["command"], "test -t 0; read -r x; echo \"$A $x\"; exit 5");
+    assert_eq!((&events[1]["cause"], &events[1]["content"]), (&0.into(), &"".into()));
+    assert_eq!(events[1]["extras"]["metadata"]["exit_code"], 5);
 }
 
 #[tokio::test]

@@ -6,7 +6,7 @@ use clap::{Args, Subcommand};
 use gloveport_provider::{ExposedPort, Mount, NetworkPolicy, RunAs};
 
 use super::values::{self, SecretFrom};
-use crate::attach::DetachKeys;
+use crate::{approve::ApproveArgs, attach::DetachKeys};
 
 /// Below `gloveport session --help`.
 const SESSION_HELP: &str = "ID is the id of a session or of its sandbox, or the beginning of one that fits no other. \
@@ -17,7 +17,7 @@ const SESSION_HELP: &str = "ID is the id of a session or of its sandbox, or the 
     gloveport session exec \"$id\" -- 'cd /tmp && ls'\n  \
     gloveport session cp notes.txt \"$id\":notes.txt\n  \
     gloveport session rm -f \"$id\"\n\n\
-    Exit codes: 0 done, 1 failed, 2 wrong command line; `exec` has its own.";
+    Exit codes: 0 done, 1 failed, 2 wrong command line, 77 refused as risky; `exec` has its own.";
 
 /// Below `gloveport session start --help`.
 const START_HELP: &str = "The session goes on until it is stopped, or until --ttl or --idle-stop end it. Its id is \
@@ -34,14 +34,21 @@ const START_HELP: &str = "The session goes on until it is stopped, or until --tt
 const EXEC_HELP: &str = "The words are one shell command line, which runs in the session's own shell: variables and the \
     directory stay for the next. With --cwd, --env or -d it runs in a shell of its own. C-c interrupts the command, a \
     second one leaves it to itself. The command and its output are added to the session's history, without the \
-    session's key and secrets.\n\n\
+    session's key and secrets; of what goes through a terminal only the exit code.\n\n\
+    What the section [security] of the configuration finds risky is asked about at the terminal before it begins; without \
+    a terminal it is refused. --yes and --deny answer beforehand. Question and answer are in the history.\n\n\
     Examples:\n  \
     gloveport session exec build -- make -j8\n  \
     gloveport session exec build 'cd src && export A=1'\n  \
     gloveport session exec -it build vim notes.txt\n  \
     echo 'ls | wc -l' | gloveport session exec build\n\n\
-    Exit codes: the command's own; 124 if the time limit passed; 125 if gloveport itself failed; 130 if it was \
+    Exit codes: the command's own; 77 if it was refused as risky and never began; 124 if the time limit passed; 125 if gloveport itself failed; 130 if it was \
     interrupted twice; 2 for a wrong command line.";
+
+/// Below `gloveport session cp --help`.
+const COPY_HELP: &str = "That something was copied is added to the session's history, and not what it contains. What the \
+    section [security] of the configuration finds risky is asked about at the terminal first, as with `exec`.\n\n\
+    Exit codes: 0 done, 1 failed, 2 wrong command line, 77 refused as risky.";
 
 /// Below `gloveport session ps --help` and that of `interrupt`.
 const INSIDE_HELP: &str = "A command that never ends keeps those behind it waiting. Examples:\n  \
@@ -115,6 +122,7 @@ pub(super) enum SessionCommand {
     /// Show what the server of a session writes.
     Logs(LogsArgs),
     /// Copy files and trees into and out of a session. The path in it is ID:PATH; `-` is standard input or output.
+    #[command(after_help = COPY_HELP)]
     Cp(CopyArgs),
     /// Remove what nobody wants any more: what is left of sandboxes that ended, and orphans.
     Gc(GcArgs),
@@ -243,6 +251,8 @@ pub(super) struct ExecArgs {
     /// Leave the command out of the session's history.
     #[arg(long)]
     pub(super) no_history: bool,
+    #[command(flatten)]
+    pub(super) approve: ApproveArgs,
 }
 
 /// A session, or a server that somebody serves.
@@ -438,6 +448,11 @@ pub(super) struct CopyArgs {
     /// Trees are copied whole anyway; this is for fingers that type it.
     #[arg(long, short, hide_short_help = true)]
     pub(super) recursive: bool,
+    /// Leave the copy out of the session's history.
+    #[arg(long)]
+    pub(super) no_history: bool,
+    #[command(flatten)]
+    pub(super) approve: ApproveArgs,
 }
 
 #[derive(Debug, Args)]

@@ -7,8 +7,27 @@ use std::{
     process::ExitCode,
 };
 
-use super::{arguments::CopyArgs, runtimes::Runtimes};
-use crate::files::{End, copy_between};
+use anyhow::Context as _;
+use gloveport_protocol::{
+    Action, ErrorObservation, EventSource, Observation, ReadAction, ReadObservation, WriteAction, WriteObservation,
+};
+use gloveport_runtime::Begun;
+use tokio::signal::unix::{SignalKind, signal};
+
+use super::{
+    arguments::CopyArgs,
+    operations::{self, Handling},
+    runtimes::Runtimes,
+};
+use crate::{
+    approve, explained,
+    files::{End, copy_between},
+};
+
+/// What is said of files whose contents are not in the history.
+const NOT_KEPT: &str = "the history does not keep what it contains";
+/// Exit code after C-c.
+const INTERRUPTED: u8 = 130;
 
 /// One side of the copy.
 #[derive(Debug, PartialEq, Eq)]
@@ -51,9 +70,69 @@ pub(super) async fn copy(runtimes: &Runtimes, arguments: CopyArgs) -> anyhow::Re
             anyhow::bail!("no path is in a session; write the one that is as ID:PATH")
         }
     };
-    let client = runtimes.find(&id).await?.client().await?;
-    copy_between(&client, source, destination, arguments.quiet).await?;
-    Ok(ExitCode::SUCCESS)
+    let mut found = runtimes.find(&id).await?;
+    let client = found.client().await?;
+    let handling = Handling {
+        approve: arguments.approve,
+        input_is_taken: source == End::Stream,
+        unrecorded: arguments.no_history,
+    };
+    let operations = operations::of_session(runtimes, &client, &found, handling).await?;
+    let operation = match operations.begin(action(&source, &destination), EventSource::User).await? {
+        Begun::Allowed(operation) => operation,
+        Begun::Refused(refused) => return approve::refused(&refused, false),
+    };
+    let done = observation(&source, &destination);
+    // Once a question was asked, C-c no longer ends this process by itself.
+    let mut interrupts = signal(SignalKind::interrupt()).context("cannot listen for signals")?;
+    let copied = tokio::select! {
+        copied = copy_between(&client, source, destination, arguments.quiet) => copied,
+        _ = interrupts.recv() => {
+            operation.finish(failed("the copy was interrupted")).await?;
+            return Ok(ExitCode::from(INTERRUPTED));
+        }
+    };
+    match copied {
+        Ok(()) => {
+            operation.finish(done).await?;
+            Ok(ExitCode::SUCCESS)
+        }
+        Err(error) => {
+            operation.finish(failed(&explained(&error))).await?;
+            Err(error)
+        }
+    }
+}
+
+/// The copy as the history has it: what is in the files is left out, since they may be secret and are often large.
+fn action(source: &End, destination: &End) -> Action {
+    match (source, destination) {
+        (End::Sandbox(from), _) => Action::Read(ReadAction::new(from.to_string_lossy())),
+        (_, to) => Action::Write(WriteAction::new(name(to), format!("[copied from {}; {NOT_KEPT}]", name(source)))),
+    }
+}
+
+fn observation(source: &End, destination: &End) -> Observation {
+    match (source, destination) {
+        (End::Sandbox(from), to) => Observation::Read(ReadObservation::new(
+            format!("[copied to {}; {NOT_KEPT}]", name(to)),
+            from.to_string_lossy(),
+        )),
+        (_, to) => Observation::Write(WriteObservation::new("", name(to))),
+    }
+}
+
+fn failed(reason: &str) -> Observation {
+    Observation::Error(ErrorObservation::new(format!("The copy failed: {reason}")))
+}
+
+/// One end of a copy, for people.
+fn name(end: &End) -> String {
+    match end {
+        End::Stream => "a stream of the user".to_owned(),
+        End::Here(path) => format!("{} of the user's machine", path.display()),
+        End::Sandbox(path) => path.to_string_lossy().into_owned(),
+    }
 }
 
 #[cfg(test)]

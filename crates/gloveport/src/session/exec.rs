@@ -1,25 +1,25 @@
 //! `gloveport session exec`.
 
-use std::{collections::BTreeMap, process::ExitCode};
+use std::process::ExitCode;
 
 use anyhow::Context as _;
 use gloveport_client::{ActionExecutionClient, ClientError};
 use gloveport_protocol::{
-    Action, ActionEvent, EventSource, Observation, ObservationEvent, RunAction, RunObservation, Secret,
+    Action, EventSource, ObservationEvent, RunAction,
     exec::{ExecRequest, Session},
 };
+use gloveport_runtime::{Begun, Operation, RunEnd, observed};
 
 use super::{
     arguments::ExecArgs,
-    history::History,
-    observe::Output,
-    runtimes::{Found, Runtimes},
-    secrets, settings, terminal,
+    operations::{self, Handling, or_lost},
+    runtimes::Runtimes,
+    settings, terminal,
 };
 use crate::{
-    describe,
+    approve, describe,
     files::place,
-    follow::{How, Wanted, exit_code, follow, write},
+    follow::{Followed, How, Wanted, exit_code, follow, write},
     input::Source,
     output, run,
 };
@@ -42,30 +42,51 @@ pub(super) async fn exec(runtimes: &Runtimes, mut arguments: ExecArgs) -> anyhow
     if let Some(directory) = request.cwd.take() {
         request.cwd = Some(place::directory(&client, directory).await?);
     }
+    let operations = operations::of_session(runtimes, &client, &found, handling(&arguments, from_stdin)).await?;
+    let operation = match operations.begin(action(&request), EventSource::User).await? {
+        Begun::Allowed(operation) => operation,
+        Begun::Refused(refused) => return approve::refused(&refused, arguments.json),
+    };
     if arguments.detach {
-        let stream = client.exec(request).await?;
+        let (operation, stream) = or_lost(operation, &text, client.exec(request).await.map_err(Into::into)).await?;
         output::print(&format!("{}\n", stream.id()))?;
+        let observation = operation.output().observation(&text, RunEnd::Detached { id: stream.id() });
+        operation.finish(observation).await?;
         return Ok(ExitCode::SUCCESS);
     }
-    let record =
-        if arguments.no_history { Record::none() } else { Record::begin(runtimes, &client, &found, &text).await };
-    let mut kept = Output::new(record.secrets.clone());
+    let mut kept = operation.output();
     let how = How { input: Source::of_session(arguments.interactive), limit: arguments.timeout, quiet: arguments.json };
     let followed = follow(&client, request, how, |bytes| {
         kept.push(bytes);
         if arguments.json { Ok(Wanted::More) } else { write(bytes) }
     });
-    let followed = match followed.await {
+    let followed: anyhow::Result<Followed> = match followed.await {
         Err(error) if error.downcast_ref().is_some_and(is_foreign) => {
-            return by_action(&client, &arguments, &text, record).await;
+            return by_action(&client, &arguments, &text, operation).await;
         }
-        followed => followed?,
+        followed => followed,
     };
-    let event = record.finish(kept.observation(&text, &followed)).await;
+    let (operation, followed) = or_lost(operation, &text, followed).await?;
+    let event = operation.finish(kept.observation(&text, followed.run_end())).await?;
     if arguments.json {
         output::print_json(&event.to_value())?;
     }
     exit_code(&followed)
+}
+
+/// How the flags want the command to be handled.
+pub(super) const fn handling(arguments: &ExecArgs, from_stdin: bool) -> Handling {
+    Handling {
+        approve: arguments.approve,
+        input_is_taken: from_stdin || arguments.interactive,
+        unrecorded: arguments.no_history,
+    }
+}
+
+/// The command as the history has it.
+fn action(request: &ExecRequest) -> Action {
+    let cwd = request.cwd.as_ref().map(|cwd| cwd.to_string_lossy().into_owned());
+    Action::Run(RunAction { cwd, ..RunAction::new(&request.command) })
 }
 
 /// Whether a server does not know native commands, as that of OpenHands.
@@ -81,24 +102,25 @@ async fn by_action(
     client: &ActionExecutionClient,
     arguments: &ExecArgs,
     text: &str,
-    record: Record,
+    operation: Box<Operation>,
 ) -> anyhow::Result<ExitCode> {
     anyhow::ensure!(
         arguments.cwd.is_none() && arguments.env.is_empty() && !arguments.interactive,
         "the server of this session has only the OpenHands interface; --cwd, --env and -i need a gloveport server"
     );
     let action = run::run_event(text.to_owned(), arguments.timeout.map(|limit| limit.as_secs_f64()));
-    let observed = client.post_action(&action, None).await?;
-    let observed = ObservationEvent::from_value(observed).context("the observation cannot be understood")?.observation;
+    let answer = client.post_action(&action, None).await.map_err(anyhow::Error::from);
+    let answer = answer.and_then(|value| {
+        ObservationEvent::from_value(value)
+            .context("the observation cannot be understood")
+            .map(|event| event.observation)
+    });
+    let (operation, observation) = or_lost(operation, text, answer).await?;
     if !arguments.json {
-        output::print(&describe::content(&observed))?;
+        output::print(&describe::content(&observation))?;
     }
     // The action was hidden so that all of its output comes; in the history it is as long as agents see it.
-    let observed = match observed {
-        Observation::Run(run) => Observation::Run(RunObservation::new(text, run.content, false, run.metadata)),
-        other => other,
-    };
-    let event = record.finish(observed).await;
+    let event = operation.finish(observed(text, observation)).await?;
     if arguments.json {
         output::print_json(&event.to_value())?;
     }
@@ -114,68 +136,5 @@ fn request(arguments: &ExecArgs, command: String) -> ExecRequest {
         cwd: arguments.cwd.clone(),
         env: arguments.env.iter().cloned().collect(),
         timeout: None,
-    }
-}
-
-/// A command in the history of its session. What cannot be written down is told, and the command runs all the same: a
-/// full disk is a reason to run one.
-struct Record {
-    history: Option<History>,
-    secrets: BTreeMap<String, Secret>,
-    /// The number of the action.
-    cause: Option<i64>,
-}
-
-impl Record {
-    /// Nothing is written down. No secret can get anywhere but to the person who runs the command.
-    const fn none() -> Self {
-        Self { history: None, secrets: BTreeMap::new(), cause: None }
-    }
-
-    async fn begin(runtimes: &Runtimes, client: &ActionExecutionClient, found: &Found, text: &str) -> Self {
-        match Self::try_begin(runtimes, client, found, text).await {
-            Ok(record) => record,
-            Err(error) => {
-                tracing::warn!("the command is not in the session's history: {error:#}");
-                Self::none()
-            }
-        }
-    }
-
-    async fn try_begin(
-        runtimes: &Runtimes,
-        client: &ActionExecutionClient,
-        found: &Found,
-        text: &str,
-    ) -> anyhow::Result<Self> {
-        let sandbox = &found.sandbox;
-        let Some(history) = History::of(&runtimes.context, sandbox.session_id.as_str())? else {
-            return Ok(Self::none());
-        };
-        let secrets = secrets::of(client, sandbox).await?;
-        let action = ActionEvent::from(Action::Run(RunAction::new(text)));
-        let cause = history.add(action, secrets.clone()).await?;
-        history.hosted_by(&found.runtime).await?;
-        Ok(Self { history: Some(history), secrets, cause })
-    }
-
-    /// Adds what came of it, and gives the event.
-    async fn finish(self, observation: Observation) -> ObservationEvent {
-        let mut event = ObservationEvent::from(observation);
-        (event.cause, event.source) = (self.cause, self.cause.map(|_| EventSource::User));
-        if let Some(history) = &self.history
-            && let Err(error) = Self::add(history, event.clone(), self.secrets).await
-        {
-            tracing::warn!("what came of the command is not in the session's history: {error:#}");
-        }
-        event
-    }
-
-    async fn add(history: &History, event: ObservationEvent, secrets: BTreeMap<String, Secret>) -> anyhow::Result<()> {
-        // One that was removed meanwhile stays removed.
-        if history.exists().await? {
-            history.add(event, secrets).await?;
-        }
-        Ok(())
     }
 }

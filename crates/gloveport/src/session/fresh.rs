@@ -4,7 +4,9 @@ use std::{process::ExitCode, time::Duration};
 
 use anyhow::Context as _;
 use gloveport_client::ActionExecutionClient;
+use gloveport_protocol::{Action, EventSource, RunAction};
 use gloveport_provider::{Provider, Sandbox};
+use gloveport_runtime::Begun;
 use tokio::{
     signal::unix::{SignalKind, signal},
     time::timeout,
@@ -12,6 +14,7 @@ use tokio::{
 
 use super::{
     launch::{Launch, launch},
+    operations::{self, Handling},
     report::Report,
     runtimes::{Runtimes, client},
     settings::{Wanted, command_limit, wanted},
@@ -19,6 +22,7 @@ use super::{
     terminal,
 };
 use crate::{
+    approve,
     cli::{self, RunArgs},
     confined,
     files::place,
@@ -50,6 +54,15 @@ pub(crate) async fn run_in_fresh(mut arguments: RunArgs) -> anyhow::Result<ExitC
         !(arguments.json && arguments.cwd.is_some()),
         "--cwd cannot be combined with --json and --runtime: the observation is that of the sandbox's own shell"
     );
+    let handling = Handling { approve: arguments.approve, input_is_taken: !arguments.tty, unrecorded: true };
+    let command = if arguments.tty { arguments.command.join(" ") } else { text.clone() };
+    // Before anything is made for it. Nothing is kept of a fresh sandbox, so it has no history either.
+    let action = Action::Run(RunAction::new(command));
+    if let Begun::Refused(refused) =
+        operations::of_fresh(&runtimes.context, handling)?.begin(action, EventSource::User).await?
+    {
+        return approve::refused(&refused, arguments.json);
+    }
     let (runtime, provider) = runtimes.one()?;
     let make = std::mem::take(&mut arguments.make);
     let can = provider.capabilities();

@@ -1,28 +1,17 @@
 //! The histories of sessions, in the store that the configuration names.
 
-use std::{
-    collections::BTreeMap,
-    path::PathBuf,
-    sync::Arc,
-    time::{Duration, Instant},
-};
+use std::{collections::BTreeMap, path::PathBuf};
 
 use gloveport_event_stream::{
-    ConversationPaths, EventStore, EventStream, FileStore, HistoryError, session_exists,
+    ConversationPaths, EventStore, SharedHistory,
     store::{StoreError, StoreOptions, open_store},
 };
 use gloveport_protocol::{Event, EventSource, Secret};
 use gloveport_provider::ProviderContext;
 use serde::{Deserialize, Serialize};
-use tokio::time::sleep;
 
 /// The directory of all histories.
 const CONVERSATIONS: &str = "sessions";
-/// How long a history that somebody else writes is waited for. Commands hold it for milliseconds.
-const LOCKED: Duration = Duration::from_secs(5);
-/// The wait between two attempts.
-const PAUSE: Duration = Duration::from_millis(5);
-
 /// What is in the history's directory beside the events.
 #[derive(Debug, Serialize, Deserialize)]
 struct Mark {
@@ -32,8 +21,7 @@ struct Mark {
 
 /// The history of one session.
 pub(super) struct History {
-    store: Arc<dyn FileStore>,
-    sid: String,
+    shared: SharedHistory,
 }
 
 impl History {
@@ -53,13 +41,13 @@ impl History {
             home: environment("HOME").filter(|home| !home.is_empty()).map(PathBuf::from),
             environment: &environment,
         })?;
-        Ok(Some(Self { store, sid: sid.to_owned() }))
+        Ok(Some(Self { shared: SharedHistory::new(store, sid) }))
     }
 
     /// The sessions that have a history. Stores without directories cannot tell.
     pub(super) async fn kept(context: &ProviderContext) -> anyhow::Result<Vec<String>> {
         let Some(any) = Self::of(context, "")? else { return Ok(Vec::new()) };
-        let entries = match any.store.list(CONVERSATIONS).await {
+        let entries = match any.shared.store().list(CONVERSATIONS).await {
             Ok(entries) => entries,
             Err(StoreError::NotFound { .. }) => return Ok(Vec::new()),
             Err(error) => return Err(error.into()),
@@ -70,7 +58,7 @@ impl History {
 
     /// The runtime that hosts the session, as its commands wrote it down; none if they did not.
     pub(super) async fn runtime(&self) -> anyhow::Result<Option<String>> {
-        match self.store.read(&self.mark()).await {
+        match self.shared.store().read(&self.mark()).await {
             Ok(content) => Ok(serde_json::from_slice::<Mark>(&content).ok().map(|mark| mark.runtime)),
             Err(StoreError::NotFound { .. }) => Ok(None),
             Err(error) => Err(error.into()),
@@ -83,38 +71,31 @@ impl History {
             return Ok(());
         }
         let mark = serde_json::to_vec(&Mark { runtime: runtime.to_owned() })?;
-        Ok(self.store.write(&self.mark(), mark.into()).await?)
+        Ok(self.shared.store().write(&self.mark(), mark.into()).await?)
     }
 
     fn mark(&self) -> String {
-        format!("{}gloveport.json", ConversationPaths::new(&self.sid, None).directory())
+        format!("{}gloveport.json", ConversationPaths::new(self.shared.sid(), None).directory())
     }
 
     /// For reading, also while others write.
     pub(super) fn events(&self) -> EventStore {
-        EventStore::new(Arc::clone(&self.store), &self.sid, None)
+        self.shared.events()
     }
 
     /// Whether there is any.
     pub(super) async fn exists(&self) -> anyhow::Result<bool> {
-        Ok(session_exists(&*self.store, &self.sid, None).await?)
+        Ok(self.shared.exists().await?)
     }
 
     /// Adds an event without these secrets, and gives its number.
-    ///
-    /// The history is locked for just this, so that several commands of a session, each a process, can take turns; what
-    /// belongs together is told by the cause of an observation.
     pub(super) async fn add(
         &self,
-        event: impl Into<Event>,
+        event: Event,
+        source: EventSource,
         secrets: BTreeMap<String, Secret>,
     ) -> anyhow::Result<Option<i64>> {
-        let stream = self.open().await?;
-        stream.set_secrets(secrets);
-        let added = stream.add(event, EventSource::User).await;
-        stream.close().await;
-        self.store.flush().await;
-        Ok(added?.id())
+        Ok(self.shared.add(event, source, secrets).await?)
     }
 
     /// Removes it; `false` if there was none.
@@ -123,20 +104,10 @@ impl History {
             return Ok(false);
         }
         // Nobody may be writing it.
-        self.open().await?.close().await;
-        let directory = ConversationPaths::new(&self.sid, None);
-        self.store.delete(directory.directory().trim_end_matches('/')).await?;
-        self.store.flush().await;
+        self.shared.open().await?.close().await;
+        let directory = ConversationPaths::new(self.shared.sid(), None);
+        self.shared.store().delete(directory.directory().trim_end_matches('/')).await?;
+        self.shared.store().flush().await;
         Ok(true)
-    }
-
-    async fn open(&self) -> Result<EventStream, HistoryError> {
-        let began = Instant::now();
-        loop {
-            match EventStream::open(Arc::clone(&self.store), &self.sid, None).await {
-                Err(HistoryError::Locked { .. }) if began.elapsed() < LOCKED => sleep(PAUSE).await,
-                opened => return opened,
-            }
-        }
     }
 }

@@ -3,15 +3,23 @@
 use std::{collections::BTreeMap, process::ExitCode};
 
 use gloveport_client::ActionExecutionClient;
+use gloveport_protocol::{Action, EventSource, RunAction};
+use gloveport_runtime::{Begun, RunEnd};
 
 use super::{
     arguments::{AttachArgs, ExecArgs},
+    exec::handling,
+    operations::{self, Handling, or_lost},
     runtimes::{Found, Runtimes},
 };
 use crate::{
-    attach::{self, AttachRequest, DetachKeys},
+    approve,
+    attach::{self, AttachRequest, Attached, DetachKeys},
     cli::RunArgs,
 };
+
+/// What the history calls a terminal that no command was given for.
+const SHELL: &str = "bash";
 
 /// The session's own terminals go on until their programs end, whoever is attached.
 pub(super) async fn attach(runtimes: &Runtimes, arguments: AttachArgs) -> anyhow::Result<ExitCode> {
@@ -29,20 +37,38 @@ pub(super) async fn attach(runtimes: &Runtimes, arguments: AttachArgs) -> anyhow
     Ok(attach::attach(&client, request).await?.exit_code())
 }
 
-/// A program on a terminal of its own.
+/// A program on a terminal of its own. What goes through it is not kept, as what is typed may be a password.
 pub(super) async fn run(runtimes: &Runtimes, arguments: ExecArgs) -> anyhow::Result<ExitCode> {
     let mut found = runtimes.find(&arguments.id).await?;
     let client = found.client().await?;
+    let handling = Handling { input_is_taken: false, ..handling(&arguments, false) };
+    let operations = operations::of_session(runtimes, &client, &found, handling).await?;
+    let argv = program(&arguments.command);
+    // Without a command it is the shell of the sandbox's user.
+    let text = if argv.is_some() { arguments.command.join(" ") } else { SHELL.to_owned() };
+    let cwd = arguments.cwd.as_ref().map(|cwd| cwd.to_string_lossy().into_owned());
+    let action = Action::Run(RunAction { cwd, ..RunAction::new(&text) });
+    let operation = match operations.begin(action, EventSource::User).await? {
+        Begun::Allowed(operation) => operation,
+        Begun::Refused(refused) => return approve::refused(&refused, false),
+    };
     let request = AttachRequest {
         id: None,
-        argv: program(&arguments.command),
+        argv,
         cwd: arguments.cwd,
         env: arguments.env.into_iter().collect(),
         detach_keys: arguments.detach_keys,
         tty: true,
         again: again(&found),
     };
-    Ok(attach::attach(&client, request).await?.exit_code())
+    let (operation, attached) = or_lost(operation, &text, attach::attach(&client, request).await).await?;
+    let exit_code = match attached {
+        Attached::Ended(code) => Some(code),
+        Attached::Detached | Attached::Terminated(_) => None,
+    };
+    let observation = operation.output().observation(&text, RunEnd::OnTerminal { exit_code });
+    operation.finish(observation).await?;
+    Ok(attached.exit_code())
 }
 
 /// A program on a terminal of a sandbox that ends with it, so that whoever leaves it ends it.

@@ -2,6 +2,8 @@
 
 #![expect(dead_code, reason = "each test program uses a part of it")]
 
+pub(crate) mod person;
+
 use std::{
     fs,
     io::Read as _,

@@ -1,0 +1,159 @@
+//! What is done in a session by its commands: rated by the configured gate, asked about, and written down.
+
+use std::{
+    collections::BTreeMap,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+};
+
+use anyhow::Context as _;
+use gloveport_client::ActionExecutionClient;
+use gloveport_event_stream::{EventStore, MaskStream, Masker};
+use gloveport_protocol::{BoxFuture, Event, EventSource, Secret};
+use gloveport_provider::ProviderContext;
+use gloveport_runtime::{Journal, NoJournal, Operation, Operations, RunEnd, RuntimeError, gate_of_operations};
+
+use super::{
+    history::History,
+    runtimes::{Found, Runtimes},
+    secrets,
+};
+use crate::{
+    approve::{ApproveArgs, Person},
+    explained,
+};
+
+/// How a command wants its operation to be handled.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Handling {
+    pub(super) approve: ApproveArgs,
+    /// Standard input is for the operation, so no answer can be read from it.
+    pub(super) input_is_taken: bool,
+    /// Nothing of it is to be in the history.
+    pub(super) unrecorded: bool,
+}
+
+/// The operations of a session.
+pub(super) async fn of_session(
+    runtimes: &Runtimes,
+    client: &ActionExecutionClient,
+    found: &Found,
+    handling: Handling,
+) -> anyhow::Result<Operations> {
+    let journal: Arc<dyn Journal> = if handling.unrecorded {
+        Arc::new(NoJournal)
+    } else {
+        match Recorder::new(runtimes, client, found).await {
+            Ok(Some(recorder)) => Arc::new(recorder),
+            Ok(None) => Arc::new(NoJournal),
+            Err(error) => {
+                tracing::warn!("{NO_ACTION}: {error:#}");
+                Arc::new(NoJournal)
+            }
+        }
+    };
+    operations(&runtimes.context, found.sandbox.workspace.as_deref(), handling, journal)
+}
+
+/// The operations of a sandbox that is only made for one, and of which nothing is kept.
+pub(super) fn of_fresh(context: &ProviderContext, handling: Handling) -> anyhow::Result<Operations> {
+    operations(context, None, handling, Arc::new(NoJournal))
+}
+
+fn operations(
+    context: &ProviderContext,
+    workspace: Option<&str>,
+    handling: Handling,
+    journal: Arc<dyn Journal>,
+) -> anyhow::Result<Operations> {
+    let gate = gate_of_operations(&context.config, &context.environment, workspace)
+        .context("the section [security] of the configuration cannot be followed")?;
+    let person = Person::new(handling.approve, handling.input_is_taken);
+    Ok(Operations::new(gate, Arc::new(person), journal))
+}
+
+/// What was done for a command, and its operation; or the error with which it failed, which its history tells then.
+pub(super) async fn or_lost<T>(
+    operation: Box<Operation>,
+    command: &str,
+    done: anyhow::Result<T>,
+) -> anyhow::Result<(Box<Operation>, T)> {
+    match done {
+        Ok(done) => Ok((operation, done)),
+        Err(error) => {
+            let reason = explained(&error);
+            let lost = operation.output().observation(command, RunEnd::Lost { reason: &reason });
+            operation.finish(lost).await?;
+            Err(error)
+        }
+    }
+}
+
+/// What a person is told of an operation that is not in the history.
+const NO_ACTION: &str = "the command is not in the session's history";
+
+/// The history of a session, which its commands write in turns. What cannot be written down is told, and the command
+/// runs all the same: a full disk is a reason to run one.
+struct Recorder {
+    history: History,
+    runtime: String,
+    secrets: BTreeMap<String, Secret>,
+    /// Something is written down already.
+    begun: AtomicBool,
+}
+
+impl std::fmt::Debug for Recorder {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("Recorder").field("runtime", &self.runtime).finish_non_exhaustive()
+    }
+}
+
+impl Recorder {
+    async fn new(runtimes: &Runtimes, client: &ActionExecutionClient, found: &Found) -> anyhow::Result<Option<Self>> {
+        let sandbox = &found.sandbox;
+        let Some(history) = History::of(&runtimes.context, sandbox.session_id.as_str())? else { return Ok(None) };
+        let secrets = secrets::of(client, sandbox).await?;
+        Ok(Some(Self { history, runtime: found.runtime.clone(), secrets, begun: AtomicBool::new(false) }))
+    }
+
+    async fn try_add(&self, event: Event, source: EventSource) -> anyhow::Result<Option<i64>> {
+        let begun = self.begun.load(Ordering::Relaxed);
+        // One that was removed meanwhile stays removed.
+        if begun && !self.history.exists().await? {
+            return Ok(None);
+        }
+        let id = self.history.add(event, source, self.secrets.clone()).await?;
+        if !begun {
+            self.begun.store(true, Ordering::Relaxed);
+            self.history.hosted_by(&self.runtime).await?;
+        }
+        Ok(id)
+    }
+}
+
+impl Journal for Recorder {
+    fn add(&self, event: Event, source: EventSource) -> BoxFuture<'_, Result<Option<i64>, RuntimeError>> {
+        Box::pin(async move {
+            let what = match &event {
+                Event::Action(_) => NO_ACTION,
+                Event::Observation(_) => "what came of the command is not in the session's history",
+            };
+            Ok(self.try_add(event, source).await.unwrap_or_else(|error| {
+                tracing::warn!("{what}: {error:#}");
+                None
+            }))
+        })
+    }
+
+    fn events(&self) -> Option<EventStore> {
+        Some(self.history.events())
+    }
+
+    fn mask(&self) -> MaskStream {
+        let mut masker = Masker::default();
+        masker.set(self.secrets.clone());
+        masker.stream()
+    }
+}
