@@ -24,10 +24,11 @@ use serde_json::{Value, json};
 use sessions::Home;
 use support::{LIMIT, Server, text, until, with_home};
 
-/// The binary, killed when it takes longer than anything here may take.
+/// The binary, killed when it takes longer than anything here may take. In the foreground, so that a signal is passed on
+/// to it once: a second C-c means something else.
 fn limited(home: &std::path::Path) -> Command {
     let mut command = with_home(Command::new("timeout"), home);
-    command.args(["-s", "KILL", "60", env!("CARGO_BIN_EXE_gloveport")]);
+    command.args(["--foreground", "-s", "KILL", "60", env!("CARGO_BIN_EXE_gloveport")]);
     command
 }
 
