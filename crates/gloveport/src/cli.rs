@@ -98,6 +98,9 @@ pub(crate) enum Command {
     /// Serve a sandbox of the runtime `local`, which starts it.
     #[command(hide = true)]
     SandboxServer(crate::sandbox_server::SandboxServerArgs),
+    /// Keep servers of the runtime `local` waiting for the next session, as the session commands start it.
+    #[command(hide = true)]
+    SandboxKeeper(crate::session::waiting::SandboxKeeperArgs),
     /// Serve a sandbox of the runtime `docker`, whose container starts it.
     #[command(hide = true)]
     ContainerServer(crate::container_server::ContainerServerArgs),
@@ -242,6 +245,8 @@ impl RunArgs {
 /// Tells that a flag of `run` says what a sandbox is made from, when the configuration names no runtime either.
 pub(crate) fn refuse_without_sandbox(flag: &str) -> anyhow::Result<()> {
     let mut known = Cli::command();
+    // The usage has the whole name of the subcommand.
+    known.build();
     let error = no_sandbox(flag, false);
     let error = match known.find_subcommand_mut("run") {
         Some(run) => error.format(run),

@@ -139,6 +139,7 @@ fn start(cli: Cli) -> anyhow::Result<ExitCode> {
             logging::for_sandbox(inside.log()?);
             runtime()?.block_on(sandbox_server::serve(inside, &owner))
         }
+        Command::SandboxKeeper(arguments) => people(session::waiting::keep(arguments)),
         Command::ContainerServer(_) if std::process::id() == 1 => {
             local::hide();
             container_server::init()

@@ -23,12 +23,19 @@ pub(crate) fn registry() -> Registry {
     registry
 }
 
-/// Sandboxes on this machine, which get no more of our variables than a login would give them.
+/// Sandboxes on this machine.
 fn local(context: &ProviderContext) -> Result<Arc<dyn Provider>, ProviderError> {
+    Ok(Arc::new(Local::new(local_options(context)?)?))
+}
+
+/// Sandboxes on this machine, which get no more of our variables than a login would give them.
+pub(crate) fn local_options(context: &ProviderContext) -> Result<LocalOptions, ProviderError> {
     let mut options = LocalOptions::new(context)?;
     // The key is for the server alone, which keeps it from the tools.
     options.environment.retain(|name, _| login::is_kept(name.as_ref()) || name == "SESSION_API_KEY");
-    Ok(Arc::new(Local::new(options)?))
+    // What a command started ahead would end with it; the keeper does it.
+    options.warm = 0;
+    Ok(options)
 }
 
 /// This program, its configuration as `config show` tells it, and its environment with the `.env` file.

@@ -47,6 +47,11 @@ pub mod turns;
 pub mod users;
 mod wire;
 
+/// Messages over a socket of this machine, with file descriptors beside them.
+pub mod frames {
+    pub use crate::wire::{receive, send};
+}
+
 pub use guard::Guard;
 pub use session::{Exit, SessionProcess, Spawner};
 pub use spawn::{Identity, SpawnError, SpawnSpec};

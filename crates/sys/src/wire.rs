@@ -47,7 +47,8 @@ pub(crate) enum Report {
     Exited(Exit),
 }
 
-pub(crate) fn send(socket: &UnixStream, body: &impl Serialize, descriptors: &[BorrowedFd<'_>]) -> io::Result<()> {
+/// Sends one frame, with descriptors beside it.
+pub fn send(socket: &UnixStream, body: &impl Serialize, descriptors: &[BorrowedFd<'_>]) -> io::Result<()> {
     let body = serde_json::to_vec(body)?;
     let length = u32::try_from(body.len()).ok().filter(|length| *length <= MAX_FRAME).ok_or_else(too_large)?;
     let mut frame = length.to_le_bytes().to_vec();
@@ -65,7 +66,7 @@ pub(crate) fn send(socket: &UnixStream, body: &impl Serialize, descriptors: &[Bo
 }
 
 /// Receives one frame; `None` at the end of the stream.
-pub(crate) fn receive<T: for<'a> Deserialize<'a>>(socket: &UnixStream) -> io::Result<Option<(T, Vec<OwnedFd>)>> {
+pub fn receive<T: for<'a> Deserialize<'a>>(socket: &UnixStream) -> io::Result<Option<(T, Vec<OwnedFd>)>> {
     let mut header = [0_u8; 4];
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_DESCRIPTORS))];
     let mut ancillary = RecvAncillaryBuffer::new(&mut space);
@@ -94,5 +95,5 @@ pub(crate) fn receive<T: for<'a> Deserialize<'a>>(socket: &UnixStream) -> io::Re
 }
 
 fn too_large() -> io::Error {
-    io::Error::new(io::ErrorKind::InvalidData, "a message to the process guard is larger than 8 MiB")
+    io::Error::new(io::ErrorKind::InvalidData, "a message is larger than 8 MiB")
 }

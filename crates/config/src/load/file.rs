@@ -58,7 +58,7 @@ impl Loader<'_> {
             Ok(root) => {
                 let root = root.table().unwrap_or_default();
                 match foreign::names(root).filter(|_| may_be_foreign) {
-                    Some(names) => self.foreign(&named, &format!("it has {names}, and no setting of OpenHands")),
+                    Some(others) => self.foreign(&named, &format!("it has {others}, and no setting of OpenHands")),
                     None => self.sections(root, &file),
                 }
             }

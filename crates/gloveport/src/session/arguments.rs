@@ -124,7 +124,7 @@ pub(super) enum SessionCommand {
     /// Copy files and trees into and out of a session. The path in it is ID:PATH; `-` is standard input or output.
     #[command(after_help = COPY_HELP)]
     Cp(CopyArgs),
-    /// Remove what nobody wants any more: what is left of sandboxes that ended, and orphans.
+    /// Remove what nobody wants any more: what is left of sandboxes that ended, orphans, and servers that wait for a session.
     Gc(GcArgs),
     /// Print the URL of a session's server, or of one of its ports.
     Url(UrlArgs),

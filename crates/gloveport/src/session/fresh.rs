@@ -19,7 +19,7 @@ use super::{
     runtimes::{Runtimes, client},
     settings::{Wanted, command_limit, wanted},
     start::random_id,
-    terminal,
+    terminal, waiting,
 };
 use crate::{
     approve,
@@ -83,6 +83,7 @@ pub(crate) async fn run_in_fresh(mut arguments: RunArgs) -> anyhow::Result<ExitC
         }
     };
     let done = use_up(&sandbox, &arguments, text, Source::of_run(arguments.interactive, from_stdin)).await;
+    waiting::refill(&runtime, &runtimes.context).await;
     if keep_alive {
         leave(&*provider, &sandbox).await;
     } else {

@@ -3,21 +3,35 @@
 use std::{process::ExitCode, sync::Arc};
 
 use gloveport_provider::{GcOptions, GcReport, Provider, Removed};
+use gloveport_provider_local::Local;
 use serde_json::json;
 
 use super::{
     arguments::GcArgs,
     list::warn,
     runtimes::{Runtimes, Silent},
+    waiting,
 };
 use crate::output::{print, print_json};
+
+/// Why a server that waits is removed.
+const WAITING: &str = "it waited for a session that did not come";
 
 pub(super) async fn collect(runtimes: &Runtimes, arguments: &GcArgs) -> anyhow::Result<ExitCode> {
     let options = GcOptions { all: arguments.all, dry_run: arguments.dry_run };
     let collect =
         async |runtime: String, provider: Arc<dyn Provider>| Ok((runtime, provider.collect_garbage(&options).await?));
-    let (reports, silent) = runtimes.ask(collect).await;
+    let waiting = match runtimes.means(Local::NAME) {
+        true if arguments.dry_run => waiting::count(&runtimes.context).await,
+        true => waiting::end(&runtimes.context).await?,
+        false => 0,
+    };
+    let (mut reports, silent) = runtimes.ask(collect).await;
     warn(&silent);
+    if let Some((_, report)) = reports.iter_mut().find(|(runtime, _)| runtime == Local::NAME) {
+        let one = || Removed { id: None, session_id: None, path: None, reason: WAITING.to_owned() };
+        report.removed.extend((0..waiting).map(|_| one()));
+    }
     for (runtime, report) in &reports {
         for failure in &report.failed {
             tracing::warn!("the runtime `{runtime}` could not remove everything: {failure}");
@@ -50,7 +64,7 @@ fn line(runtime: &str, removed: &Removed, dry_run: bool) -> String {
         (Some(session), ..) => format!("session {session}"),
         (None, Some(id), _) => format!("sandbox {id}"),
         (None, None, Some(path)) => path.display().to_string(),
-        (None, None, None) => "something".to_owned(),
+        (None, None, None) => "server".to_owned(),
     };
     let verb = if dry_run { "would remove" } else { "removed" };
     format!("{verb} {what} ({runtime}): {}\n", removed.reason)

@@ -86,6 +86,11 @@ impl Runtimes {
         self.chosen.as_deref().or(self.configured.as_deref())
     }
 
+    /// Whether this one is among those that are meant.
+    pub(super) fn means(&self, runtime: &str) -> bool {
+        self.chosen().is_none_or(|chosen| chosen == runtime)
+    }
+
     /// The runtime that makes a new sandbox, and its name.
     pub(super) fn one(&self) -> anyhow::Result<(String, Arc<dyn Provider>)> {
         let name = self.named().unwrap_or(DEFAULT_RUNTIME);

@@ -13,6 +13,7 @@ use super::{
     report::Report,
     runtimes::Runtimes,
     settings::wanted,
+    waiting,
 };
 use crate::{
     local,
@@ -40,6 +41,9 @@ pub(super) async fn start(runtimes: &Runtimes, arguments: Box<StartArgs>) -> any
     }
     let progress = report.progress();
     let launched = launch(&*provider, &spec, &progress, &how).await;
+    if launched.is_ok() {
+        waiting::refill(&runtime, &runtimes.context).await;
+    }
     tell(&*provider, &report, &progress.timings(), launched, as_json).await
 }
 

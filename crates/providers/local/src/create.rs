@@ -8,6 +8,7 @@ use gloveport_provider::{Phase, Progress, ProviderError, Sandbox, SandboxId, San
 use crate::{
     delete,
     fault::{self, NAME, blocking, engine},
+    keeper,
     launch::{STANDARD_PORTS, Server},
     lifeline::{Lifeline, Reply, Request, Start},
     logs,
@@ -39,7 +40,11 @@ impl Inner {
         }
         progress.enter(Phase::Creating, "");
         let made = loop {
-            let warm = if spec.warm { self.pool.take() } else { None };
+            let own = if spec.warm { self.pool.take() } else { None };
+            let warm = match own {
+                None if spec.warm => keeper::claim(self).await,
+                own => own,
+            };
             let was_warm = warm.is_some();
             let server = match warm {
                 Some(server) => server,

@@ -32,7 +32,7 @@ use crate::{
 /// Ports that every server reserves: the editor's and two for the user's programs (`local-and-cli-runtime` A2).
 pub(crate) const STANDARD_PORTS: usize = 3;
 /// Variables of the backend that the server itself gets; those of the tools come with the start.
-const INHERITED: [&str; 10] = [
+pub(crate) const INHERITED: [&str; 10] = [
     "PATH",
     "HOME",
     "USER",

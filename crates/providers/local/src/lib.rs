@@ -13,6 +13,7 @@
 //!         paused, ended    made by the server: it is paused; it has ended, and why
 //! STATE/old/…              being removed
 //! STATE/backends/BACKEND   locked by a backend for its life
+//! STATE/keeper/            where the keeper of waiting servers listens, if there is one
 //! ```
 //!
 //! No step needs another one to follow it: whoever is killed, at whatever moment, its locks are free at once, and the next
@@ -24,6 +25,7 @@
 //! | [`LocalOptions`] | where things are, what sandboxes get, who is told the steps |
 //! | [`lifeline`] | how a backend and the server of a sandbox talk, for the program that is started |
 //! | [`inside`] | a sandbox's own view of its directory, for the program that is started |
+//! | [`keeper`] | servers that wait although whoever wanted them has ended |
 //! | `state`, `lock`, `record`, `backend`, `server` | the directory, its locks, `sandbox.json`, who lives |
 //! | `ports` | who listens on the ports of a sandbox |
 //! | `launch`, `pool`, `create`, `delete`, `garbage`, `view`, `logs` | one call of the trait each |
@@ -34,6 +36,7 @@ mod delete;
 mod fault;
 mod garbage;
 pub mod inside;
+pub mod keeper;
 mod launch;
 pub mod lifeline;
 mod lock;

@@ -39,6 +39,11 @@ impl Pool {
         self.lock().servers.pop_front()
     }
 
+    /// How many wait.
+    pub(crate) fn waiting(&self) -> usize {
+        self.lock().servers.len()
+    }
+
     /// A server has ended.
     pub(crate) fn forget(&self, process: ServerProcess) {
         self.lock().servers.retain(|server| server.process != process);

@@ -83,6 +83,10 @@ impl Local {
         })
     }
 
+    pub(crate) const fn inner(&self) -> &Arc<Inner> {
+        &self.inner
+    }
+
     /// For the [`Registry`](gloveport_provider::Registry).
     pub fn factory(context: &ProviderContext) -> Result<Arc<dyn Provider>, ProviderError> {
         Ok(Arc::new(Self::new(LocalOptions::new(context)?)?))
@@ -161,7 +165,7 @@ impl Inner {
         ActionExecutionClient::new(&options).map_err(|error| engine("use the URL of the sandbox", causes(&error)))
     }
 
-    async fn close(self: &Arc<Self>) {
+    pub(crate) async fn close(self: &Arc<Self>) {
         self.closed.store(true, Relaxed);
         let waiting = self.pool.close(self.options.start_limit).await;
         let running: Vec<_> = lock(&self.running).drain().collect();
