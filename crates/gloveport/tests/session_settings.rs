@@ -195,9 +195,14 @@ fn settings_that_the_runtime_has_no_use_for_are_told_once_with_their_places() {
 fn a_command_without_a_limit_of_its_own_has_the_configured_one() {
     let home = home_with("[core]\n[sandbox]\ntimeout = 1\n");
     home.start("s");
-    assert_eq!(home.session(&["exec", "s", "sleep 100"]).status.code(), Some(124));
+    let late = home.session(&["exec", "s", "sleep 100"]);
+    assert_eq!(late.status.code(), Some(124));
+    let told = text(&late.stderr);
+    assert!(told.contains("the limit is `timeout` in [sandbox] (config.toml:3); --timeout sets another one"), "{told}");
     assert_eq!(home.session(&["exec", "--timeout", "1m", "s", "sleep 2; echo done"]).stdout, b"done\n");
-    assert_eq!(run(&home, &["--runtime", "local", "sleep 100"], &[]).status.code(), Some(124));
+    let late = run(&home, &["--runtime", "local", "sleep 100"], &[]);
+    assert_eq!(late.status.code(), Some(124));
+    assert!(text(&late.stderr).contains("(config.toml:3)"), "{}", text(&late.stderr));
 }
 
 #[test]

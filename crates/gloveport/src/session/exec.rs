@@ -33,9 +33,9 @@ pub(super) async fn exec(runtimes: &Runtimes, mut arguments: ExecArgs) -> anyhow
         !(arguments.interactive && from_stdin),
         "standard input cannot be both the script and its input; give the command as arguments"
     );
-    if arguments.timeout.is_none() && !arguments.detach {
-        arguments.timeout = settings::command_limit(&runtimes.loaded)?;
-    }
+    let has_own = arguments.timeout.is_some() || arguments.detach;
+    let configured = if has_own { None } else { settings::command_limit(&runtimes.loaded)? };
+    arguments.timeout = arguments.timeout.or(configured);
     let mut found = runtimes.find(&arguments.id).await?;
     let client = found.client().await?;
     let mut request = request(&arguments, text.clone());
@@ -67,6 +67,9 @@ pub(super) async fn exec(runtimes: &Runtimes, mut arguments: ExecArgs) -> anyhow
         followed => followed,
     };
     let (operation, followed) = or_lost(operation, &text, followed).await?;
+    if configured.is_some() && matches!(followed, Followed::TimedOut(_)) {
+        settings::tell_limit(&runtimes.loaded);
+    }
     let event = operation.finish(kept.observation(&text, followed.run_end())).await?;
     if arguments.json {
         output::print_json(&event.to_value())?;

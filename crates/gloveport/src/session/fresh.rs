@@ -4,6 +4,7 @@ use std::{process::ExitCode, time::Duration};
 
 use anyhow::Context as _;
 use gloveport_client::ActionExecutionClient;
+use gloveport_config::Loaded;
 use gloveport_protocol::{Action, EventSource, RunAction};
 use gloveport_provider::{Provider, Sandbox};
 use gloveport_runtime::Begun;
@@ -17,7 +18,7 @@ use super::{
     operations::{self, Handling},
     report::Report,
     runtimes::{Runtimes, client},
-    settings::{Wanted, command_limit, wanted},
+    settings::{Wanted, command_limit, tell_limit, wanted},
     start::random_id,
     terminal, waiting,
 };
@@ -26,7 +27,7 @@ use crate::{
     cli::{self, RunArgs},
     confined,
     files::place,
-    follow::{How, exit_code, follow, write},
+    follow::{Followed, How, exit_code, follow, write},
     input::Source,
     local,
     output::tell,
@@ -67,9 +68,9 @@ pub(crate) async fn run_in_fresh(mut arguments: RunArgs) -> anyhow::Result<ExitC
     let make = std::mem::take(&mut arguments.make);
     let can = provider.capabilities();
     let Wanted { spec, keep_alive } = wanted(&runtimes, &runtime, &can, random_id()?, make, arguments.env.clone())?;
-    if arguments.timeout.is_none() && !arguments.tty {
-        arguments.timeout = command_limit(&runtimes.loaded)?.map(|limit| limit.as_secs_f64());
-    }
+    let has_own = arguments.timeout.is_some() || arguments.tty;
+    let configured = if has_own { None } else { command_limit(&runtimes.loaded)? };
+    arguments.timeout = arguments.timeout.or(configured.map(|limit| limit.as_secs_f64()));
     let report = Report::new(false);
     // While it starts, C-c gives it up; afterwards it is for the command.
     let launching = Launch { until_alive: true, limit: START, stop: local::stop_signal()? };
@@ -82,7 +83,9 @@ pub(crate) async fn run_in_fresh(mut arguments: RunArgs) -> anyhow::Result<ExitC
             return Err(error);
         }
     };
-    let done = use_up(&sandbox, &arguments, text, Source::of_run(arguments.interactive, from_stdin)).await;
+    let limited_by = configured.map(|_| &runtimes.loaded);
+    let input = Source::of_run(arguments.interactive, from_stdin);
+    let done = use_up(&sandbox, &arguments, text, input, limited_by).await;
     waiting::refill(&runtime, &runtimes.context).await;
     if keep_alive {
         leave(&*provider, &sandbox).await;
@@ -105,13 +108,19 @@ async fn leave(provider: &dyn Provider, sandbox: &Sandbox) {
 }
 
 /// Runs the command in it, until it has ended or we are to end.
-async fn use_up(sandbox: &Sandbox, arguments: &RunArgs, text: String, input: Source) -> anyhow::Result<ExitCode> {
+async fn use_up(
+    sandbox: &Sandbox,
+    arguments: &RunArgs,
+    text: String,
+    input: Source,
+    limited_by: Option<&Loaded>,
+) -> anyhow::Result<ExitCode> {
     let client = client(sandbox)?;
     let mut terminate = signal(SignalKind::terminate()).context("cannot listen for signals")?;
     let mut hang_up = signal(SignalKind::hangup()).context("cannot listen for signals")?;
     let mut interrupt = signal(SignalKind::interrupt()).context("cannot listen for signals")?;
     tokio::select! {
-        code = command(&client, arguments, text, input) => code,
+        code = command(&client, arguments, text, input, limited_by) => code,
         _ = terminate.recv() => Ok(ExitCode::from(128 + 15)),
         _ = hang_up.recv() => Ok(ExitCode::from(128 + 1)),
         // A command whose output is shown as it comes is interrupted instead.
@@ -124,6 +133,7 @@ async fn command(
     arguments: &RunArgs,
     text: String,
     input: Source,
+    limited_by: Option<&Loaded>,
 ) -> anyhow::Result<ExitCode> {
     if arguments.tty {
         return terminal::in_fresh(client, arguments).await;
@@ -137,7 +147,11 @@ async fn command(
         request.cwd = Some(place::directory(client, directory.clone()).await?);
     }
     let limit = arguments.timeout.map(Duration::from_secs_f64);
-    exit_code(&follow(client, request, How { input, limit, quiet: false }, write).await?)
+    let followed = follow(client, request, How { input, limit, quiet: false }, write).await?;
+    if let (Some(loaded), Followed::TimedOut(_)) = (limited_by, &followed) {
+        tell_limit(loaded);
+    }
+    exit_code(&followed)
 }
 
 /// It lives as long as we do anyway; so what fails here is no failure of the command.

@@ -33,6 +33,13 @@ pub(super) fn command_limit(loaded: &Loaded) -> anyhow::Result<Option<Duration>>
     Ok(Some(Duration::from_secs(seconds)))
 }
 
+/// Tells whose limit it was that a command did not keep.
+pub(super) fn tell_limit(loaded: &Loaded) {
+    if let Some(place) = place(loaded, "sandbox.timeout") {
+        tracing::warn!("the limit is `timeout` in [sandbox] ({place}); --timeout sets another one");
+    }
+}
+
 /// A sandbox that is to be made.
 pub(super) struct Wanted {
     pub(super) spec: SandboxSpec,
