@@ -200,6 +200,18 @@ impl StatusError {
         })
     }
 
+    /// Whether the server has no such call, as one of OpenHands has none of the native interface.
+    pub fn is_unknown_call(&self) -> bool {
+        let codes = ["unknown_path", "method_not_allowed"];
+        [404, 405].contains(&self.status.as_u16())
+            && self.native.as_ref().is_none_or(|error| codes.contains(&error.code.as_str()))
+    }
+
+    /// Whether the server says that its sandbox is paused, and can be resumed.
+    pub fn is_paused(&self) -> bool {
+        self.status == 503 && self.native.as_ref().is_some_and(|error| error.code == "paused")
+    }
+
     /// What the server says is wrong, in whichever form it says it.
     pub fn reason(&self) -> Option<String> {
         self.detail_text().or_else(|| self.native.as_ref().map(|error| error.message.clone()))
@@ -318,6 +330,39 @@ impl From<ClientError> for ExecuteError {
             }
             error @ ClientError::Disconnected { .. } => Self::Disconnected(error.to_string()),
             error => Self::Failed(error.to_string()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_call_that_there_is_not_and_a_paused_sandbox_are_told_from_other_refusals() {
+        for (status, code, is_unknown, is_paused) in [
+            (404, None, true, false),
+            (405, None, true, false),
+            (404, Some("unknown_path"), true, false),
+            (405, Some("method_not_allowed"), true, false),
+            (404, Some("not_found"), false, false),
+            (403, None, false, false),
+            (503, None, false, false),
+            (503, Some("paused"), false, true),
+            (503, Some("too_many_requests"), false, false),
+            (500, Some("paused"), false, false),
+        ] {
+            let native = code.map(|code| NativeError { code: code.into(), message: "m".into(), hint: String::new() });
+            let error = StatusError {
+                method: "GET".into(),
+                url: "http://localhost/v1/exec".parse().unwrap(),
+                status: StatusCode::from_u16(status).unwrap(),
+                location: None,
+                detail: None,
+                native,
+            };
+            let found = (error.is_unknown_call(), error.is_paused());
+            assert_eq!(found, (is_unknown, is_paused), "{status} {code:?}");
         }
     }
 }

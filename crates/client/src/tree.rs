@@ -157,8 +157,8 @@ impl ActionExecutionClient {
         let found = match self.session().once(&Call::get("v1/files/archive", self.session().limits.other)).await {
             Ok(_) => true,
             // A server that has them says what is wrong with the request in the native form.
-            Err(ClientError::Status(error)) if error.native.is_some() => error.status != 403,
-            Err(ClientError::Status(error)) if [404, 405].contains(&error.status.as_u16()) => false,
+            Err(ClientError::Status(error)) if error.native.is_some() && error.status == 400 => true,
+            Err(ClientError::Status(error)) if error.is_unknown_call() => false,
             Err(error) => return Err(error),
         };
         Ok(*self.shared.tar_routes.get_or_init(|| found))

@@ -112,7 +112,8 @@ async fn waits_and_gaps_are_told() {
 #[tokio::test]
 async fn files_are_asked_for_as_the_interface_says() {
     within(async {
-        let entry = json!({"path": "/a", "kind": "file", "size": 1, "mode": 420, "uid": 0, "gid": 0, "modified": 1.5});
+        let entry =
+            json!({"path": "/a", "kind": "file", "size": 1, "mode": "0644", "uid": 0, "gid": 0, "modified": 1.5});
         let list = json!({"entries": [entry], "truncated": false}).to_string();
         let stored = json!({"path": "/a", "files": 1, "bytes": 2}).to_string();
         let part = b"HTTP/1.1 206 Partial Content\r\netag: \"e\"\r\nlast-modified: then\r\nx-file-mode: 0640\r\n\

@@ -1,23 +1,29 @@
 //! Bodies of the native commands (`/v1/exec`).
 
+mod form;
+
 use std::{borrow::Cow, collections::BTreeMap, path::PathBuf};
 
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 /// A request for a native command.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ExecRequest {
     /// Name that the caller chooses: letters, digits, `-`, `_`, `.`; made up if it is absent.
     #[serde(default)]
+    #[schema(pattern = "^[A-Za-z0-9._-]{1,128}$", example = "build-1")]
     pub id: Option<String>,
     /// The command text, of one or many lines.
+    #[schema(min_length = 1, example = "ls -la")]
     pub command: String,
     /// Where it runs.
     #[serde(default)]
     pub session: Session,
     /// Directory to run in; only with a new session.
     #[serde(default)]
+    #[schema(value_type = Option<String>)]
     pub cwd: Option<PathBuf>,
     /// Variables added to the environment; only with a new session.
     #[serde(default)]
@@ -26,11 +32,12 @@ pub struct ExecRequest {
     /// one that runs is interrupted, 2 s later quit (C-\\), and 2 s later killed with its session (new session) or left to
     /// itself (main session).
     #[serde(default)]
+    #[schema(exclusive_minimum = 0)]
     pub timeout: Option<f64>,
 }
 
 /// The shell that a native command runs in.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Session {
     /// The persistent shell that `run` actions use.
@@ -41,7 +48,7 @@ pub enum Session {
 }
 
 /// What is typed into a running command.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ExecInput {
     /// Text, sent with Enter; a key such as `C-c`, sent without; or the name of a key (`Up`, `Escape`, `F1`, `M-x`), which is
@@ -82,12 +89,13 @@ impl ExecState {
 }
 
 /// How a native command ended.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct ExecEnd {
     /// Exit status; absent if there is none.
     pub exit_code: Option<i32>,
     /// `exited`, `timed_out`, `cancelled`, `refused` (a command of the `run` action is running in the main session), `shell_ended`
     /// (with the status in `exit_code`), or `failed`.
+    #[schema(value_type = form::Reason)]
     pub reason: Cow<'static, str>,
     /// What failed, for people; absent for `exited`.
     pub message: Option<String>,
@@ -102,7 +110,7 @@ pub struct ExecEnd {
 }
 
 /// What a native command used.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct ExecUsage {
     /// CPU time in seconds, in steps of the kernel's clock tick.
     pub cpu_seconds: f64,

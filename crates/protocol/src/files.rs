@@ -3,10 +3,15 @@
 //! Paths travel as text. Names that are not UTF-8 are shown with replacement characters, and `path_base64` has their
 //! bytes. A relative path is relative to the directory that the tools start in.
 
+mod mode;
+
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+pub use mode::{FileMode, NoMode};
 
 /// What something in a file system is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum FileKind {
     /// A regular file.
@@ -20,7 +25,7 @@ pub enum FileKind {
 }
 
 /// One entry of a file system. Links are not followed.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct FileEntry {
     /// The path: absolute from `stat` and `watch`, relative to the directory that was asked for elsewhere.
     pub path: String,
@@ -31,11 +36,13 @@ pub struct FileEntry {
     pub kind: FileKind,
     /// Size in bytes.
     pub size: u64,
-    /// Permission bits, such as 420 for 0644.
-    pub mode: u32,
+    /// Permission bits.
+    pub mode: FileMode,
     /// User id of the owner.
+    #[schema(value_type = u64)]
     pub uid: u32,
     /// Group id.
+    #[schema(value_type = u64)]
     pub gid: u32,
     /// Time of the last change of the content, in seconds since 1970.
     pub modified: f64,
@@ -48,7 +55,7 @@ pub struct FileEntry {
 }
 
 /// Answer to `GET /v1/files/list` and `POST /v1/files/glob`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct FileList {
     /// The entries, sorted bytewise by path.
     pub entries: Vec<FileEntry>,
@@ -57,14 +64,15 @@ pub struct FileList {
 }
 
 /// Body of `POST /v1/files/glob`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct GlobRequest {
     /// Directory to look in; none is the directory that the tools start in.
     #[serde(default)]
     pub path: Option<String>,
     /// Patterns such as `src/**/*.rs`, relative to the directory; `!` in front excludes.
-    pub patterns: Vec<String>,
+    #[serde(alias = "patterns")]
+    pub globs: Vec<String>,
     /// Looks at names that begin with a dot, too.
     #[serde(default)]
     pub hidden: bool,
@@ -77,7 +85,7 @@ pub struct GlobRequest {
 }
 
 /// Body of `POST /v1/files/grep`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a member of a JSON object of its own")]
 pub struct GrepRequest {
@@ -110,7 +118,7 @@ pub struct GrepRequest {
 }
 
 /// Answer to `POST /v1/files/grep`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct GrepMatches {
     /// Lines in the order of files (bytewise) and lines.
     pub lines: Vec<GrepLine>,
@@ -121,7 +129,7 @@ pub struct GrepMatches {
 }
 
 /// A line that matches, or one near it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct GrepLine {
     /// The file, relative to the directory that was asked for.
     pub path: String,
@@ -134,7 +142,7 @@ pub struct GrepLine {
 }
 
 /// Body of `POST /v1/files/move`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct MoveRequest {
     /// What is moved.
@@ -150,7 +158,7 @@ pub struct MoveRequest {
 }
 
 /// Body of `POST /v1/files/remove`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RemoveRequest {
     /// What is removed; a link itself, not its target.
@@ -164,7 +172,7 @@ pub struct RemoveRequest {
 }
 
 /// Body of `POST /v1/files/mkdir`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct MkdirRequest {
     /// The directory.
@@ -174,11 +182,11 @@ pub struct MkdirRequest {
     pub parents: bool,
     /// Permission bits; none is 0777 less the umask.
     #[serde(default)]
-    pub mode: Option<u32>,
+    pub mode: Option<FileMode>,
 }
 
 /// Something that happened below a watched path (`GET /v1/files/watch`).
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct FileEvent {
     /// What happened.
     pub change: FileChange,
@@ -189,7 +197,7 @@ pub struct FileEvent {
 }
 
 /// What happened to a file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum FileChange {
     /// It is new: made, or moved here.
@@ -205,7 +213,7 @@ pub enum FileChange {
 }
 
 /// Answer to `PUT /v1/files/content` and `PUT /v1/files/archive`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Stored {
     /// Where it was stored.
     pub path: String,
@@ -217,4 +225,22 @@ pub struct Stored {
 
 fn yes() -> bool {
     true
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{from_value, json, to_value};
+
+    use super::*;
+
+    #[test]
+    fn patterns_of_names_are_globs_in_every_call_and_the_name_of_before_is_read() {
+        for wire in ["globs", "patterns"] {
+            let request: GlobRequest = from_value(json!({wire: ["*.rs"]})).unwrap();
+            assert_eq!(request.globs, ["*.rs"], "{wire}");
+            assert_eq!(to_value(&request).unwrap()["globs"], json!(["*.rs"]));
+        }
+        let search: GrepRequest = from_value(json!({"pattern": "a+", "globs": ["*.rs"]})).unwrap();
+        assert_eq!((search.pattern.as_str(), search.globs), ("a+", vec!["*.rs".to_owned()]));
+    }
 }

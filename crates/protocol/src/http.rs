@@ -1,10 +1,12 @@
 //! Bodies of requests and answers over HTTP (action-execution-api 2 and 5.2).
 
+mod action_form;
 mod mcp_entry;
 mod shell_split;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+use utoipa::ToSchema;
 
 pub use mcp_entry::{McpServerEntry, McpServerEntryError};
 
@@ -12,14 +14,16 @@ pub use mcp_entry::{McpServerEntry, McpServerEntryError};
 pub const SESSION_KEY_HEADER: &str = "x-session-api-key";
 
 /// Body of `POST /execute_action` (action-execution-api 2.4).
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct ExecuteActionRequest {
     /// The serialised action.
+    #[schema(value_type = action_form::SerialisedAction)]
     pub action: Map<String, Value>,
 }
 
 /// Body of every answer that is an error (action-execution-api 2.1).
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[schema(as = Detail)]
 pub struct ErrorBody {
     /// What went wrong.
     pub detail: String,
@@ -33,7 +37,8 @@ impl ErrorBody {
 }
 
 /// Body of an answer with status 422 (action-execution-api 2.1).
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[schema(as = ValidationError)]
 pub struct ValidationErrorBody {
     /// Always `Invalid request parameters`.
     pub detail: String,
@@ -49,7 +54,8 @@ impl ValidationErrorBody {
 }
 
 /// Body of the answer to `GET /alive` (action-execution-api 2.1).
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[schema(as = Alive)]
 pub struct AliveBody {
     /// `ok` or `not initialized`.
     pub status: String,
@@ -63,7 +69,7 @@ impl AliveBody {
 }
 
 /// Body of the answer to `GET /server_info` (action-execution-api 2.5).
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct ServerInfo {
     /// Seconds since the executor was made.
     pub uptime: f64,
@@ -74,7 +80,7 @@ pub struct ServerInfo {
 }
 
 /// What the server's process uses (action-execution-api 2.5).
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Resources {
     /// Processor time in percent of one processor; may exceed 100.
     pub cpu_percent: f64,
@@ -87,7 +93,7 @@ pub struct Resources {
 }
 
 /// Memory of the server's process (action-execution-api 2.5).
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct MemoryUsage {
     /// Resident bytes.
     pub rss: u64,
@@ -98,7 +104,7 @@ pub struct MemoryUsage {
 }
 
 /// Use of the root file system (action-execution-api 2.5).
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct DiskUsage {
     /// Size in bytes.
     pub total: u64,
@@ -111,7 +117,7 @@ pub struct DiskUsage {
 }
 
 /// Transfers of the server's process (action-execution-api 2.5).
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct IoCounters {
     /// Bytes read from storage; 0 if unknown.
     pub read_bytes: u64,
@@ -120,7 +126,7 @@ pub struct IoCounters {
 }
 
 /// Body of `POST /list_files` (action-execution-api 2.6).
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ListFilesRequest {
     /// The directory; none is the initial working directory.
     #[serde(default)]
@@ -128,14 +134,14 @@ pub struct ListFilesRequest {
 }
 
 /// Body of the answer to `GET /vscode/connection_token` (action-execution-api 2.9).
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ConnectionToken {
     /// The token, or null without the editor.
     pub token: Option<String>,
 }
 
 /// Body of the answer to `POST /update_mcp_server` (action-execution-api 5.2).
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct UpdateMcpResponse {
     /// What happened.
     pub detail: String,

@@ -1,9 +1,10 @@
 //! IPython kernels in the native interface.
 
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 /// One kernel in the answer to `GET /v1/kernels`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct KernelStatus {
     /// Its name; `default` is the one of `run_ipython`.
     pub name: String,
@@ -24,7 +25,7 @@ pub struct KernelStatus {
 }
 
 /// How a kernel stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum KernelActivity {
     /// On its way.
@@ -38,18 +39,20 @@ pub enum KernelActivity {
 }
 
 /// Body of `POST /v1/kernels/{name}/execute`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CellRequest {
     /// The cell.
+    #[schema(example = "1 + 1")]
     pub code: String,
     /// Seconds from its turn on; without a limit it may run for ever.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(exclusive_minimum = 0)]
     pub timeout: Option<f64>,
 }
 
 /// What became of a cell. In the `end` event of a stream text and images are empty: they came before.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct CellResult {
     /// What it showed, without colours.
     pub text: String,
@@ -64,15 +67,31 @@ pub struct CellResult {
 }
 
 /// How a cell ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
 pub enum CellOutcome {
     /// To its end.
     Completed,
     /// With an exception.
     Raised,
     /// Its time was over; it was interrupted, and the kernel lives on.
+    #[serde(alias = "timed-out")]
     TimedOut,
     /// The kernel ended with it; another one is started.
     Died,
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{from_value, json, to_value};
+
+    use super::*;
+
+    #[test]
+    fn a_time_limit_has_the_name_that_it_has_everywhere_and_the_one_of_before_is_read() {
+        assert_eq!(to_value(CellOutcome::TimedOut).unwrap(), json!("timed_out"));
+        for wire in ["timed_out", "timed-out"] {
+            assert_eq!(from_value::<CellOutcome>(json!(wire)).unwrap(), CellOutcome::TimedOut, "{wire}");
+        }
+    }
 }

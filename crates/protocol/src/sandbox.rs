@@ -1,9 +1,10 @@
 //! The sandbox as a whole, in the native interface.
 
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 /// Body of the answers to `GET /v1/sandbox`, `POST /v1/sandbox/pause` and `POST /v1/sandbox/resume`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct SandboxStatus {
     /// What it does.
     pub state: Activity,
@@ -14,8 +15,9 @@ pub struct SandboxStatus {
 }
 
 /// What a sandbox does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
+#[schema(as = SandboxActivity)]
 pub enum Activity {
     /// Its processes run.
     Running,

@@ -3,31 +3,39 @@
 //! A client is attached over a WebSocket: binary messages are the bytes of the terminal in both directions, and text
 //! messages are [`ToTerminal`] and [`FromTerminal`] as JSON.
 
+mod form;
+
 use std::{collections::BTreeMap, path::PathBuf};
 
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 /// A request for a terminal with a program on it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TerminalRequest {
     /// Name that the caller chooses: letters, digits, `-`, `_`, `.`; made up if it is absent.
     #[serde(default)]
+    #[schema(pattern = "^[A-Za-z0-9._-]{1,128}$", example = "work")]
     pub id: Option<String>,
     /// Program and arguments; the interactive shell of the sandbox's user if it is absent.
     #[serde(default)]
+    #[schema(min_items = 1, example = json!(["bash", "-l"]))]
     pub argv: Option<Vec<String>>,
     /// Directory to start in; where the sandbox's shell is if it is absent.
     #[serde(default)]
+    #[schema(value_type = Option<String>)]
     pub cwd: Option<PathBuf>,
     /// Variables added to the environment, such as `TERM`.
     #[serde(default)]
     pub env: BTreeMap<String, String>,
     /// Width in characters.
     #[serde(default = "default_columns")]
+    #[schema(minimum = 1, maximum = 65535)]
     pub columns: u16,
     /// Height in characters.
     #[serde(default = "default_rows")]
+    #[schema(minimum = 1, maximum = 65535)]
     pub rows: u16,
 }
 
@@ -47,12 +55,14 @@ fn default_rows() -> u16 {
 }
 
 /// Size of a terminal in characters.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TerminalSize {
     /// Width.
+    #[schema(minimum = 1, maximum = 65535)]
     pub columns: u16,
     /// Height.
+    #[schema(minimum = 1, maximum = 65535)]
     pub rows: u16,
 }
 
@@ -96,7 +106,7 @@ pub enum TerminalState {
 }
 
 /// How the program of a terminal ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct TerminalExit {
     /// Status as a shell reports it: the exit status, or 128 plus the signal; -1 if it is not known.
     pub exit_code: i32,
@@ -105,8 +115,9 @@ pub struct TerminalExit {
 }
 
 /// What a client tells a terminal beside the bytes that are typed.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(tag = "type", rename_all = "lowercase", deny_unknown_fields)]
+#[schema(as = TerminalControl)]
 pub enum ToTerminal {
     /// The terminal gets another size.
     Resize(TerminalSize),
@@ -118,8 +129,9 @@ pub enum ToTerminal {
 }
 
 /// What a terminal tells a client beside the bytes that programs write.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(tag = "type", rename_all = "lowercase")]
+#[schema(as = TerminalMessage)]
 pub enum FromTerminal {
     /// The first message.
     Start {

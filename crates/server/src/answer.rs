@@ -4,6 +4,7 @@ use axum::{body::Body, response::Response};
 use gloveport_protocol::{ErrorBody, ValidationErrorBody};
 use http::{HeaderValue, StatusCode, header::CONTENT_TYPE};
 use serde::Serialize;
+use utoipa::ToSchema;
 
 /// What every unforeseen failure is answered with.
 pub(crate) const UNEXPECTED: &str = "An unexpected error occurred. Please try again later.";
@@ -19,6 +20,53 @@ pub(crate) fn json(status: StatusCode, body: &impl Serialize) -> Response {
     }
 }
 
+/// Body of every answer of the native interface that is an error.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Error)]
+pub(crate) struct ErrorEnvelope {
+    /// What failed.
+    pub(crate) error: ErrorObject,
+}
+
+/// What failed.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct ErrorObject {
+    /// A name for programs.
+    #[schema(value_type = String, example = "not_found")]
+    pub(crate) code: &'static str,
+    /// What failed, for people.
+    pub(crate) message: String,
+    /// What to do about it; may be empty.
+    #[schema(value_type = String)]
+    pub(crate) hint: &'static str,
+}
+
+/// An error of the native interface.
+pub(crate) fn native(
+    status: StatusCode,
+    code: &'static str,
+    message: impl Into<String>,
+    hint: &'static str,
+) -> Response {
+    json(status, &ErrorEnvelope { error: ErrorObject { code, message: message.into(), hint } })
+}
+
+/// Whether a path belongs to the interface of this program, with the errors of that, and not to the one of OpenHands 0.62.
+pub(crate) fn is_native(path: &str) -> bool {
+    path == "/v1" || path.starts_with("/v1/") || path == "/ready" || path == "/metrics"
+}
+
+/// A refusal that says nothing of the call itself, in the form that errors of the path have.
+pub(crate) fn refusal(
+    path: &str,
+    status: StatusCode,
+    code: &'static str,
+    message: impl Into<String>,
+    hint: &'static str,
+) -> Response {
+    if is_native(path) { native(status, code, message, hint) } else { detail(status, message) }
+}
+
 /// An answer with `{"detail": ...}`.
 pub(crate) fn detail(status: StatusCode, text: impl Into<String>) -> Response {
     json(status, &ErrorBody::new(text))
@@ -32,6 +80,11 @@ pub(crate) fn invalid(errors: impl Into<String>) -> Response {
 /// The answer to what nobody foresaw.
 pub(crate) fn unexpected() -> Response {
     detail(StatusCode::INTERNAL_SERVER_ERROR, UNEXPECTED)
+}
+
+/// The answer of the native interface to what nobody foresaw.
+pub(crate) fn defect() -> Response {
+    native(StatusCode::INTERNAL_SERVER_ERROR, "defect", UNEXPECTED, "look into the log of the server")
 }
 
 /// An answer with a body of any type.

@@ -65,7 +65,8 @@ pub(crate) fn check<B>(options: &ServerOptions, request: &Request<B>) -> Result<
             }
         },
     };
-    Err(Box::new(answer::detail(StatusCode::FORBIDDEN, reason)))
+    let hint = "send the key of the server as X-Session-API-Key";
+    Err(Box::new(answer::refusal(path, StatusCode::FORBIDDEN, "forbidden", reason, hint)))
 }
 
 /// Whether a program sent a request, or a person who opened an address.
@@ -80,7 +81,9 @@ pub(crate) fn check_host<B>(options: &ServerOptions, request: &Request<B>) -> Re
         Asked::Rightly | Asked::Strangely => Ok(()),
         Asked::Unclearly => {
             let text = "The request must have exactly one header Host, with a name or an address";
-            Err(Box::new(closing(answer::detail(StatusCode::BAD_REQUEST, text))))
+            let path = request.uri().path();
+            let refusal = answer::refusal(path, StatusCode::BAD_REQUEST, "invalid_host", text, "name the server once");
+            Err(Box::new(closing(refusal)))
         }
     }
 }

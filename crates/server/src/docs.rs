@@ -1,7 +1,8 @@
 //! `/openapi.json`, and `/docs` for people.
 //!
-//! The document is the file `openapi.json`, because the code that says what is in it is ten times as large. A test
-//! compares both, and writes the file if `GLOVEPORT_WRITE_OPENAPI` is set.
+//! The document is the file `openapi.json`, because the code that says what is in it is ten times as large, and nothing has
+//! to be put together when a server starts. A test derives it from the handlers and their types, compares both, and writes
+//! the file if `GLOVEPORT_WRITE_OPENAPI` is set.
 
 #[cfg(test)]
 mod openapi;
@@ -11,6 +12,7 @@ use std::{fmt::Write as _, sync::Arc};
 use axum::{extract::State, response::Response};
 use http::StatusCode;
 use serde_json::Value;
+use utoipa::ToSchema;
 
 use crate::{
     answer::{self, with_type},
@@ -19,6 +21,18 @@ use crate::{
     router::Route,
 };
 
+/// What the document of the interface says of these.
+#[cfg(test)]
+#[derive(utoipa::OpenApi)]
+#[openapi(paths(document, page))]
+pub(crate) struct Operations;
+
+/// Bytes of any kind, for the document.
+#[derive(ToSchema)]
+#[schema(value_type = String, format = Binary)]
+#[expect(dead_code, reason = "it stands for bytes in the document of the interface")]
+pub(crate) struct Binary(Vec<u8>);
+
 pub(crate) fn routes() -> Vec<Route> {
     vec![Route::get("/openapi.json", document), Route::get("/docs", page)]
 }
@@ -26,10 +40,26 @@ pub(crate) fn routes() -> Vec<Route> {
 /// The document without the version of the program.
 const DOCUMENT: &str = include_str!("docs/openapi.json");
 
+#[utoipa::path(
+    get,
+    path = "/openapi.json",
+    tag = "server",
+    operation_id = "get_openapi",
+    summary = "Read this document",
+    responses((status = 200, description = "OpenAPI 3.1.", body = Object)),
+)]
 async fn document(State(app): State<Arc<App>>) -> Response {
     answer::json(StatusCode::OK, &versioned(app.options.version))
 }
 
+#[utoipa::path(
+    get,
+    path = "/docs",
+    tag = "server",
+    operation_id = "get_docs",
+    summary = "Read this document as a page",
+    responses((status = 200, description = "A page.", body = String, content_type = "text/html")),
+)]
 async fn page(State(app): State<Arc<App>>) -> Response {
     policy::styled(with_type(StatusCode::OK, "text/html; charset=utf-8", html(&versioned(app.options.version))))
 }
@@ -116,6 +146,38 @@ mod tests {
         let served: BTreeSet<(String, String)> =
             router::routes().map(|route| (route.path.to_owned(), route.method.to_owned())).collect();
         assert_eq!(documented, served);
+    }
+
+    #[test]
+    fn every_call_has_an_id_a_group_a_summary_and_answers_with_one_form_of_errors() {
+        let document = openapi::document("1");
+        let mut ids = BTreeSet::new();
+        let groups: Vec<&Value> = document["tags"].as_array().unwrap().iter().map(|tag| &tag["name"]).collect();
+        for (path, methods) in document["paths"].as_object().unwrap() {
+            for (method, operation) in methods.as_object().unwrap() {
+                let call = format!("{method} {path}");
+                assert!(ids.insert(operation["operationId"].as_str().unwrap()), "{call}");
+                assert!(!operation["summary"].as_str().unwrap().is_empty(), "{call}");
+                let tags = operation["tags"].as_array().unwrap();
+                assert!(tags.len() == 1 && groups.contains(&&tags[0]), "{call}");
+                let placeholders = path.matches('{').count();
+                let parameters = operation["parameters"].as_array().map_or(&[][..], Vec::as_slice);
+                assert_eq!(parameters.iter().filter(|one| one["in"] == "path").count(), placeholders, "{call}");
+                for (status, answer) in operation["responses"].as_object().unwrap() {
+                    assert!(!answer["description"].as_str().unwrap().is_empty(), "{call} {status}");
+                    let form = &answer["content"]["application/json"]["schema"]["$ref"];
+                    let forms: &[&str] = match (answer::is_native(path), status.as_str()) {
+                        (_, "101" | "200" | "201" | "202" | "206" | "304") => continue,
+                        (true, "503") if path == "/ready" => &["Readiness"],
+                        (true, _) => &["Error"],
+                        (false, _) => &["Detail", "ValidationError"],
+                    };
+                    let names = |name: &&str| *form == format!("#/components/schemas/{name}").as_str();
+                    assert!(forms.iter().any(names), "{call} {status}: {answer}");
+                }
+            }
+        }
+        assert!(ids.len() > 40);
     }
 
     #[test]

@@ -7,6 +7,7 @@ use gloveport_executor::{Part, PartState};
 use gloveport_protocol::exec::ExecState;
 use http::StatusCode;
 use serde::Serialize;
+use utoipa::ToSchema;
 
 use crate::{
     answer,
@@ -20,29 +21,57 @@ pub(crate) fn routes() -> Vec<Route> {
     vec![Route::get("/ready", ready), Route::get("/metrics", metrics)]
 }
 
+/// What the document of the interface says of these.
+#[cfg(test)]
+#[derive(utoipa::OpenApi)]
+#[openapi(paths(ready, metrics))]
+pub(crate) struct Operations;
+
 /// Body of the answer to `GET /ready`.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
 struct Readiness {
     /// `ready`, `starting` or `failed`.
+    #[schema(value_type = String)]
     status: &'static str,
+    /// The shell and the plugins.
     parts: Vec<PartReadiness>,
 }
 
-#[derive(Debug, Serialize)]
+/// How a part of the server stands.
+#[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct PartReadiness {
+    /// Its name.
     name: String,
+    /// `off`, `idle`, `starting`, `ready` or `failed`.
+    #[schema(value_type = String)]
     state: &'static str,
+    /// Time since it is so.
     since_seconds: f64,
+    /// What it does to become ready.
     #[serde(skip_serializing_if = "Option::is_none")]
     step: Option<String>,
+    /// How long it took to become ready.
     #[serde(skip_serializing_if = "Option::is_none")]
     took_ms: Option<f64>,
+    /// Why it failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<String>,
+    /// What can be done about it.
     #[serde(skip_serializing_if = "Option::is_none")]
     remedy: Option<String>,
 }
 
+#[utoipa::path(
+    get,
+    path = "/ready",
+    tag = "server",
+    operation_id = "get_readiness",
+    summary = "Tell how each part stands",
+    responses(
+        (status = 200, description = "Every part that was asked for is ready.", body = Readiness),
+        (status = 503, description = "A part is starting or failed.", body = Readiness),
+    ),
+)]
 async fn ready(State(app): State<Arc<App>>) -> Response {
     let readiness = readiness(app.executor.parts());
     let status = if readiness.status == "ready" { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
@@ -83,6 +112,14 @@ impl From<Part> for PartReadiness {
     }
 }
 
+#[utoipa::path(
+    get,
+    path = "/metrics",
+    tag = "server",
+    operation_id = "get_metrics",
+    summary = "Read counters for Prometheus",
+    responses((status = 200, description = "The text format.", body = String, content_type = "text/plain")),
+)]
 async fn metrics(State(app): State<Arc<App>>) -> Response {
     let mut text = Text::default();
     text.info("build_info", "Version of the server.", &format!("version=\"{}\"", app.options.version));

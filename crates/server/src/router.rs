@@ -18,12 +18,15 @@ use axum::{
 };
 use futures_util::FutureExt as _;
 use gloveport_executor::Executor;
-use http::StatusCode;
+use http::{StatusCode, Uri};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
     answer, app::App, auth, docs, health, metrics::Group, options::ServerOptions, plugins, policy, v0, v1, viewer,
 };
+
+/// What to do about a request that nothing answers.
+const SEE: &str = "GET /docs lists the calls";
 
 /// One method of one path.
 pub(crate) struct Route {
@@ -95,10 +98,19 @@ fn assemble(app: Arc<App>, routes: impl Iterator<Item = Route>) -> Router {
     plugins::PATHS
         .into_iter()
         .fold(known, |router, path| router.route(path, axum::routing::any(plugins::serve)))
-        .fallback(async || answer::detail(StatusCode::NOT_FOUND, "Not Found"))
-        .method_not_allowed_fallback(async || answer::detail(StatusCode::METHOD_NOT_ALLOWED, "Method Not Allowed"))
+        .fallback(unknown_path)
+        .method_not_allowed_fallback(unknown_method)
         .layer(middleware::from_fn_with_state(Arc::clone(&app), enter))
         .with_state(app)
+}
+
+async fn unknown_path(uri: Uri) -> Response {
+    answer::refusal(uri.path(), StatusCode::NOT_FOUND, "unknown_path", "Not Found", SEE)
+}
+
+async fn unknown_method(uri: Uri) -> Response {
+    let status = StatusCode::METHOD_NOT_ALLOWED;
+    answer::refusal(uri.path(), status, "method_not_allowed", "Method Not Allowed", SEE)
 }
 
 /// Key, bound, containment of panics, counting. Nothing of the body is read before.
@@ -118,12 +130,15 @@ async fn enter(State(app): State<Arc<App>>, request: Request, next: Next) -> Res
         let in_flight = InFlight::new(&app.metrics.requests_in_flight);
         // Whoever asks whether the server is alive gets an answer in any case.
         if in_flight.before >= app.options.limits.requests && path != "/alive" {
-            answer::detail(StatusCode::SERVICE_UNAVAILABLE, "Too many requests are worked on; try again later")
+            let text = "Too many requests are worked on; try again later";
+            answer::refusal(path, StatusCode::SERVICE_UNAVAILABLE, "too_many_requests", text, "try again later")
         } else if app.executor.is_paused() && !v1::works_while_paused(path) {
-            answer::detail(StatusCode::SERVICE_UNAVAILABLE, v1::PAUSED)
+            let hint = "resume it, and send the request again";
+            answer::refusal(path, StatusCode::SERVICE_UNAVAILABLE, "paused", v1::PAUSED, hint)
         } else {
+            let is_native = answer::is_native(path);
             let handled = AssertUnwindSafe(next.run(request)).catch_unwind().await;
-            handled.unwrap_or_else(|panic| contain(panic.as_ref()))
+            handled.unwrap_or_else(|panic| contain(panic.as_ref(), is_native))
         }
     };
     // A service says itself what browsers may do with its answers.
@@ -134,10 +149,10 @@ async fn enter(State(app): State<Arc<App>>, request: Request, next: Next) -> Res
     response
 }
 
-fn contain(panic: &(dyn Any + Send)) -> Response {
+fn contain(panic: &(dyn Any + Send), is_native: bool) -> Response {
     let text = panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str));
     tracing::error!(panic = text.unwrap_or("without a text"), "a request failed by a defect of the server");
-    answer::unexpected()
+    if is_native { answer::defect() } else { answer::unexpected() }
 }
 
 /// A request that is worked on.

@@ -9,11 +9,12 @@ use std::sync::Arc;
 
 use axum::{body::Body, extract::State, response::Response};
 use gloveport_protocol::{
-    Action, ActionEvent, ActionExecutor as _, AliveBody, ConnectionToken, ExecuteActionRequest, McpServerEntry,
-    ObservationEvent, UpdateMcpResponse,
+    Action, ActionEvent, ActionExecutor as _, AliveBody, ConnectionToken, ErrorBody, ExecuteActionRequest,
+    McpServerEntry, ObservationEvent, UpdateMcpResponse, ValidationErrorBody,
 };
 use http::StatusCode;
 use serde_json::Value;
+use utoipa::ToSchema;
 
 use crate::{
     answer,
@@ -36,20 +37,82 @@ pub(crate) fn routes() -> Vec<Route> {
     ]
 }
 
+/// What the document of the interface says of these.
+#[cfg(test)]
+#[derive(utoipa::OpenApi)]
+#[openapi(paths(
+    alive,
+    info::server_info,
+    execute_action,
+    listing::list_files,
+    upload::upload_file,
+    download::download_files,
+    update_mcp_server,
+    connection_token
+))]
+pub(crate) struct Operations;
+
 /// A server that listens is ready.
+#[utoipa::path(
+    get,
+    path = "/alive",
+    tag = "openhands-0.62",
+    operation_id = "get_alive",
+    summary = "Tell whether the server is ready",
+    description = "A server that answers is ready.",
+    security(()),
+    responses((status = 200, description = "It is.", body = AliveBody)),
+)]
 async fn alive() -> Response {
     answer::json(StatusCode::OK, &AliveBody::new(true))
 }
 
 /// What a browser shows to the web editor (ipython-and-plugins 4.4).
+#[utoipa::path(
+    get,
+    path = "/vscode/connection_token",
+    tag = "openhands-0.62",
+    operation_id = "get_vscode_connection_token",
+    summary = "Read the token of the editor",
+    description = "Null without the plugin vscode.",
+    responses((status = 200, description = "The token.", body = ConnectionToken)),
+)]
 async fn connection_token(State(app): State<Arc<App>>) -> Response {
     let token = app.executor.plugins().find("vscode").and_then(|editor| editor.token());
     answer::json(StatusCode::OK, &ConnectionToken { token })
 }
 
+/// What every serialised observation has, for the document of the interface.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "it stands for an object in the document of the interface")]
+struct SerialisedObservation {
+    /// Its kind.
+    observation: String,
+    /// What is to be seen.
+    content: String,
+    /// Its other members, by kind.
+    #[schema(value_type = Option<Object>)]
+    extras: Option<Value>,
+}
+
 /// Executes one action (2.4).
 ///
 /// A client that goes away drops this future, and with it that of the executor: this is how the executor learns of it.
+#[utoipa::path(
+    post,
+    path = "/execute_action",
+    tag = "openhands-0.62",
+    operation_id = "execute_action",
+    summary = "Execute an action",
+    description = "Answers when there is an observation. A client that goes away does not end the action: a run action with an \
+        empty command fetches the rest of the output.",
+    request_body = ExecuteActionRequest,
+    responses(
+        (status = 200, description = "The observation.", body = SerialisedObservation),
+        (status = 422, description = "The body does not have the form.", body = ValidationErrorBody),
+        (status = 500, description = "The action is unknown or wrong, or cannot be executed.", body = ErrorBody),
+    ),
+)]
 async fn execute_action(State(app): State<Arc<App>>, body: Body) -> Response {
     let request: ExecuteActionRequest = match body::json(body, &app.options.limits).await {
         Ok(request) => request,
@@ -92,6 +155,20 @@ fn failed(error: &impl std::fmt::Display) -> Response {
 
 /// Checks a list of MCP servers (5.2). There is no proxy for them in this version; a backend that has none says so at the
 /// start of every run, and goes on.
+#[utoipa::path(
+    post,
+    path = "/update_mcp_server",
+    tag = "openhands-0.62",
+    operation_id = "update_mcp_server",
+    summary = "Set the MCP servers",
+    description = "This version checks the list and has no proxy for it: only an empty one is set.",
+    request_body = Vec<McpServerEntry>,
+    responses(
+        (status = 200, description = "The list is empty.", body = UpdateMcpResponse),
+        (status = 400, description = "Not a list.", body = ErrorBody),
+        (status = 500, description = "A wrong entry, or no proxy.", body = ErrorBody),
+    ),
+)]
 async fn update_mcp_server(State(app): State<Arc<App>>, body: Body) -> Response {
     let elements = match body::json(body, &app.options.limits).await {
         Ok(Value::Array(elements)) => elements,

@@ -52,7 +52,7 @@ async fn cells_run_in_kernels_by_name_and_each_end_is_told_apart() {
         assert_eq!(first, expected);
         for (code, timeout, end) in [
             ("1/0", None, "raised"),
-            ("while True: pass", Some(0.5), "timed-out"),
+            ("while True: pass", Some(0.5), "timed_out"),
             ("import os; os._exit(1)", None, "died"),
             ("'x' in globals()", None, "completed"),
         ] {

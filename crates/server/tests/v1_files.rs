@@ -156,7 +156,7 @@ async fn what_has_no_content_is_refused_at_once_and_files_of_the_kernel_are_read
             ("fifo", (409, "not_a_regular_file")),
             ("/dev/zero", (409, "not_a_regular_file")),
             (".", (409, "is_a_directory")),
-            ("loop", (500, "file_error")),
+            ("loop", (409, "file_refused")),
             ("missing", (404, "not_found")),
             ("fifo/x", (409, "not_a_directory")),
         ] {
@@ -267,7 +267,7 @@ async fn entries_are_made_moved_and_removed_and_nothing_is_lost_by_mistake() {
         assert_eq!(fs::read(directory.join("two")).unwrap(), b"1");
         assert_eq!(refused("move", json!({"from": "one", "to": "three"})).await, (404, "not_found".to_owned()));
         assert_eq!(post("move", json!({"from": "two", "to": "new/three", "parents": true})).await.status, 200);
-        assert_eq!(refused("move", json!({"from": "a", "to": "a/b/c"})).await, (409, "not_a_regular_file".to_owned()));
+        assert_eq!(refused("move", json!({"from": "a", "to": "a/b/c"})).await, (400, "invalid_request".to_owned()));
         assert_eq!(refused("remove", json!({"path": "new"})).await, (409, "not_empty".to_owned()));
         assert_eq!(refused("remove", json!({"path": "gone"})).await, (404, "not_found".to_owned()));
         assert_eq!(post("remove", json!({"path": "gone", "missing_ok": true})).await.status, 200);
@@ -284,6 +284,13 @@ async fn entries_are_made_moved_and_removed_and_nothing_is_lost_by_mistake() {
         for mode in [0o10000_u64, 65_535, 4_294_967_295] {
             let answer = refused("mkdir", json!({"path": "moded", "mode": mode})).await;
             assert_eq!(answer, (400, "invalid_request".to_owned()), "{mode}");
+        }
+        for (mode, bits) in [(json!("0700"), 0o700), (json!("755"), 0o755), (json!(0o711), 0o711)] {
+            let made = post("mkdir", json!({"path": format!("m{bits}"), "mode": mode})).await;
+            assert_eq!(made.status, 200, "{mode}");
+            let told = server.get(&format!("/v1/files/stat?path=m{bits}")).await.json()["mode"].clone();
+            assert_eq!(told, format!("{bits:04o}"), "{mode}");
+            std::fs::remove_dir(directory.join(format!("m{bits}"))).unwrap();
         }
         assert!(!directory.join("moded").exists());
         assert_eq!(post("remove", json!({"path": "link", "recursive": true})).await.status, 200);
@@ -379,8 +386,8 @@ async fn a_file_is_stored_whole_under_the_terms_of_the_request() {
             ("path=c/d", None, (404, "not_found")),
             ("path=a", None, (409, "is_a_directory")),
             ("path=/dev/null", None, (409, "not_a_regular_file")),
-            ("path=e&mode=999", None, (400, "invalid_request")),
-            ("path=e&mode=17777", None, (400, "invalid_request")),
+            ("path=e&mode=999", None, (400, "invalid_query")),
+            ("path=e&mode=17777", None, (400, "invalid_query")),
             ("path=a/b/file/x", None, (409, "not_a_directory")),
         ] {
             let answer = put(query, tag, "three").await;

@@ -8,7 +8,7 @@ use std::{
 };
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
-use gloveport_protocol::files::{FileEntry, FileKind, FileList, MkdirRequest, MoveRequest};
+use gloveport_protocol::files::{FileEntry, FileKind, FileList, FileMode, MkdirRequest, MoveRequest};
 use ignore::WalkBuilder;
 use rustix::fs::{CWD, RenameFlags};
 
@@ -68,7 +68,7 @@ fn describe(path: &Path, name: &Path, metadata: &Metadata) -> FileEntry {
         path_base64: bytes.map(|bytes| STANDARD.encode(bytes)),
         kind,
         size: metadata.len(),
-        mode: metadata.mode() & 0o7777,
+        mode: FileMode::of_file(metadata.mode()),
         uid: metadata.uid(),
         gid: metadata.gid(),
         modified: seconds(metadata),
@@ -99,17 +99,12 @@ fn seconds(metadata: &Metadata) -> f64 {
 ///
 /// # Errors
 ///
-/// It exists and `parents` is not set, its parent does not exist, the mode has other bits than permissions, or the system
-/// refuses it.
+/// It exists and `parents` is not set, its parent does not exist, or the system refuses it.
 pub fn make_directory(path: &Path, request: &MkdirRequest) -> Result<(), FileError> {
     let mut builder = fs::DirBuilder::new();
     builder.recursive(request.parents);
     if let Some(mode) = request.mode {
-        if mode > 0o7777 {
-            let text = format!("mode must be permission bits, from 0 to {} (octal 7777), and is {mode}", 0o7777);
-            return Err(FileError::Invalid(text));
-        }
-        builder.mode(mode);
+        builder.mode(mode.bits());
     }
     builder.create(path).map_err(FileError::os(path))
 }
@@ -138,6 +133,15 @@ pub fn move_to(from: &Path, to: &Path, request: &MoveRequest) -> Result<(), File
             from.display(),
             to.display()
         ))),
+        // A directory into itself, a path that ends with a dot, a root.
+        Err(error) if matches!(error.kind(), io::ErrorKind::InvalidInput | io::ErrorKind::ResourceBusy) => {
+            Err(FileError::Invalid(format!(
+                "{} cannot be moved to {}: a directory cannot be moved into itself, and neither `.`, `..` nor what is \
+                 mounted can be moved or replaced",
+                from.display(),
+                to.display()
+            )))
+        }
         Err(error) => Err(FileError::Os { path: to.to_owned(), source: error }),
     }
 }

@@ -65,12 +65,12 @@ const TIME_LIMIT: Duration = Duration::from_mins(1);
 ///
 /// `root` is no directory, or a pattern is not valid.
 pub fn glob(root: &Path, request: &GlobRequest) -> Result<FileList, FileError> {
-    if request.patterns.is_empty() {
-        return Err(FileError::Invalid("patterns must not be empty".to_owned()));
+    if request.globs.is_empty() {
+        return Err(FileError::Invalid("globs must not be empty".to_owned()));
     }
     std::fs::read_dir(root).map_err(FileError::os(root))?;
     let _turn = turn()?;
-    let patterns = overrides(root, &request.patterns)?;
+    let patterns = overrides(root, &request.globs)?;
     let deadline = Instant::now() + TIME_LIMIT;
     let ignores = request.respect_ignore.then(|| shared(root));
     let walk = walk(root, request.hidden, ignores, patterns.clone());

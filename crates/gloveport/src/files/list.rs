@@ -91,7 +91,7 @@ fn table(entries: &[FileEntry], long: bool) -> String {
             // Writing into a string cannot fail.
             let _ = write!(
                 text,
-                "{}{:04o} {:>6} {:>6} {:>sizes$} {time} ",
+                "{}{} {:>6} {:>6} {:>sizes$} {time} ",
                 letter(entry.kind),
                 entry.mode,
                 entry.uid,
@@ -140,6 +140,8 @@ fn time_text(seconds: f64) -> String {
 
 #[cfg(test)]
 mod tests {
+    use gloveport_protocol::files::FileMode;
+
     use super::*;
 
     #[test]
@@ -162,7 +164,7 @@ mod tests {
             path_base64: None,
             kind,
             size,
-            mode: 0o644,
+            mode: FileMode::of_file(0o644),
             uid: 0,
             gid: 1000,
             modified: 0.0,

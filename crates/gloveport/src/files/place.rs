@@ -120,7 +120,7 @@ pub(crate) async fn directory(client: &ActionExecutionClient, path: PathBuf) -> 
 /// Whether the server does not know the native file API, as that of OpenHands.
 pub(super) fn lacks_native_files(error: &ClientError) -> bool {
     match error {
-        ClientError::Status(error) => matches!(error.status.as_u16(), 404 | 405) && error.native.is_none(),
+        ClientError::Status(error) => error.is_unknown_call(),
         _ => false,
     }
 }

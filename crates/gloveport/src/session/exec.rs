@@ -95,7 +95,7 @@ fn action(request: &ExecRequest) -> Action {
 /// Whether a server does not know native commands, as that of OpenHands.
 fn is_foreign(error: &ClientError) -> bool {
     match error {
-        ClientError::Status(error) => matches!(error.status.as_u16(), 404 | 405) && error.native.is_none(),
+        ClientError::Status(error) => error.is_unknown_call(),
         _ => false,
     }
 }

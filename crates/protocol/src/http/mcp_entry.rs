@@ -4,20 +4,26 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
+use utoipa::ToSchema;
 
 use super::shell_split;
 use crate::error::describe;
 
 /// An MCP server that speaks over its standard input and output (action-execution-api 5.2).
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
+#[schema(as = McpServer)]
 pub struct McpServerEntry {
     /// Letters, digits, underscores and hyphens.
+    #[schema(pattern = "^[a-zA-Z0-9_-]+$")]
     pub name: String,
     /// The program, without blanks.
+    #[schema(pattern = "^\\S+$")]
     pub command: String,
-    /// Its arguments.
+    /// Its arguments. As text, they are split as a shell does it.
+    #[schema(required = false)]
     pub args: Vec<String>,
     /// Variables for its environment.
+    #[schema(required = false)]
     pub env: BTreeMap<String, String>,
 }
 

@@ -12,6 +12,7 @@ use axum::{
     response::Response,
 };
 use gloveport_archive::{ArchiveError, zip::Plan};
+use gloveport_protocol::{ErrorBody, ValidationErrorBody};
 use http::{
     HeaderValue, StatusCode, Uri,
     header::{CONTENT_DISPOSITION, CONTENT_LENGTH},
@@ -19,8 +20,23 @@ use http::{
 
 use tokio::sync::oneshot;
 
-use crate::{answer, app::App, transfer};
+use crate::{answer, app::App, docs::Binary, transfer};
 
+#[utoipa::path(
+    get,
+    path = "/download_files",
+    tag = "openhands-0.62",
+    operation_id = "download_files",
+    summary = "Download a directory",
+    description = "A zip of all regular files below it, links to files included. Anything but a directory gives a zip without \
+        files. A failure on the way breaks the connection.",
+    params(("path" = String, Query, description = "Absolute path.")),
+    responses(
+        (status = 200, description = "The zip file.", body = Binary, content_type = "application/zip"),
+        (status = 422, description = "The path is missing.", body = ValidationErrorBody),
+        (status = 500, description = "The path is relative, there is nothing, or something cannot be read.", body = ErrorBody),
+    ),
+)]
 pub(super) async fn download_files(State(app): State<Arc<App>>, uri: Uri) -> Response {
     let Some(path) = path_of(&uri) else {
         return answer::invalid("the query has no `path`");

@@ -14,6 +14,16 @@ use crate::{answer, app::App, usage};
 /// Length of the CPU sample.
 const SAMPLE: Duration = Duration::from_millis(100);
 
+#[utoipa::path(
+    get,
+    path = "/server_info",
+    tag = "openhands-0.62",
+    operation_id = "get_server_info",
+    summary = "Tell what the server's process uses",
+    description = "Takes a tenth of a second, the length of the CPU sample.",
+    security(()),
+    responses((status = 200, description = "The numbers.", body = ServerInfo)),
+)]
 pub(super) async fn server_info(State(app): State<Arc<App>>) -> Response {
     let (began, before) = (Instant::now(), usage::cpu_seconds());
     tokio::time::sleep(SAMPLE).await;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::{body::Body, extract::State, response::Response};
 use gloveport_executor::files;
-use gloveport_protocol::ListFilesRequest;
+use gloveport_protocol::{ErrorBody, ListFilesRequest};
 use http::StatusCode;
 use serde_json::Value;
 
@@ -14,6 +14,19 @@ use crate::{
     body::{self, JsonError},
 };
 
+#[utoipa::path(
+    post,
+    path = "/list_files",
+    tag = "openhands-0.62",
+    operation_id = "list_files",
+    summary = "List a directory",
+    description = "Directories first, with a trailing slash. A directory that cannot be listed has no entries.",
+    request_body = ListFilesRequest,
+    responses(
+        (status = 200, description = "The names.", body = Vec<String>),
+        (status = 500, description = "The body does not have the form.", body = ErrorBody),
+    ),
+)]
 pub(super) async fn list_files(State(app): State<Arc<App>>, body: Body) -> Response {
     let request = match body::json(body, &app.options.limits).await {
         // A sequence would be read as a structure, too.

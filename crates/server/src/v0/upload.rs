@@ -10,24 +10,38 @@ use axum::{
     extract::{Query, State},
     response::Response,
 };
+use gloveport_protocol::{ErrorBody, ValidationErrorBody};
 use http::{HeaderMap, StatusCode, Uri, header::CONTENT_TYPE};
 use serde::Serialize;
+use utoipa::ToSchema;
 
 use crate::{
     answer,
     app::App,
     body::{BodyError, closing},
+    docs::Binary,
     transfer::{self, Busy, Feeder, Stopper},
 };
 use form::{Form, FormError, Part};
 use store::Target;
 
 /// What was stored.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
 struct Uploaded {
+    /// Its name.
     filename: String,
+    /// The directory that it was stored in.
     destination: String,
+    /// Whether it had to be a zip file.
     recursive: bool,
+}
+
+/// The form of the request, for the document of the interface.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "the form is read piece by piece")]
+struct UploadForm {
+    /// The file, with its name.
+    file: Binary,
 }
 
 /// Why nothing was stored.
@@ -59,6 +73,26 @@ impl From<FormError> for UploadError {
     }
 }
 
+#[utoipa::path(
+    post,
+    path = "/upload_file",
+    tag = "openhands-0.62",
+    operation_id = "upload_file",
+    summary = "Upload a file",
+    description = "The destination is a directory, and is made if it is missing. A file whose name ends with .zip is unpacked \
+        there. A file that exists is replaced when everything has arrived, and keeps mode and owner.",
+    params(
+        ("destination" = Option<String>, Query, description = "Absolute path of a directory; `/` if absent."),
+        ("recursive" = Option<bool>, Query, description = "The file must be a zip file."),
+    ),
+    request_body(content = UploadForm, content_type = "multipart/form-data"),
+    responses(
+        (status = 200, description = "It is stored.", body = Uploaded),
+        (status = 400, description = "The body is no whole form.", body = ErrorBody),
+        (status = 422, description = "The request does not have the form.", body = ValidationErrorBody),
+        (status = 500, description = "The destination is relative, the file is no zip file, or it cannot be stored.", body = ErrorBody),
+    ),
+)]
 pub(super) async fn upload_file(State(app): State<Arc<App>>, uri: Uri, headers: HeaderMap, body: Body) -> Response {
     let error = match receive(&app, &uri, &headers, body).await {
         Ok(uploaded) => return answer::json(StatusCode::OK, &uploaded),

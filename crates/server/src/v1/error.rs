@@ -1,13 +1,15 @@
 //! Errors of the native API: `{"error": {"code", "message", "hint"}}`.
 
+use std::io::{self, ErrorKind};
+
 use axum::{
     extract::rejection::{PathRejection, QueryRejection},
     response::{IntoResponse, Response},
 };
-use gloveport_executor::{ExecError, KernelsError, PauseError, TerminalsError, files::FileError};
+use gloveport_executor::{ExecError, KernelsError, PauseError, TerminalsError, files::FileError, kernels::KernelError};
 use gloveport_terminal::TerminalError;
 use http::StatusCode;
-use serde::Serialize;
+use rustix::io::Errno;
 
 use super::files::{ArchiveRefusal, PathError};
 use crate::{
@@ -83,18 +85,6 @@ impl From<JsonError> for ApiError {
             JsonError::Defect(error) => Self::Defect(error),
         }
     }
-}
-
-#[derive(Debug, Serialize)]
-struct ErrorEnvelope<'a> {
-    error: ErrorObject<'a>,
-}
-
-#[derive(Debug, Serialize)]
-struct ErrorObject<'a> {
-    code: &'a str,
-    message: String,
-    hint: &'a str,
 }
 
 impl ApiError {
@@ -194,6 +184,10 @@ fn kernel(error: &KernelsError) -> (StatusCode, &'static str, &'static str) {
         }
         KernelsError::Unknown(_) => (StatusCode::NOT_FOUND, "unknown_kernel", "GET /v1/kernels lists them"),
         KernelsError::Closed => (StatusCode::SERVICE_UNAVAILABLE, "ending", "start another sandbox"),
+        // Nothing is wrong with the kernel: the limit is too short for what it still has to do.
+        KernelsError::Kernel(KernelError::NotReady(_)) => {
+            (StatusCode::CONFLICT, "kernel_not_ready", "the cell has not run; give it more time")
+        }
         KernelsError::Plugin(_) | KernelsError::Kernel(_) => {
             (StatusCode::SERVICE_UNAVAILABLE, "kernel_failed", "GET /ready tells how the plugin jupyter stands")
         }
@@ -225,7 +219,6 @@ fn terminal(error: &TerminalsError) -> (StatusCode, &'static str, &'static str) 
 }
 
 fn file(error: &FileError) -> (StatusCode, &'static str, &'static str) {
-    use std::io::ErrorKind;
     match error {
         FileError::Invalid(_) => (StatusCode::BAD_REQUEST, "invalid_request", "see /docs for the fields"),
         FileError::Busy(_) => {
@@ -233,30 +226,47 @@ fn file(error: &FileError) -> (StatusCode, &'static str, &'static str) {
         }
         FileError::Exists(_) => (StatusCode::CONFLICT, "exists", "choose another path, or set overwrite"),
         FileError::NotEmpty(_) => (StatusCode::CONFLICT, "not_empty", "set recursive to remove everything in it"),
-        FileError::Os { source, .. } => match source.kind() {
-            ErrorKind::NotFound => (StatusCode::NOT_FOUND, "not_found", "GET /v1/files/list tells what is there"),
-            ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => {
-                (StatusCode::FORBIDDEN, "permission_denied", "the server's user may not do this")
-            }
-            ErrorKind::IsADirectory => (StatusCode::CONFLICT, "is_a_directory", "this needs a file"),
-            ErrorKind::NotADirectory => (StatusCode::CONFLICT, "not_a_directory", "this needs a directory"),
-            ErrorKind::AlreadyExists => (StatusCode::CONFLICT, "exists", "choose another path"),
-            ErrorKind::InvalidInput => {
-                (StatusCode::CONFLICT, "not_a_regular_file", "FIFOs, sockets and devices have no content to transfer")
-            }
-            ErrorKind::StorageFull | ErrorKind::QuotaExceeded => {
-                (StatusCode::INSUFFICIENT_STORAGE, "storage_full", "make room, and send the request again")
-            }
-            _ => (StatusCode::INTERNAL_SERVER_ERROR, "file_error", "look at the path in the sandbox"),
-        },
+        FileError::Os { source, .. } => system(source),
+    }
+}
+
+/// What the system does not let happen to a path. That is a fault of the server only when the server lacks something;
+/// otherwise it is what is at the path, or the path.
+pub(super) fn system(error: &io::Error) -> (StatusCode, &'static str, &'static str) {
+    match error.kind() {
+        ErrorKind::NotFound => (StatusCode::NOT_FOUND, "not_found", "GET /v1/files/list tells what is there"),
+        ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => {
+            (StatusCode::FORBIDDEN, "permission_denied", "the server's user may not do this")
+        }
+        ErrorKind::IsADirectory => (StatusCode::CONFLICT, "is_a_directory", "this needs a file"),
+        ErrorKind::NotADirectory => (StatusCode::CONFLICT, "not_a_directory", "this needs a directory"),
+        ErrorKind::AlreadyExists => (StatusCode::CONFLICT, "exists", "choose another path"),
+        ErrorKind::InvalidFilename => (StatusCode::BAD_REQUEST, "name_too_long", "choose a shorter path"),
+        ErrorKind::InvalidInput => {
+            (StatusCode::CONFLICT, "not_a_regular_file", "FIFOs, sockets and devices have no content to transfer")
+        }
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::FileTooLarge => {
+            (StatusCode::INSUFFICIENT_STORAGE, "storage_full", "make room, and send the request again")
+        }
+        // Of open files and of memory there is none left for a while.
+        _ if [Errno::NFILE, Errno::MFILE, Errno::NOMEM]
+            .map(|lack| Some(lack.raw_os_error()))
+            .contains(&error.raw_os_error()) =>
+        {
+            (StatusCode::INTERNAL_SERVER_ERROR, "server_exhausted", "end what is not needed, and try again")
+        }
+        // A defect: it does not come from the system.
+        _ if error.raw_os_error().is_none() => {
+            (StatusCode::INTERNAL_SERVER_ERROR, "file_failed", "look into the log of the server")
+        }
+        _ => (StatusCode::CONFLICT, "file_refused", "look at the path in the sandbox"),
     }
 }
 
 impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
         let (status, code, hint) = self.status_code_hint();
-        let response =
-            answer::json(status, &ErrorEnvelope { error: ErrorObject { code, message: self.to_string(), hint } });
+        let response = answer::native(status, code, self.to_string(), hint);
         // A part of the request may still be on its way.
         if matches!(self, Self::Body(_) | Self::Archive(_) | Self::File(_) | Self::Changed { .. } | Self::Busy(_)) {
             closing(response)

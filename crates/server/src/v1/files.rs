@@ -29,6 +29,28 @@ pub(super) fn routes() -> Vec<Route> {
     ]
 }
 
+/// What the document of the interface says of these.
+#[cfg(test)]
+#[derive(utoipa::OpenApi)]
+#[openapi(
+    paths(
+        entries::stat,
+        entries::list,
+        content::get,
+        content::put::put,
+        entries::glob,
+        entries::grep,
+        entries::move_to,
+        entries::remove,
+        entries::mkdir,
+        watch::watch,
+        archive::pack,
+        archive::unpack
+    ),
+    components(schemas(gloveport_protocol::files::FileEvent))
+)]
+pub(super) struct Operations;
+
 /// Runs file work on a thread for that.
 async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, ApiError> + Send + 'static,

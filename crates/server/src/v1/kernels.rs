@@ -20,9 +20,14 @@ use gloveport_protocol::{
 };
 use http::StatusCode;
 use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
 
 use super::{Id, error::ApiError, parse};
-use crate::{answer, app::App, router::Route};
+use crate::{
+    answer::{self, ErrorEnvelope},
+    app::App,
+    router::Route,
+};
 
 pub(super) fn routes() -> Vec<Route> {
     vec![
@@ -34,26 +39,65 @@ pub(super) fn routes() -> Vec<Route> {
     ]
 }
 
+/// What the document of the interface says of these.
+#[cfg(test)]
+#[derive(utoipa::OpenApi)]
+#[openapi(paths(list, remove, execute, interrupt, restart))]
+pub(super) struct Operations;
+
 /// Body of the answer to `GET /v1/kernels`.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = KernelList)]
 struct List {
+    /// The kernels.
     kernels: Vec<KernelStatus>,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
 struct ExecuteQuery {
     /// Whether the answer is a stream of events.
     #[serde(default)]
+    #[param(default = false)]
     follow: bool,
 }
 
+#[utoipa::path(
+    get,
+    path = "/v1/kernels",
+    tag = "kernels",
+    operation_id = "list_kernels",
+    summary = "List the IPython kernels",
+    description = "The kernel `default` is the one of the action run_ipython.",
+    responses((status = 200, description = "The kernels.", body = List)),
+)]
 async fn list(State(app): State<Arc<App>>) -> Response {
     let kernels = app.executor.plugins().notebook().map(|notebook| notebook.kernels().list()).unwrap_or_default();
     answer::json(StatusCode::OK, &List { kernels: kernels.into_iter().map(status).collect() })
 }
 
 /// Runs a cell after those that wait for the same kernel, which is started if there is none of this name.
+#[utoipa::path(
+    post,
+    path = "/v1/kernels/{name}/execute",
+    tag = "kernels",
+    operation_id = "run_cell",
+    summary = "Run a cell",
+    description = "It runs after those that wait for the same kernel, which is started if there is none of this name. A client \
+        that leaves does not end it. With `follow` the answer is a stream of the events `text`, `image` and, at last, `end` or \
+        `failed`.",
+    params(("name" = String, Path, description = "Name of the kernel.", min_length = 1, max_length = 64), ExecuteQuery),
+    request_body = CellRequest,
+    responses(
+        (status = 200, description = "It ended.", content((CellResult = "application/json"), (String = "text/event-stream"))),
+        (status = 404, description = "The sandbox has no plugin jupyter.", body = ErrorEnvelope),
+        (status = 409, description = "The kernel was not ready within the time limit; the cell has not run.",
+            body = ErrorEnvelope),
+        (status = 429, description = "Too many kernels run.", body = ErrorEnvelope),
+        (status = 503, description = "The kernel cannot be started.", body = ErrorEnvelope),
+    ),
+)]
 async fn execute(
     State(app): State<Arc<App>>,
     name: Id,
@@ -74,18 +118,57 @@ async fn execute(
     Ok(answer::json(StatusCode::OK, &result(kernel.execute(cell).await.map_err(KernelsError::from)?)))
 }
 
+#[utoipa::path(
+    post,
+    path = "/v1/kernels/{name}/interrupt",
+    tag = "kernels",
+    operation_id = "interrupt_kernel",
+    summary = "Interrupt the cell that runs",
+    params(("name" = String, Path, description = "Name of the kernel.", min_length = 1, max_length = 64)),
+    responses(
+        (status = 202, description = "It is being interrupted.", body = KernelStatus),
+        (status = 404, description = "There is no such kernel, or no plugin jupyter.", body = ErrorEnvelope),
+        (status = 503, description = "The kernel cannot do it.", body = ErrorEnvelope),
+    ),
+)]
 async fn interrupt(State(app): State<Arc<App>>, name: Id) -> Result<Response, ApiError> {
     let (name, kernel) = find(&app, name)?;
     kernel.interrupt().await.map_err(KernelsError::from)?;
     Ok(answer::json(StatusCode::ACCEPTED, &status((name, kernel.state().borrow().clone()))))
 }
 
+#[utoipa::path(
+    post,
+    path = "/v1/kernels/{name}/restart",
+    tag = "kernels",
+    operation_id = "restart_kernel",
+    summary = "End a kernel and start another one of its name",
+    params(("name" = String, Path, description = "Name of the kernel.", min_length = 1, max_length = 64)),
+    responses(
+        (status = 202, description = "It is being started.", body = KernelStatus),
+        (status = 404, description = "There is no such kernel, or no plugin jupyter.", body = ErrorEnvelope),
+        (status = 503, description = "The kernel cannot do it.", body = ErrorEnvelope),
+    ),
+)]
 async fn restart(State(app): State<Arc<App>>, name: Id) -> Result<Response, ApiError> {
     let (name, kernel) = find(&app, name)?;
     kernel.restart().await.map_err(KernelsError::from)?;
     Ok(answer::json(StatusCode::ACCEPTED, &status((name, kernel.state().borrow().clone()))))
 }
 
+#[utoipa::path(
+    delete,
+    path = "/v1/kernels/{name}",
+    tag = "kernels",
+    operation_id = "remove_kernel",
+    summary = "End a kernel",
+    params(("name" = String, Path, description = "Name of the kernel.", min_length = 1, max_length = 64)),
+    responses(
+        (status = 200, description = "It has ended.", body = KernelStatus),
+        (status = 404, description = "There is no such kernel, or no plugin jupyter.", body = ErrorEnvelope),
+        (status = 503, description = "The kernel cannot do it.", body = ErrorEnvelope),
+    ),
+)]
 async fn remove(State(app): State<Arc<App>>, name: Id) -> Result<Response, ApiError> {
     let Path(name) = name?;
     notebook(&app)?.kernels().remove(&name).await?;

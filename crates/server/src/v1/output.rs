@@ -12,6 +12,7 @@ use futures_util::stream;
 use gloveport_protocol::exec::ExecState;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header::ACCEPT};
 use serde::Deserialize;
+use utoipa::IntoParams;
 
 use super::{
     Id,
@@ -20,25 +21,58 @@ use super::{
     find,
     follower::{Follower, Found},
 };
-use crate::{answer::with_type, app::App};
+use crate::{
+    answer::{ErrorEnvelope, with_type},
+    app::App,
+    docs::Binary,
+};
 
 /// Bytes of an answer that does not follow the command, unless `max` says less.
 const ANSWER: u64 = 1024 * 1024;
 /// Bytes that are read at once for one that does.
 const PIECE: usize = 64 * 1024;
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
 pub(super) struct OutputQuery {
     /// Where to begin; where the output does, if it is absent.
     offset: Option<u64>,
     /// Goes on until the command has ended.
     #[serde(default)]
+    #[param(default = false)]
     follow: bool,
-    /// Most bytes.
+    /// Most bytes; at most 1 MiB without follow.
     max: Option<u64>,
 }
 
+#[utoipa::path(
+    get,
+    path = "/v1/exec/{id}/output",
+    tag = "commands",
+    operation_id = "read_output",
+    summary = "Read the output of a command",
+    description = "Offsets count from the beginning of its output. With `Accept: text/event-stream` the answer is the stream of \
+        events from that offset.",
+    params(
+        ("id" = String, Path, description = "Id of the command.", min_length = 1, max_length = 128),
+        OutputQuery,
+        ("Last-Event-ID" = Option<u64>, Header, description = "Offset to continue a stream of events from.", minimum = 0),
+    ),
+    responses(
+        (status = 200, description = "The bytes, or the events.",
+            content((Binary = "application/octet-stream"), (String = "text/event-stream")),
+            headers(
+                ("X-Output-Offset" = u64, description = "Offset of the first byte; absent for a command that waits."),
+                ("X-Output-Next" = u64, description = "Offset behind the last byte; absent with follow=true."),
+                ("X-Output-State" = String, description = "queued, running or ended, when the answer began."),
+            )),
+        (status = 404, description = "No command has this id.", body = ErrorEnvelope),
+        (status = 410, description = "The bytes are no longer kept.", body = ErrorEnvelope),
+        (status = 416, description = "The offset is behind the end.", body = ErrorEnvelope),
+        (status = 500, description = "The output cannot be read.", body = ErrorEnvelope),
+    ),
+)]
 pub(super) async fn output(
     State(app): State<Arc<App>>,
     id: Id,

@@ -75,7 +75,7 @@ impl Reconnect {
         }
         match failure.error {
             // An error in the words of the native interface comes from the server itself, not from a proxy before it.
-            ClientError::Status(error) if error.native.is_none() => match error.status.as_u16() {
+            ClientError::Status(error) if error.native.is_none() || error.is_paused() => match error.status.as_u16() {
                 status @ (404 | 502 | 503 | 504) => self.refused(status, failure.error).await,
                 _ => Verdict::Fail,
             },

@@ -17,30 +17,43 @@ use gloveport_archive::{ArchiveError, Limits, Summary, tar};
 use gloveport_protocol::files::Stored;
 use http::StatusCode;
 use serde::Deserialize;
+use utoipa::IntoParams;
 
 use super::path;
 use crate::{
     answer,
     app::App,
     body::BodyError,
+    docs::Binary,
     transfer::{self, Feeder, Source},
-    v1::error::ApiError,
+    v1::error::{ApiError, system},
 };
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
 pub(super) struct PackQuery {
+    /// The path; a relative one begins where the tools start. This or path_base64 is needed.
+    #[param(min_length = 1)]
     path: Option<String>,
+    /// Instead of path: the bytes of one that is not UTF-8, in base64.
+    #[param(min_length = 1)]
     path_base64: Option<String>,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
 pub(super) struct UnpackQuery {
+    /// The path; a relative one begins where the tools start. This or path_base64 is needed.
+    #[param(min_length = 1)]
     path: Option<String>,
+    /// Instead of path: the bytes of one that is not UTF-8, in base64.
+    #[param(min_length = 1)]
     path_base64: Option<String>,
     /// Makes the directory and its parents.
     #[serde(default)]
+    #[param(default = false)]
     parents: bool,
 }
 
@@ -78,12 +91,26 @@ impl ArchiveRefusal {
             (ArchiveError::TooManyBytes { .. } | ArchiveError::TooManyFiles { .. } | ArchiveError::Bomb { .. }, _) => {
                 (StatusCode::PAYLOAD_TOO_LARGE, "archive_too_large", "send it in several parts")
             }
-            _ => (StatusCode::INTERNAL_SERVER_ERROR, "archive_failed", "look into the log of the server"),
+            _ => match self.0.os_error() {
+                Some(error) => system(error),
+                None => (StatusCode::INTERNAL_SERVER_ERROR, "archive_failed", "look into the log of the server"),
+            },
         }
     }
 }
 
 /// Streams a path as tar.
+#[utoipa::path(
+    get,
+    path = "/v1/files/archive",
+    tag = "files",
+    operation_id = "read_archive",
+    summary = "Read a tree as a tar stream",
+    description = "A directory becomes ./ and what is in it; anything else becomes one entry. Modes, owners, times and links are \
+        kept; FIFOs, devices and sockets are left out. A failure on the way breaks the connection.",
+    params(PackQuery),
+    responses((status = 200, description = "The stream.", body = Binary, content_type = "application/x-tar")),
+)]
 pub(super) async fn pack(
     State(app): State<Arc<App>>,
     query: Result<Query<PackQuery>, QueryRejection>,
@@ -97,6 +124,18 @@ pub(super) async fn pack(
 }
 
 /// Unpacks a tar stream into a directory.
+#[utoipa::path(
+    put,
+    path = "/v1/files/archive",
+    tag = "files",
+    operation_id = "write_archive",
+    summary = "Write a tree from a tar stream",
+    description = "Unpacks into a directory. Nothing is written outside of it, whatever names and links the stream has; devices, \
+        FIFOs and sparse files are refused. What was unpacked before a failure stays, but no half of a file.",
+    params(UnpackQuery),
+    request_body(content = Binary, content_type = "application/x-tar"),
+    responses((status = 200, description = "It is stored.", body = Stored)),
+)]
 pub(super) async fn unpack(
     State(app): State<Arc<App>>,
     query: Result<Query<UnpackQuery>, QueryRejection>,

@@ -1,6 +1,6 @@
 //! The content of a file, whole or in part.
 
-mod put;
+pub(super) mod put;
 
 use std::{
     fs::{File, Metadata},
@@ -29,9 +29,15 @@ use http::{
     },
 };
 use serde::Deserialize;
+use utoipa::IntoParams;
 
 use super::{blocking, path};
-use crate::{answer::with_type, app::App, v1::error::ApiError};
+use crate::{
+    answer::{ErrorEnvelope, with_type},
+    app::App,
+    docs::Binary,
+    v1::error::ApiError,
+};
 
 pub(super) use put::put;
 
@@ -42,13 +48,40 @@ const UNKNOWN_LENGTH_LIMIT: u64 = 16 * 1024 * 1024;
 /// Header with the permission bits in octal.
 const FILE_MODE: HeaderName = HeaderName::from_static("x-file-mode");
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
 pub(super) struct ContentQuery {
+    /// The path; a relative one begins where the tools start. This or path_base64 is needed.
+    #[param(min_length = 1)]
     path: Option<String>,
+    /// Instead of path: the bytes of one that is not UTF-8, in base64.
+    #[param(min_length = 1)]
     path_base64: Option<String>,
 }
 
+#[utoipa::path(
+    get,
+    path = "/v1/files/content",
+    tag = "files",
+    operation_id = "read_file",
+    summary = "Read a file",
+    description = "The whole, or the part that the header Range names. An answer that cannot be completed breaks off. ETag, \
+        Accept-Ranges and X-File-Mode (octal) describe the file.",
+    params(
+        ContentQuery,
+        ("Range" = Option<String>, Header, description = "One range of bytes."),
+        ("If-Range" = Option<String>, Header, description = "The ETag that the range belongs to; another version is answered whole."),
+        ("If-None-Match" = Option<String>, Header, description = "The ETag that the client has."),
+    ),
+    responses(
+        (status = 200, description = "The bytes.", body = Binary, content_type = "application/octet-stream"),
+        (status = 206, description = "The part that was asked for.", body = Binary, content_type = "application/octet-stream"),
+        (status = 304, description = "The client has this version (If-None-Match)."),
+        (status = 409, description = "A directory, FIFO, socket or device, or something that cannot be read.", body = ErrorEnvelope),
+        (status = 416, description = "The range is behind the end.", body = ErrorEnvelope),
+    ),
+)]
 pub(super) async fn get(
     State(app): State<Arc<App>>,
     query: Result<Query<ContentQuery>, QueryRejection>,

@@ -12,6 +12,7 @@ use futures_util::stream;
 use gloveport_executor::files::watch::Watch;
 use http::{HeaderName, HeaderValue, StatusCode, header::CACHE_CONTROL};
 use serde::{Deserialize, Serialize};
+use utoipa::IntoParams;
 
 use super::{blocking, path};
 use crate::{answer::with_type, app::App, v1::error::ApiError};
@@ -19,12 +20,19 @@ use crate::{answer::with_type, app::App, v1::error::ApiError};
 /// Time without an event after which a comment is sent.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
 pub(super) struct WatchQuery {
+    /// The path; a relative one begins where the tools start. Without one it is that place.
+    #[param(min_length = 1)]
     path: Option<String>,
+    /// Instead of path: the bytes of one that is not UTF-8, in base64.
+    #[param(min_length = 1)]
     path_base64: Option<String>,
+    /// Everything below it, too.
     #[serde(default)]
+    #[param(default = false)]
     recursive: bool,
 }
 
@@ -40,6 +48,17 @@ struct Failure {
 }
 
 /// Sends `ready` when everything is watched, then `change` for each event, and `end` when what is watched is gone.
+#[utoipa::path(
+    get,
+    path = "/v1/files/watch",
+    tag = "files",
+    operation_id = "watch_files",
+    summary = "Watch files",
+    description = "Streams events: `ready` {path, recursive} when everything is watched, `change` (FileEvent), and `end` when what \
+        is watched is gone.",
+    params(WatchQuery),
+    responses((status = 200, description = "The events.", body = String, content_type = "text/event-stream")),
+)]
 pub(super) async fn watch(
     State(app): State<Arc<App>>,
     query: Result<Query<WatchQuery>, QueryRejection>,

@@ -15,18 +15,20 @@ use axum::{
 };
 use futures_util::{StreamExt as _, pin_mut};
 use gloveport_executor::files::FileError;
-use gloveport_protocol::files::Stored;
+use gloveport_protocol::files::{FileMode, Stored};
 use gloveport_sys::replace::{NewFile, Replacement};
 use http::{
     HeaderMap, HeaderValue, StatusCode,
     header::{ETAG, IF_MATCH},
 };
 use serde::Deserialize;
+use utoipa::IntoParams;
 
 use super::tag;
 use crate::{
-    answer,
+    answer::{self, ErrorEnvelope},
     app::App,
+    docs::Binary,
     transfer::{self, Source},
     v1::{error::ApiError, files::path},
 };
@@ -34,18 +36,26 @@ use crate::{
 /// Bytes that are written at once.
 const PIECE: usize = 256 * 1024;
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
 pub(in crate::v1::files) struct PutQuery {
+    /// The path; a relative one begins where the tools start. This or path_base64 is needed.
+    #[param(min_length = 1)]
     path: Option<String>,
+    /// Instead of path: the bytes of one that is not UTF-8, in base64.
+    #[param(min_length = 1)]
     path_base64: Option<String>,
     /// Permission bits in octal; an existing file keeps its own without them.
-    mode: Option<String>,
+    #[param(value_type = Option<String>, pattern = "^[0-7]{1,4}$", example = "0644")]
+    mode: Option<FileMode>,
     /// Makes missing parent directories.
     #[serde(default)]
+    #[param(default = false)]
     parents: bool,
     /// It is an error if something is there.
     #[serde(default)]
+    #[param(default = false)]
     exclusive: bool,
 }
 
@@ -58,6 +68,23 @@ struct Terms {
 }
 
 /// Stores the body as a file, whole or not at all.
+#[utoipa::path(
+    put,
+    path = "/v1/files/content",
+    tag = "files",
+    operation_id = "write_file",
+    summary = "Write a file",
+    description = "Whole or not at all: readers see the old content or the new one. The answer has the new ETag.",
+    params(
+        PutQuery,
+        ("If-Match" = Option<String>, Header, description = "The ETag that the file must still have."),
+    ),
+    request_body(content = Binary, content_type = "application/octet-stream"),
+    responses(
+        (status = 200, description = "It is stored.", body = Stored),
+        (status = 412, description = "The file has another ETag than If-Match says.", body = ErrorEnvelope),
+    ),
+)]
 pub(in crate::v1::files) async fn put(
     State(app): State<Arc<App>>,
     query: Result<Query<PutQuery>, QueryRejection>,
@@ -68,7 +95,7 @@ pub(in crate::v1::files) async fn put(
     let directory = app.executor.working_directory();
     let path = path::resolve(directory, query.path.as_deref(), query.path_base64.as_deref())?;
     let terms = Terms {
-        mode: query.mode.as_deref().map(octal).transpose()?,
+        mode: query.mode.map(FileMode::bits),
         parents: query.parents,
         exclusive: query.exclusive,
         if_match: headers.get(IF_MATCH).map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned()),
@@ -96,16 +123,6 @@ pub(in crate::v1::files) async fn put(
         response.headers_mut().insert(ETAG, tag);
     }
     Ok(response)
-}
-
-fn octal(text: &str) -> Result<u32, ApiError> {
-    match u32::from_str_radix(text, 8) {
-        Ok(mode) if mode <= 0o7777 => Ok(mode),
-        _ => {
-            Err(FileError::Invalid(format!("mode must be permission bits in octal, such as 0644, and is {text:?}"))
-                .into())
-        }
-    }
 }
 
 fn store(mut source: Source, path: &Path, terms: &Terms) -> Result<(u64, String), ApiError> {
