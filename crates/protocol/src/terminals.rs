@@ -106,7 +106,7 @@ pub enum TerminalState {
 }
 
 /// How the program of a terminal ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TerminalExit {
     /// Status as a shell reports it: the exit status, or 128 plus the signal; -1 if it is not known.
     pub exit_code: i32,
@@ -115,9 +115,8 @@ pub struct TerminalExit {
 }
 
 /// What a client tells a terminal beside the bytes that are typed.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "lowercase", deny_unknown_fields)]
-#[schema(as = TerminalControl)]
 pub enum ToTerminal {
     /// The terminal gets another size.
     Resize(TerminalSize),
@@ -129,9 +128,8 @@ pub enum ToTerminal {
 }
 
 /// What a terminal tells a client beside the bytes that programs write.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "lowercase")]
-#[schema(as = TerminalMessage)]
 pub enum FromTerminal {
     /// The first message.
     Start {

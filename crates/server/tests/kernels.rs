@@ -70,6 +70,27 @@ async fn cells_run_in_kernels_by_name_and_each_end_is_told_apart() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_time_limit_that_is_over_before_the_cell_began_is_no_failure_of_the_server() {
+    within(async {
+        let server = serve().await;
+        for timeout in [1e-9, 1e-6] {
+            // The kernel is not there yet.
+            let body = json!({"code": "open('ran', 'w')", "timeout": timeout}).to_string();
+            let answer = server.post("/v1/kernels/late/execute", body).await;
+            assert_eq!((answer.status.as_u16(), &answer.json()["error"]["code"]), (409, &json!("kernel_not_ready")));
+        }
+        for timeout in [0.0, -1.0, 5e-324] {
+            let body = json!({"code": "open('ran', 'w')", "timeout": timeout}).to_string();
+            let answer = server.post("/v1/kernels/late/execute", body).await;
+            assert_eq!((answer.status.as_u16(), &answer.json()["error"]["code"]), (400, &json!("invalid_timeout")));
+        }
+        assert!(!server.directory.path().join("ran").exists());
+        server.stop().await;
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_cell_is_followed_as_it_shows_things_and_a_kernel_is_interrupted_and_restarted() {
     within(async {
         let server = serve().await;

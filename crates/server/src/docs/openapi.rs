@@ -56,7 +56,22 @@ pub(super) fn document(version: &str) -> Value {
         whole.merge(part);
     }
     complete(&mut whole);
-    serde_json::to_value(&whole).unwrap()
+    let mut document = serde_json::to_value(&whole).unwrap();
+    for methods in document["paths"].as_object_mut().unwrap().values_mut() {
+        for operation in methods.as_object_mut().unwrap().values_mut() {
+            let parameters = operation.get_mut("parameters").and_then(Value::as_array_mut);
+            parameters.into_iter().flatten().for_each(without_null);
+        }
+    }
+    document
+}
+
+/// A parameter that may be absent is absent: there is no null in a query or a header.
+fn without_null(parameter: &mut Value) {
+    let kind = &mut parameter["schema"]["type"];
+    if let Some(kinds) = kind.as_array() {
+        *kind = kinds.iter().find(|kind| *kind != "null").cloned().unwrap_or_default();
+    }
 }
 
 /// What is the same for all calls, or for all of a group.

@@ -12,8 +12,6 @@ use axum::{
     response::Response,
 };
 use gloveport_executor::NamedTerminal;
-#[cfg(test)]
-use gloveport_protocol::terminals::{FromTerminal, ToTerminal};
 use gloveport_protocol::terminals::{TerminalRequest, TerminalSize, TerminalStatus};
 use gloveport_terminal::WindowSize;
 use http::StatusCode;
@@ -38,10 +36,10 @@ pub(super) fn routes() -> Vec<Route> {
     ]
 }
 
-/// What the document of the interface says of these. The messages of a WebSocket are in no operation.
+/// What the document of the interface says of these.
 #[cfg(test)]
 #[derive(utoipa::OpenApi)]
-#[openapi(paths(list, start, status, remove, resize, attach), components(schemas(ToTerminal, FromTerminal)))]
+#[openapi(paths(list, start, status, remove, resize, attach))]
 pub(super) struct Operations;
 
 /// Body of the answer to `GET /v1/terminals`.
@@ -169,12 +167,13 @@ async fn resize(State(app): State<Arc<App>>, id: Id, body: Body) -> Result<Respo
     tag = "terminals",
     operation_id = "attach_terminal",
     summary = "Attach to a terminal over a WebSocket",
-    description = "Binary messages are bytes of the terminal, in both directions. Text messages are JSON: TerminalMessage from \
-        the server, the first of which is start, and TerminalControl from the client. Any number of clients up to 64 may be \
-        attached; each gets the output at its own pace, and is told of a gap when it comes later than output is kept. The \
-        server sends a ping every 15 s. It closes with 1000 behind the message exit, 1001 when it stops, 1008 when a message \
-        is not understood or larger than 256 KiB, 4000 when the client was silent for 75 s, 4001 when the same client came \
-        again, and 4002 when the output cannot be read.",
+    description = "Binary messages are bytes of the terminal, in both directions. Text messages are JSON with a `type`. The \
+        server sends `start` {id, offset, end, input} first, then `gap` {from, to}, `input` {offset}, `error` {message} and, \
+        at last, `exit` {exit_code, signal}; the client sends `resize` {columns, rows} and `signal` {name}. Any number of \
+        clients up to 64 may be attached; each gets the output at its own pace, and is told of a gap when it comes later \
+        than output is kept. The server sends a ping every 15 s. It closes with 1000 behind the message exit, 1001 when it \
+        stops, 1008 when a message is not understood or larger than 256 KiB, 4000 when the client was silent for 75 s, 4001 \
+        when the same client came again, and 4002 when the output cannot be read.",
     params(("id" = String, Path, description = "Id of the terminal.", min_length = 1, max_length = 128), AttachQuery),
     responses(
         (status = 101, description = "The WebSocket is open."),

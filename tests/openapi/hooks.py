@@ -1,0 +1,79 @@
+"""What Schemathesis has to know of this server: what no request may do, and what ends."""
+
+import atexit
+import json
+import os
+import threading
+from collections import Counter
+
+import schemathesis
+
+FILE = os.environ["GLOVEPORT_OPENAPI_COUNTS"]
+# A command, and so its stream of events, ends after that many seconds.
+LIMIT = 0.5
+
+counts = Counter()
+lock = threading.Lock()
+
+
+def text(value):
+    return value if isinstance(value, str) else ""
+
+
+def is_endless(case):
+    """Whether the answer is a stream that nothing ends."""
+    call = f"{case.method.upper()} {case.operation.path}"
+    query = case.query or {}
+    if call == "GET /v1/files/watch":
+        # Where there is nothing, there is nothing to watch.
+        return not os.path.basename(text(query.get("path"))).isalnum() or "path_base64" in query
+    return False
+
+
+@schemathesis.hook
+def before_load_schema(context, raw_schema):
+    """A stream of events is a text as a whole. Here each of its events would be compared with what the document says."""
+    for methods in raw_schema["paths"].values():
+        for operation in methods.values():
+            for answer in operation["responses"].values():
+                answer.get("content", {}).get("text/event-stream", {}).pop("schema", None)
+
+
+@schemathesis.hook
+def filter_case(context, case):
+    return not is_endless(case)
+
+
+def shorten(place, most):
+    """A time limit that is right becomes a short one, and so does a missing one; a wrong one stays."""
+    for name, value in (("timeout", place.get("timeout")),):
+        right = isinstance(value, (int, float)) and not isinstance(value, bool) and value > 0
+        if value is None or (right and value > most):
+            place[name] = most
+
+
+@schemathesis.hook
+def map_case(context, case):
+    path = case.operation.path
+    if path in ("/v1/exec", "/v1/kernels/{name}/execute") and isinstance(case.body, dict):
+        shorten(case.body, LIMIT)
+    if path == "/execute_action" and isinstance(case.body, dict) and isinstance(case.body.get("action"), dict):
+        shorten(case.body["action"], LIMIT)
+    return case
+
+
+@schemathesis.serializer("application/x-tar")
+def tar(ctx, value):
+    return value if isinstance(value, bytes) else str(value).encode()
+
+
+@schemathesis.hook
+def after_call(context, case, response):
+    with lock:
+        counts[f"{case.method.upper()} {case.operation.path} {response.status_code}"] += 1
+
+
+@atexit.register
+def write():
+    with open(FILE, "w", encoding="utf-8") as file:
+        json.dump(counts, file)
