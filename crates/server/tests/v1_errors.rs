@@ -11,7 +11,7 @@ use gloveport_server::{Limits, ServerOptions, SessionKey};
 
 /// Status and code of an answer that has the form.
 fn error(answer: &Answer, call: &str) -> (u16, String) {
-    assert_eq!(answer.header("content-type").as_deref(), Some("application/json"), "{call}");
+    assert_eq!(answer.header("content-type"), Some("application/json"), "{call}");
     let body = answer.json();
     let members: Vec<&String> = body.as_object().unwrap().keys().collect();
     assert_eq!(members, ["error"], "{call}: {body}");
