@@ -114,6 +114,8 @@ const fn model(key: &'static str) -> Effect {
 
 /// Who writes and reads histories.
 const HISTORIES: &[&str] = &["session exec", "session events", "session ls --all", "session rm"];
+/// Who asks about what is risky.
+const GATE: &[&str] = &["session exec", "session cp", "run --runtime"];
 /// Who builds images.
 const IMAGES: &[&str] = &["image build", "image tag"];
 
@@ -162,8 +164,8 @@ pub const EFFECTS: &[Effect] = &[
     sandbox("docker_runtime_kwargs").sandboxes(Need::Docker),
     sandbox("vscode_port").sandboxes(Need::Ports),
     sandbox("volumes").sandboxes(Need::HostDirectories),
-    Effect::new("security", "confirmation_mode").library(),
-    Effect::new("security", "security_analyzer").library(),
+    Effect::new("security", "confirmation_mode").commands(GATE).library(),
+    Effect::new("security", "security_analyzer").commands(GATE).library(),
     Effect::new("mcp", "sse_servers").library(),
     Effect::new("mcp", "shttp_servers").library(),
     Effect::new("mcp", "stdio_servers").library(),

@@ -135,6 +135,7 @@ pub(crate) enum Command {
 
 #[derive(Debug, Args)]
 #[command(group = ArgGroup::new("elsewhere").args(["url", "runtime"]).multiple(true))]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
 pub(crate) struct RunArgs {
     /// The command; several words are joined by blanks. Flags stand before its first word: what follows belongs to the
     /// command. `-` or nothing: a script from standard input.
@@ -266,6 +267,7 @@ fn no_sandbox(flag: &str, on_server: bool) -> clap::Error {
 }
 
 #[derive(Debug, Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
 pub(crate) struct ServeArgs {
     /// Address to listen on.
     #[arg(long, default_value = "127.0.0.1")]

@@ -9,7 +9,7 @@ use std::{
     collections::BTreeMap,
     io::{BufRead as _, BufReader, Read as _},
     process::{Command, Stdio},
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use gloveport_client::{ActionExecutionClient, ClientOptions, ExecEvent};
@@ -281,7 +281,6 @@ fn a_command_that_takes_no_notice_of_its_time_limit_is_ended() {
 
 /// Runs Python's interpreter and gives it thirty inputs through actions; `false` if one was answered late.
 fn python_by_actions(server: &Server) -> bool {
-    let began = Instant::now();
     let mut observed = server.run("python3 -q", 60.0);
     for number in 0..30 {
         let suffix = observed["extras"]["metadata"]["suffix"].as_str().unwrap_or_default();
@@ -296,7 +295,6 @@ fn python_by_actions(server: &Server) -> bool {
         let content = observed["content"].as_str().unwrap();
         assert!(content.contains(&(number * 2).to_string()), "{content}");
     }
-    println!("30 inputs by actions took {:?}", began.elapsed());
     true
 }
 
@@ -325,7 +323,6 @@ async fn a_client_of_the_native_calls_is_told_each_time_that_a_program_waits() {
         env: BTreeMap::new(),
         timeout: Some(60.0),
     };
-    let began = Instant::now();
     let mut stream = client.exec(request).await.unwrap();
     let (mut inputs, mut shown) = (0, Vec::new());
     let end = loop {
@@ -340,7 +337,6 @@ async fn a_client_of_the_native_calls_is_told_each_time_that_a_program_waits() {
             ExecEvent::Waiting(false) | ExecEvent::Gap { .. } => {}
         }
     };
-    println!("30 inputs by native calls took {:?}", began.elapsed());
     assert_eq!((end.exit_code, inputs), (Some(7), 30), "{}", text(&shown));
     assert!(text(&shown).contains("58"), "{}", text(&shown));
 }
