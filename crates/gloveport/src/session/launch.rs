@@ -53,6 +53,10 @@ pub(super) async fn launch(
     };
     match made {
         Ok(sandbox) => Ok(sandbox),
+        // Nothing was begun by an engine that has never answered.
+        Err(error @ LaunchError::Create(ProviderError::Unreachable { .. })) if progress.timings().is_empty() => {
+            Err(error.into())
+        }
         Err(error) => {
             match timeout(REMOVAL, remove(provider, spec)).await {
                 Ok(Ok(())) => {}
