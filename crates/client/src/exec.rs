@@ -38,6 +38,8 @@ pub enum ExecEvent {
     },
     /// It waits for input, or no longer does.
     Waiting(bool),
+    /// It waits for a line that its terminal does not show, such as a password.
+    WaitingForSecret,
     /// It ended. Nothing follows.
     Ended(ExecEnd),
 }
@@ -72,6 +74,8 @@ struct Gap {
 #[derive(Deserialize)]
 struct Waiting {
     waiting_for_input: bool,
+    #[serde(default)]
+    hides_input: bool,
 }
 
 #[derive(Deserialize)]
@@ -185,7 +189,7 @@ impl ExecStream {
                 Some(ExecEvent::Gap { from, to }) => {
                     tracing::warn!(from, to, "a part of the output is no longer kept by the server");
                 }
-                Some(ExecEvent::Waiting(_)) => {}
+                Some(ExecEvent::Waiting(_) | ExecEvent::WaitingForSecret) => {}
                 None => {
                     let url = format!("{}{PATH}", self.session.base());
                     return Err(ClientError::Answer { url, reason: "there is no end".to_owned() }.into());
@@ -211,8 +215,13 @@ impl ExecStream {
                 self.ready.push_back(ExecEvent::Gap { from, to });
             }
             "waiting" => {
-                let Waiting { waiting_for_input } = event.json(url)?;
-                self.ready.push_back(ExecEvent::Waiting(waiting_for_input));
+                let Waiting { waiting_for_input, hides_input } = event.json(url)?;
+                let secret = waiting_for_input && hides_input;
+                self.ready.push_back(if secret {
+                    ExecEvent::WaitingForSecret
+                } else {
+                    ExecEvent::Waiting(waiting_for_input)
+                });
             }
             "exit" => {
                 self.ended = true;

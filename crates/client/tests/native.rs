@@ -96,12 +96,14 @@ async fn waits_and_gaps_are_told() {
     within(async {
         let events = [
             event("gap", 5, &json!({"from": 0, "to": 5})),
+            event("waiting", 5, &json!({"waiting_for_input": true, "hides_input": true})),
             event("waiting", 5, &json!({"waiting_for_input": true})),
             event("exit", 5, &end()),
         ];
         let peer = Peer::start([Reply::stream(&events.concat())]).await;
         let mut stream = peer.client().exec(request("c")).await.unwrap();
         assert_eq!(stream.next().await.unwrap(), Some(ExecEvent::Gap { from: 0, to: 5 }));
+        assert_eq!(stream.next().await.unwrap(), Some(ExecEvent::WaitingForSecret));
         assert_eq!(stream.next().await.unwrap(), Some(ExecEvent::Waiting(true)));
         assert!(matches!(stream.next().await.unwrap(), Some(ExecEvent::Ended(_))));
         assert_eq!(stream.next().await.unwrap(), None);

@@ -138,7 +138,7 @@ async fn a_native_command_is_followed_typed_into_and_interrupted() {
                     typed = true;
                     client.exec_input(&id, "typed").await.unwrap();
                 }
-                ExecEvent::Waiting(_) | ExecEvent::Gap { .. } => {}
+                ExecEvent::Waiting(_) | ExecEvent::WaitingForSecret | ExecEvent::Gap { .. } => {}
                 ExecEvent::Ended(end) => break end,
             }
         };

@@ -66,11 +66,6 @@ impl Execution {
         self.state.subscribe()
     }
 
-    /// Whether it waits for a line that its terminal does not show, such as a password.
-    pub fn hides_input(&self) -> bool {
-        self.progress.borrow().hides_input
-    }
-
     /// The log that its output stands in. Offsets are those of the session; the state says where its own begins.
     pub fn output(&self) -> &OutputLog {
         &self.log
@@ -327,7 +322,8 @@ pub(crate) async fn drive(execution: Arc<Execution>, limit: Option<Duration>) {
             _ = seen.changed() => {
                 let now = *seen.borrow_and_update();
                 if let Some(start) = now.start {
-                    execution.state.send_replace(ExecState::Running { start, waiting_for_input: now.waiting_for_input });
+                    let (waiting_for_input, hides_input) = (now.waiting_for_input, now.hides_input);
+                    execution.state.send_replace(ExecState::Running { start, waiting_for_input, hides_input });
                 }
             }
             () = execution.cancelled.cancelled(), if given_up.is_none() => {

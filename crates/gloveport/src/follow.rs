@@ -127,7 +127,8 @@ pub(crate) async fn follow(
                     ExecEvent::Gap { from, to } => {
                         tracing::warn!(lost = to - from, "output came faster than it could be read; a part is lost");
                     }
-                    ExecEvent::Waiting(waits) => input.waits(waits),
+                    ExecEvent::Waiting(waits) => input.waits(waits, false),
+                    ExecEvent::WaitingForSecret => input.waits(true, true),
                     ExecEvent::Ended(_) if unfinished => return Ok(Followed::Unfinished),
                     ExecEvent::Ended(end) if step != Step::Runs => return Ok(Followed::TimedOut(Some(end))),
                     ExecEvent::Ended(end) => return Ok(Followed::Ended(end)),
@@ -170,8 +171,8 @@ pub(crate) async fn follow(
                     deadline = Some(Instant::now() + GRACE);
                 }
                 Next::Question => {
-                    let waits = command.is_waiting().await;
-                    input.waits(waits);
+                    let (waits, hidden) = command.is_waiting().await;
+                    input.waits(waits, hidden);
                 }
                 Next::Tell(text) => tell(&format!("gloveport: {text}")),
             },
@@ -290,9 +291,18 @@ impl<'a> Command<'a> {
         ))
     }
 
-    async fn is_waiting(&self) -> bool {
+    /// Whether it waits for input, and if so, for one that its terminal does not show.
+    async fn is_waiting(&self) -> (bool, bool) {
         let status = self.client.exec_status(&self.id).await;
-        status.is_ok_and(|status| matches!(status.state, ExecState::Running { waiting_for_input: true, .. }))
+        status.map_or((false, false), |status| waiting(&status.state))
+    }
+}
+
+/// Whether a command waits for input, and if so, for one that its terminal does not show.
+pub(crate) const fn waiting(state: &ExecState) -> (bool, bool) {
+    match *state {
+        ExecState::Running { waiting_for_input, hides_input, .. } => (waiting_for_input, hides_input),
+        ExecState::Queued | ExecState::Ended(_) => (false, false),
     }
 }
 

@@ -146,17 +146,13 @@ impl Input {
         }
     }
 
-    /// The command waits for a line that its terminal shows, or does not show, such as a password.
-    pub(crate) fn hides(&mut self, hides: bool) {
-        if !hides {
+    /// The command waits for input, or does not. What its terminal does not show, such as a password, is `hidden` on ours.
+    pub(crate) fn waits(&mut self, waits: bool, hidden: bool) {
+        if !(waits && hidden) {
             self.hidden = None;
         } else if self.source == Source::Keyboard && self.hidden.is_none() {
             self.hidden = Hidden::begin();
         }
-    }
-
-    /// The command waits for input, or does not.
-    pub(crate) fn waits(&mut self, waits: bool) {
         if self.ended {
             return;
         }
@@ -278,12 +274,12 @@ mod tests {
     async fn a_command_that_reads_without_input_gets_the_end_each_time_and_an_unfinished_one_is_given_up() {
         let mut input = Input::new(Source::Nothing, "read a; read b", true);
         for _ in 0..2 {
-            input.waits(true);
+            input.waits(true, false);
             assert!(matches!(input.next().await, Next::Line(Line::End)));
             assert!(matches!(input.next().await, Next::Question));
         }
         let mut input = Input::new(Source::Nothing, "echo \"a", true);
-        input.waits(true);
+        input.waits(true, false);
         assert!(matches!(input.next().await, Next::GiveUp));
     }
 
@@ -291,11 +287,11 @@ mod tests {
     async fn a_person_is_told_once_that_a_command_waits_in_spite_of_the_end() {
         let mut input = Input::new(Source::Nothing, "vi", false);
         let (mut told, mut ends) = (Vec::new(), 0);
-        input.waits(true);
+        input.waits(true, false);
         while told.is_empty() || ends < 4 {
             match input.next().await {
                 Next::Line(Line::End) => ends += 1,
-                Next::Question => input.waits(true),
+                Next::Question => input.waits(true, false),
                 Next::Tell(text) => told.push(text),
                 Next::Line(Line::Text(_)) | Next::GiveUp => panic!("there is no input, and the command is complete"),
             }

@@ -230,7 +230,6 @@ async fn stream_here(
     let (mut interrupted, mut unfinished, mut timed_out) = (false, false, false);
     let mut deadline = limit.map(|limit| Instant::now() + limit);
     let mut printed = None;
-    let waits = |state: &ExecState| matches!(state, ExecState::Running { waiting_for_input: true, .. });
     loop {
         let now = state.borrow_and_update().clone();
         let (start, end) = match &now {
@@ -253,8 +252,8 @@ async fn stream_here(
         tokio::select! {
             changed = state.changed() => {
                 changed.context("the command's state is lost")?;
-                input.hides(execution.hides_input());
-                input.waits(waits(&state.borrow()));
+                let (waits, hidden) = follow::waiting(&state.borrow());
+                input.waits(waits, hidden);
             }
             () = execution.grown_beyond(offset), if start.is_some() => {}
             _ = interrupts.recv() => {
@@ -286,9 +285,8 @@ async fn stream_here(
                     deadline = Some(Instant::now() + GRACE);
                 }
                 Next::Question => {
-                    let waits = waits(&state.borrow());
-                    input.hides(waits && execution.hides_input());
-                    input.waits(waits);
+                    let (waits, hidden) = follow::waiting(&state.borrow());
+                    input.waits(waits, hidden);
                 }
                 Next::Tell(text) => tell(&format!("gloveport: {text}")),
             }

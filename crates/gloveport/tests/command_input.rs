@@ -8,6 +8,7 @@ mod support;
 use std::{
     collections::BTreeMap,
     io::{BufRead as _, BufReader, Read as _},
+    path::Path,
     process::{Command, Stdio},
     time::Duration,
 };
@@ -26,7 +27,7 @@ use support::{LIMIT, Server, text, until, with_home};
 
 /// The binary, killed when it takes longer than anything here may take. In the foreground, so that a signal is passed on
 /// to it once: a second C-c means something else.
-fn limited(home: &std::path::Path) -> Command {
+fn limited(home: &Path) -> Command {
     let mut command = with_home(Command::new("timeout"), home);
     command.args(["--foreground", "-s", "KILL", "60", env!("CARGO_BIN_EXE_gloveport")]);
     command
@@ -48,6 +49,24 @@ fn a_command_without_input_gets_its_end_each_time_it_reads_here_and_on_a_server(
     }
 }
 
+/// A program on a terminal of its own, as a person starts it.
+fn on_terminal(home: &Path, program: &str, arguments: &[&str]) -> Terminal {
+    let environment = [("PATH", std::env::var("PATH").unwrap()), ("HOME", home.display().to_string())];
+    let name = Path::new(program).file_name().unwrap().to_owned();
+    Terminal::start(TerminalOptions {
+        spawner: Spawner::Direct,
+        identity: None,
+        program: program.into(),
+        arguments: std::iter::once(name).chain(arguments.iter().map(Into::into)).collect(),
+        environment: environment.into_iter().map(|(name, value)| (name.into(), value.into())).collect(),
+        directory: home.to_owned(),
+        size: WindowSize { columns: 80, rows: 24 },
+        memory_limit: None,
+        spool_size: 1024 * 1024,
+    })
+    .unwrap()
+}
+
 #[tokio::test]
 async fn a_command_that_reads_from_the_terminal_gets_the_end_unless_input_is_asked_for() {
     let home = tempfile::tempdir().unwrap();
@@ -55,19 +74,7 @@ async fn a_command_that_reads_from_the_terminal_gets_the_end_unless_input_is_ask
         (&["run", "cat; echo d''one"][..], &b""[..], "done"),
         (&["run", "-i", "read -r x; echo \"got $x\""], b"answer\n", "got answer"),
     ] {
-        let environment = [("PATH", std::env::var("PATH").unwrap()), ("HOME", home.path().display().to_string())];
-        let terminal = Terminal::start(TerminalOptions {
-            spawner: Spawner::Direct,
-            identity: None,
-            program: env!("CARGO_BIN_EXE_gloveport").into(),
-            arguments: std::iter::once("gloveport").chain(words.iter().copied()).map(Into::into).collect(),
-            environment: environment.into_iter().map(|(name, value)| (name.into(), value.into())).collect(),
-            directory: home.path().to_owned(),
-            size: WindowSize { columns: 80, rows: 24 },
-            memory_limit: None,
-            spool_size: 1024 * 1024,
-        })
-        .unwrap();
+        let terminal = on_terminal(home.path(), env!("CARGO_BIN_EXE_gloveport"), words);
         if !typed.is_empty() {
             terminal.write(typed, |_| {}).await.unwrap();
         }
@@ -88,38 +95,30 @@ async fn a_command_that_reads_from_the_terminal_gets_the_end_unless_input_is_ask
 #[tokio::test(flavor = "multi_thread")]
 async fn a_password_is_not_shown_while_it_is_typed_and_the_terminal_shows_again_what_is_typed_later() {
     let home = tempfile::tempdir().unwrap();
-    let script = format!(
-        "tty; {} run -i 'read -rsp \"Password: \" x; echo \"got ${{#x}}\"; read -rp \"Name: \" y; echo \"<$y>\"'; stty -a",
-        env!("CARGO_BIN_EXE_gloveport")
-    );
-    let environment = [("PATH", std::env::var("PATH").unwrap()), ("HOME", home.path().display().to_string())];
-    let terminal = Terminal::start(TerminalOptions {
-        spawner: Spawner::Direct,
-        identity: None,
-        program: "/bin/sh".into(),
-        arguments: ["sh", "-c", script.as_str()].map(Into::into).to_vec(),
-        environment: environment.into_iter().map(|(name, value)| (name.into(), value.into())).collect(),
-        directory: home.path().to_owned(),
-        size: WindowSize { columns: 80, rows: 24 },
-        memory_limit: None,
-        spool_size: 1024 * 1024,
-    })
-    .unwrap();
-    let seen = || text(&terminal.output().read(0, 65_536).unwrap().bytes);
-    until("the password is asked for", || seen().contains("Password: "));
-    let ours = seen().lines().next().unwrap().trim().to_owned();
-    let shows = || tcgetattr(std::fs::File::open(&ours).unwrap()).unwrap().local_modes.contains(LocalModes::ECHO);
-    until("the terminal hides what is typed", || !shows());
-    terminal.write(b"hunter2\n", |_| {}).await.unwrap();
-    until("the name is asked for", || seen().contains("Name: "));
-    until("the terminal shows what is typed", shows);
-    terminal.write(b"somebody\n", |_| {}).await.unwrap();
-    until("the modes at the end", || seen().contains("echonl"));
-    let seen = seen();
-    assert!(seen.contains("got 7") && seen.contains("<somebody>"), "{seen}");
-    assert!(!seen.contains("hunter2"), "{seen}");
-    assert!(seen.contains(" echo ") && !seen.contains("-echo "), "{seen}");
-    terminal.close(Duration::from_secs(1)).await;
+    let server = Server::serve(&[], &[]);
+    for there in [String::new(), format!("--url {}", server.url())] {
+        let script = format!(
+            "tty; {} run {there} -i 'read -rsp \"Password: \" x; echo \"got ${{#x}}\"; read -rp \"Name: \" y; \
+             echo \"<$y>\"'; stty -a",
+            env!("CARGO_BIN_EXE_gloveport")
+        );
+        let terminal = on_terminal(home.path(), "/bin/sh", &["-c", &script]);
+        let seen = || text(&terminal.output().read(0, 65_536).unwrap().bytes);
+        until("the password is asked for", || seen().contains("Password: "));
+        let ours = seen().lines().next().unwrap().trim().to_owned();
+        let shows = || tcgetattr(std::fs::File::open(&ours).unwrap()).unwrap().local_modes.contains(LocalModes::ECHO);
+        until("the terminal hides what is typed", || !shows());
+        terminal.write(b"hunter2\n", |_| {}).await.unwrap();
+        until("the name is asked for", || seen().contains("Name: "));
+        until("the terminal shows what is typed", shows);
+        terminal.write(b"somebody\n", |_| {}).await.unwrap();
+        until("the modes at the end", || seen().contains("echonl"));
+        let seen = seen();
+        assert!(seen.contains("got 7") && seen.contains("<somebody>"), "{there} {seen}");
+        assert!(!seen.contains("hunter2"), "{there} {seen}");
+        assert!(seen.contains(" echo ") && !seen.contains("-echo "), "{there} {seen}");
+        terminal.close(Duration::from_secs(1)).await;
+    }
 }
 
 #[test]
@@ -334,7 +333,7 @@ async fn a_client_of_the_native_calls_is_told_each_time_that_a_program_waits() {
             ExecEvent::Waiting(true) => client.exec_input("python", "exit(7)").await.unwrap(),
             ExecEvent::Output { bytes, .. } => shown.extend(bytes),
             ExecEvent::Ended(end) => break end,
-            ExecEvent::Waiting(false) | ExecEvent::Gap { .. } => {}
+            ExecEvent::Waiting(false) | ExecEvent::WaitingForSecret | ExecEvent::Gap { .. } => {}
         }
     };
     assert_eq!((end.exit_code, inputs), (Some(7), 30), "{}", text(&shown));

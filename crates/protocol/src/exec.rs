@@ -68,6 +68,9 @@ pub enum ExecState {
         start: u64,
         /// The program in the foreground waits for input.
         waiting_for_input: bool,
+        /// It waits for a line that its terminal does not show, such as a password. Absent where it is false.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        hides_input: bool,
     },
     /// It ended, or was left to itself.
     Ended(ExecEnd),
@@ -79,7 +82,9 @@ impl ExecState {
     pub fn counted_from_its_start(self) -> Self {
         match self {
             Self::Queued => Self::Queued,
-            Self::Running { waiting_for_input, .. } => Self::Running { start: 0, waiting_for_input },
+            Self::Running { waiting_for_input, hides_input, .. } => {
+                Self::Running { start: 0, waiting_for_input, hides_input }
+            }
             Self::Ended(end) => {
                 let length = end.end.saturating_sub(end.start);
                 Self::Ended(ExecEnd { start: 0, end: length, ..end })

@@ -24,6 +24,7 @@ pub mod exec;
 pub mod executor;
 mod fields;
 pub mod files;
+mod form;
 pub mod http;
 pub mod kernels;
 mod legacy;

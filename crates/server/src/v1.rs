@@ -104,7 +104,7 @@ struct List {
     operation_id = "run_command",
     summary = "Run a command",
     description = "Streams events: `start` {id, offset, repeated}, `output` {offset, text} or {offset, base64}, `waiting` \
-        {waiting_for_input}, `gap` {from, to} for bytes that are no longer kept, `error` {message}, and `exit` (ExecEnd). \
+        {waiting_for_input, hides_input}, `gap` {from, to} for bytes that are no longer kept, `error` {message}, and `exit` (ExecEnd). \
         The id of an event is the offset behind it. Repeating the request with the same id follows the command that runs; \
         with Last-Event-ID from there on, and then it is never started again. The header X-Exec-Id tells the id at once. \
         Closing the stream does not end the command.",

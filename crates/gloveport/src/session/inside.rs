@@ -155,7 +155,11 @@ mod tests {
     use super::*;
 
     fn command(id: &str, session: Session, runs: bool) -> ExecStatus {
-        let state = if runs { ExecState::Running { start: 0, waiting_for_input: false } } else { ExecState::Queued };
+        let state = if runs {
+            ExecState::Running { start: 0, waiting_for_input: false, hides_input: false }
+        } else {
+            ExecState::Queued
+        };
         ExecStatus { id: id.to_owned(), command: "true".to_owned(), session, state }
     }
 

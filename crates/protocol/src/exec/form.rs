@@ -1,12 +1,7 @@
 //! The members of [`ExecStatus`] side by side, as generators of clients understand them: many of those cannot put an object
 //! together from alternatives. A test compares this with what is sent.
 
-use std::borrow::Cow;
-
-use utoipa::{
-    PartialSchema, ToSchema,
-    openapi::{RefOr, Schema},
-};
+use utoipa::ToSchema;
 
 use super::{ExecStatus, ExecUsage, Session};
 
@@ -63,6 +58,9 @@ struct Form {
     /// Whether the program in the foreground waits for input; only while it runs.
     #[cfg_attr(test, serde(default, skip_serializing_if = "Option::is_none"))]
     waiting_for_input: Option<bool>,
+    /// True while it waits for a line that its terminal does not show, such as a password; else absent.
+    #[cfg_attr(test, serde(default, skip_serializing_if = "Option::is_none"))]
+    hides_input: Option<bool>,
     /// Exit status; null if there is none. This and all that follows is there once it has ended.
     #[cfg_attr(test, serde(default, skip_serializing_if = "Option::is_none"))]
     exit_code: Option<i32>,
@@ -84,21 +82,7 @@ struct Form {
     usage: Option<ExecUsage>,
 }
 
-impl PartialSchema for ExecStatus {
-    fn schema() -> RefOr<Schema> {
-        Form::schema()
-    }
-}
-
-impl ToSchema for ExecStatus {
-    fn name() -> Cow<'static, str> {
-        "ExecStatus".into()
-    }
-
-    fn schemas(schemas: &mut Vec<(String, RefOr<Schema>)>) {
-        Form::schemas(schemas);
-    }
-}
+crate::form::has_form!(ExecStatus, Form);
 
 #[cfg(test)]
 mod tests {
@@ -123,7 +107,8 @@ mod tests {
                 usage: Some(usage),
             })
         });
-        let others = [ExecState::Queued, ExecState::Running { start: 0, waiting_for_input: true }];
+        let running = |hides_input| ExecState::Running { start: 0, waiting_for_input: true, hides_input };
+        let others = [ExecState::Queued, running(false), running(true)];
         for state in others.into_iter().chain(ended) {
             let status = ExecStatus { id: "a".into(), command: "c".into(), session: Session::New, state };
             let sent = serde_json::to_value(&status).unwrap();

@@ -1,12 +1,7 @@
 //! The members of [`TerminalStatus`] side by side, as generators of clients understand them. A test compares this with what
 //! is sent.
 
-use std::borrow::Cow;
-
-use utoipa::{
-    PartialSchema, ToSchema,
-    openapi::{RefOr, Schema},
-};
+use utoipa::ToSchema;
 
 use super::TerminalStatus;
 
@@ -58,21 +53,7 @@ struct Form {
     signal: Option<i32>,
 }
 
-impl PartialSchema for TerminalStatus {
-    fn schema() -> RefOr<Schema> {
-        Form::schema()
-    }
-}
-
-impl ToSchema for TerminalStatus {
-    fn name() -> Cow<'static, str> {
-        "TerminalStatus".into()
-    }
-
-    fn schemas(schemas: &mut Vec<(String, RefOr<Schema>)>) {
-        Form::schemas(schemas);
-    }
-}
+crate::form::has_form!(TerminalStatus, Form);
 
 #[cfg(test)]
 mod tests {

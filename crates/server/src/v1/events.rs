@@ -52,6 +52,8 @@ struct BinaryOutput {
 #[derive(Debug, Serialize)]
 struct Waiting {
     waiting_for_input: bool,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    hides_input: bool,
 }
 
 #[derive(Debug, Serialize)]
@@ -75,8 +77,13 @@ pub(super) fn last_event_id(headers: &HeaderMap) -> Result<Option<u64>, ApiError
 /// The answer that follows a command from an offset, or from its beginning.
 pub(super) fn answer(execution: Arc<Execution>, repeated: bool, from: Option<u64>) -> Result<Response, ApiError> {
     let id = HeaderValue::from_str(execution.id());
-    let events =
-        Events { follower: Follower::new(execution, from)?, repeated, stage: Stage::Before, waiting: false, held: 0 };
+    let events = Events {
+        follower: Follower::new(execution, from)?,
+        repeated,
+        stage: Stage::Before,
+        waiting: (false, false),
+        held: 0,
+    };
     let frames = stream::unfold(events, async |mut events| {
         let frame = events.next().await?;
         Some((Ok::<_, Infallible>(frame), events))
@@ -108,7 +115,7 @@ struct Events {
     repeated: bool,
     stage: Stage,
     /// What the last `waiting` event said.
-    waiting: bool,
+    waiting: (bool, bool),
     /// Bytes at the cursor that are the beginning of a character.
     held: usize,
 }
@@ -190,11 +197,11 @@ impl Events {
             return;
         }
         // Only what was written before the question counts as shown when a program waits for the answer.
-        if let ExecState::Running { waiting_for_input, .. } = *state
-            && waiting_for_input != self.waiting
+        if let ExecState::Running { waiting_for_input, hides_input, .. } = *state
+            && (waiting_for_input, hides_input) != self.waiting
         {
-            self.waiting = waiting_for_input;
-            event(frames, "waiting", offset, &Waiting { waiting_for_input });
+            self.waiting = (waiting_for_input, hides_input);
+            event(frames, "waiting", offset, &Waiting { waiting_for_input, hides_input });
         }
     }
 }
