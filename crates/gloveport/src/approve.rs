@@ -93,8 +93,12 @@ impl Dialogue {
 
 /// Asks. C-c and the end of input are a no.
 async fn answer(mut dialogue: Dialogue, text: &str) -> Answer {
+    // Whoever sees the question may answer it with C-c at once.
+    let Ok(mut interrupts) = signal(SignalKind::interrupt()) else { return Answer::Reject };
     let asked = dialogue.output.write_all(text.as_bytes()).and_then(|()| dialogue.output.flush());
-    let (Ok(()), Ok(mut interrupts)) = (asked, signal(SignalKind::interrupt())) else { return Answer::Reject };
+    if asked.is_err() {
+        return Answer::Reject;
+    }
     let (sender, line) = oneshot::channel();
     // Nobody can take a thread's read back, so it is one that nobody waits for.
     std::thread::spawn(move || {
