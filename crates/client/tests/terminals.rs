@@ -31,7 +31,7 @@ async fn within<T>(test: impl Future<Output = T>) -> T {
 
 struct Server {
     address: SocketAddr,
-    _directory: tempfile::TempDir,
+    _directories: [tempfile::TempDir; 2],
     executor: Arc<Executor>,
     stop: CancellationToken,
     serving: tokio::task::JoinHandle<()>,
@@ -41,7 +41,10 @@ impl Server {
     async fn start(key: Option<&str>) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let mut options = ExecutorOptions::inherited(directory.path().to_owned());
+        // No start-up file of whoever runs the tests has a say.
+        let home = tempfile::tempdir().unwrap();
         options.environment.retain(|(name, _)| name != "HOME");
+        options.environment.push(("HOME".into(), home.path().into()));
         let executor = Executor::start(options).await.unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let (address, stop) = (listener.local_addr().unwrap(), CancellationToken::new());
@@ -49,7 +52,7 @@ impl Server {
         let serving =
             gloveport_server::serve(listener, Arc::clone(&executor), options, stop.clone(), Duration::from_secs(1));
         let serving = tokio::spawn(async { serving.await.map(drop).unwrap() });
-        Self { address, _directory: directory, executor, stop, serving }
+        Self { address, _directories: [directory, home], executor, stop, serving }
     }
 
     async fn stop(self) {

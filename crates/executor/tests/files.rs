@@ -28,14 +28,18 @@ type Answer = Result<Observation, ExecuteError>;
 struct Lab {
     executor: Arc<Executor>,
     directory: TempDir,
+    _home: TempDir,
 }
 
 impl Lab {
     async fn start() -> Self {
         let directory = tempfile::tempdir().unwrap();
         let mut options = ExecutorOptions::inherited(directory.path().to_owned());
+        // No start-up file of whoever runs the tests has a say.
+        let home = tempfile::tempdir().unwrap();
         options.environment.retain(|(name, _)| name != "HOME");
-        Self { executor: Executor::start(options).await.unwrap(), directory }
+        options.environment.push(("HOME".into(), home.path().into()));
+        Self { executor: Executor::start(options).await.unwrap(), directory, _home: home }
     }
 
     fn path(&self, name: &str) -> String {

@@ -264,7 +264,6 @@ async fn the_description_has_the_numeric_fields_that_are_known() {
             "GET /v1/files/list: limit",
             "POST /v1/files/glob: limit",
             "POST /v1/files/grep: context",
-            "POST /v1/files/mkdir: mode",
             "POST /v1/terminals: columns",
             "POST /v1/terminals/{id}/resize: rows",
             "GET /v1/terminals/{id}/attach: offset",

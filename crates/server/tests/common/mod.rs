@@ -32,6 +32,7 @@ pub(crate) async fn within<T>(test: impl Future<Output = T>) -> T {
 pub(crate) struct Server {
     pub(crate) address: SocketAddr,
     pub(crate) directory: TempDir,
+    _home: TempDir,
     pub(crate) executor: Arc<Executor>,
     stop: CancellationToken,
     serving: JoinHandle<Result<DrainEnd, ServerError>>,
@@ -52,7 +53,10 @@ impl Server {
     ) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let mut executor_options = ExecutorOptions::inherited(directory.path().to_owned());
+        // No start-up file of whoever runs the tests has a say.
+        let home = tempfile::tempdir().unwrap();
         executor_options.environment.retain(|(name, _)| name != "HOME");
+        executor_options.environment.push(("HOME".into(), home.path().into()));
         let executor = Box::pin(Executor::start(change(executor_options))).await.unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
@@ -64,7 +68,7 @@ impl Server {
             stop.clone(),
             Duration::from_secs(1),
         ));
-        Self { address, directory, executor, stop, serving }
+        Self { address, directory, _home: home, executor, stop, serving }
     }
 
     pub(crate) async fn stop(self) -> DrainEnd {
