@@ -81,7 +81,10 @@ def docker(*words):
 def obstacle(need):
     """Why this machine does not have what a block needs; `None` if it does."""
     if need == "docker":
-        if not os.environ.get("DOCKER_HOST") or not shutil.which("docker") or docker("version").returncode:
+        engine = os.environ.get("GLOVEPORT_TEST_DOCKER")
+        if engine:
+            os.environ["DOCKER_HOST"] = engine
+        if not engine or not shutil.which("docker") or docker("version").returncode:
             return "no Docker engine is set up (scripts/docker)"
     elif need == "root":
         layers = "lowerdir=/etc,upperdir=/mnt/a,workdir=/mnt/b"
@@ -105,17 +108,21 @@ IMAGES = {
 }
 
 
-def named_images(binary):
-    """Gives the test's images the names of the documents, and answers those to be removed again."""
-    shown = subprocess.run([binary, "config", "show", "sandbox.base_container_image"], capture_output=True, text=True)
+def tags():
+    """The names of all images."""
+    listed = docker("image", "ls", "--format", "{{.Repository}}:{{.Tag}}").stdout.split()
+    return {name for name in listed if "<none>" not in name}
+
+
+def name_images(binary):
+    """Gives the test's images the names of the documents."""
+    default = subprocess.run([binary, "config", "default"], capture_output=True, text=True).stdout
     names = dict(IMAGES)
-    if match := re.search(r'= "(.+)"', shown.stdout):
+    if match := re.search(r'^#?base_container_image = "(.+)"', default, re.MULTILINE):
         names[match[1]] = "gloveport-test/python:3"
-    made = []
     for name, image in names.items():
-        if docker("image", "inspect", name).returncode and docker("tag", image, name).returncode == 0:
-            made.append(name)
-    return made
+        if docker("image", "inspect", name).returncode:
+            docker("tag", image, name)
 
 
 # A root of the block's own, so that it makes users and directories nowhere else: changes go to memory.
@@ -222,7 +229,8 @@ def main():
                 skipped += 1
                 continue
             if "docker" in plan.needs and images is None:
-                images = named_images(binary)
+                images = tags()
+                name_images(binary)
             with tempfile.TemporaryDirectory(prefix="gp", ignore_cleanup_errors=True) as scratch:
                 code, output = perform(binary, text, plan, Path(scratch))
             for words, why in plan.without.items():
@@ -233,7 +241,8 @@ def main():
             else:
                 print(f"FAILED  {place}  exit code {code}; it printed:\n{output}", flush=True)
                 failed += 1
-    for name in images or []:
+    # Also what the blocks have built.
+    for name in tags() - images if images is not None else []:
         docker("rmi", name)
     for file, words in sorted(unused):
         print(f"FAILED  {file}  has no block any more that begins with `{words}`")

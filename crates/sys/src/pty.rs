@@ -35,6 +35,17 @@ pub struct Modes {
     pub canonical: bool,
     /// C-c, C-z and C-\ send signals.
     pub signals: bool,
+    /// The key that kills a line is shown, too, if typed text is.
+    pub echo_kill: bool,
+}
+
+impl Modes {
+    /// Whether a program waits for a line that nobody shall see, such as a password, on a terminal that was in the modes of
+    /// [`reset`] before. Those show nothing anyway, so it is known by what else such programs turn off (`read -s`, `sudo`,
+    /// the C library's `getpass`).
+    pub const fn hide_line(&self) -> bool {
+        self.canonical && !self.echo && (!self.echo_kill || !self.signals)
+    }
 }
 
 /// Opens a pseudo-terminal of the given size in the modes of [`reset`].
@@ -105,6 +116,7 @@ pub fn modes(master: &impl AsFd) -> io::Result<Modes> {
         echo: termios.local_modes.contains(LocalModes::ECHO),
         canonical: termios.local_modes.contains(LocalModes::ICANON),
         signals: termios.local_modes.contains(LocalModes::ISIG),
+        echo_kill: termios.local_modes.contains(LocalModes::ECHOK),
     })
 }
 

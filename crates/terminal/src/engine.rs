@@ -497,7 +497,7 @@ impl Engine {
         let waits = idle
             && (self.command.at_continuation()
                 || probe::waits_for_input(instance.process.pid(), &instance.master, &instance.slave));
-        let hides = waits && pty::modes(&instance.master).is_ok_and(|modes| modes.canonical && !modes.echo);
+        let hides = waits && pty::modes(&instance.master).is_ok_and(|modes| modes.hide_line());
         let Some(waiter) = &mut self.waiter else { return false };
         if let Some(progress) = &waiter.progress {
             progress.send_if_modified(|progress| {

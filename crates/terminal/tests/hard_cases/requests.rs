@@ -201,6 +201,22 @@ async fn a_program_that_only_takes_its_time_does_not_wait_for_input() {
 }
 
 #[tokio::test]
+async fn a_line_that_is_not_to_be_shown_is_told_from_one_that_is() {
+    let lab = Lab::new().await;
+    for (command, hides) in [("read x", false), ("read -s x", true), ("read -rp 'Name: ' x", false), ("cat", false)] {
+        let (progress, mut seen) = watch::channel(Progress::default());
+        let request = RunRequest { progress: Some(progress), ..run(command) };
+        let handle = lab.shell.clone();
+        let running = tokio::spawn(async move { handle.run(request).await });
+        within("waiting", seen.wait_for(|progress| progress.waiting_for_input)).await.unwrap();
+        assert_eq!(seen.borrow().hides_input, hides, "{command}");
+        lab.shell.type_in("C-c").await.unwrap();
+        within("the end", running).await.unwrap().unwrap();
+    }
+    lab.close().await;
+}
+
+#[tokio::test]
 async fn waiting_is_over_as_soon_as_the_program_goes_on() {
     let lab = Lab::new().await;
     let (progress, mut seen) = watch::channel(Progress::default());
