@@ -189,6 +189,8 @@ impl Input {
     }
 
     fn typed(&mut self, line: Line) -> Next {
+        // Whether the next one is to be seen is known when the command waits for it.
+        self.hidden = None;
         match &line {
             Line::Text(text) => {
                 self.waiting = None;
