@@ -28,6 +28,7 @@ pub struct Pty {
 
 /// Modes of a terminal that decide what typed text does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "the kernel has a flag for each")]
 pub struct Modes {
     /// Typed text is shown by the kernel.
     pub echo: bool,
