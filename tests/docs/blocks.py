@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 from plans import PLANS
@@ -139,6 +140,22 @@ exec bash "$1"
 """
 
 
+def end_all(mark):
+    """Ends the processes that have this variable."""
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        found = []
+        for process in Path("/proc").glob("[0-9]*"):
+            try:
+                if mark in (process / "environ").read_bytes().split(b"\0"):
+                    os.kill(int(process.name), number)
+                    found.append(process)
+            except OSError:
+                pass  # It has ended meanwhile.
+        deadline = time.monotonic() + 5
+        while any(process.exists() for process in found) and time.monotonic() < deadline:
+            time.sleep(0.02)
+
+
 def perform(binary, text, plan, scratch):
     """Runs one block; answers its exit code and what it printed."""
     home, directory, programs = scratch / "home", scratch / "here", scratch / "bin"
@@ -193,10 +210,12 @@ def perform(binary, text, plan, scratch):
             except ProcessLookupError:
                 pass
             child.wait()
+    # What the reader has started and not ended: sessions, and servers of a provider of his own.
     clean = [str(binary), "session", "ls", "--json"]
     listed = subprocess.run(clean, env=environment, capture_output=True, text=True)
     for sid in re.findall(r'"session_id": ?"([^"]+)"', listed.stdout):
         subprocess.run([str(binary), "session", "rm", "-f", sid], env=environment, capture_output=True)
+    end_all(f"HOME={home}".encode())
     return code, (scratch / "output").read_text(errors="replace")
 
 
