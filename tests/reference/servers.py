@@ -72,7 +72,12 @@ def stop(servers):
     for server in servers:
         if server.poll() is None:
             os.killpg(server.pid, signal.SIGTERM)
-        server.wait()
+        try:
+            server.wait(20)
+        except subprocess.TimeoutExpired:
+            # The reference waits for a kernel that it has lost.
+            os.killpg(server.pid, signal.SIGKILL)
+            server.wait()
         for pid in filter(str.isdigit, os.listdir("/proc")):
             try:
                 if marked(pid, server.mark):

@@ -60,6 +60,10 @@ pub(super) fn run(machine: &mut Machine<'_>, call: &Call<'_>) -> Value {
     if !machine.afford(call.words.len()) {
         return Value::unknown(Flow::default());
     }
+    machine.nested(|machine| judge(machine, call)).unwrap_or_else(|| Value::unknown(Flow::default()))
+}
+
+fn judge(machine: &mut Machine<'_>, call: &Call<'_>) -> Value {
     let program = call.program();
     if let Some((_, valued, skip)) = WRAPPERS.iter().find(|(name, ..)| *name == program) {
         return rest(machine, call, command_behind(call.args(), valued, *skip));

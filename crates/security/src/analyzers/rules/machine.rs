@@ -20,6 +20,10 @@ use crate::analyzer::RuleMatch;
 const MAX_TEXTS: u32 = 8;
 /// How often bodies of loops are walked through in all.
 const MAX_TURNS: u32 = 64;
+/// How often commands are judged that `find` runs, for each place where it looks, in all. They may be `find` again.
+const MAX_REPEATS: u32 = 256;
+/// How deep programs may run each other (`nice nohup find / -exec …`).
+const MAX_CALLS: u32 = 64;
 /// Most bytes of words that are put together in all.
 const MAX_BYTES: usize = 8 * 1024 * 1024;
 /// Most names of variables and files that are remembered.
@@ -35,6 +39,8 @@ pub(super) struct Machine<'a> {
     found: BTreeMap<Rule, RuleMatch>,
     texts: u32,
     turns: u32,
+    repeats: u32,
+    calls: u32,
     bytes: usize,
 }
 
@@ -57,6 +63,8 @@ impl<'a> Machine<'a> {
             found: BTreeMap::new(),
             texts: 0,
             turns: 0,
+            repeats: 0,
+            calls: 0,
             bytes: 0,
         }
     }
@@ -238,6 +246,28 @@ impl<'a> Machine<'a> {
     /// Where a path leads that is used here.
     pub(super) fn locate(&self, path: &str) -> Location {
         Map::locate(path, self.directory.as_deref())
+    }
+
+    /// Judges what one program runs, which may run another one; `None` if they nest too deep.
+    pub(super) fn nested<T>(&mut self, judge: impl FnOnce(&mut Self) -> T) -> Option<T> {
+        if self.calls >= MAX_CALLS {
+            self.report(Rule::TooComplex, "the command");
+            return None;
+        }
+        self.calls += 1;
+        let result = judge(self);
+        self.calls -= 1;
+        Some(result)
+    }
+
+    /// Counts a command that is judged once more, for another place; false when there were too many.
+    pub(super) fn repeats(&mut self) -> bool {
+        self.repeats = self.repeats.saturating_add(1);
+        if self.repeats > MAX_REPEATS {
+            self.report(Rule::TooComplex, "the command");
+            return false;
+        }
+        true
     }
 
     /// Counts bytes that are put together; false when there were too many.

@@ -168,7 +168,7 @@ pub(in crate::analyzers::rules) fn find(machine: &mut Machine<'_>, call: &Call<'
                 .take(length)
                 .map(|arg| Value { text: arg.text.replace("{}", &path), flow: arg.flow })
                 .collect();
-            if !words.is_empty() {
+            if !words.is_empty() && machine.repeats() {
                 dispatch::run(machine, &Call { words: &words, input: call.input });
             }
         }

@@ -136,6 +136,12 @@ fn a_command_of_a_megabyte_is_judged_with_bounded_work() {
         megabyte("bash -c '"),
         megabyte("eval \"$A\";"),
         megabyte("find / -exec ls {} + "),
+        // Each of them runs all that follow, for each place where it looks.
+        megabyte("find / a b c -exec "),
+        "find / a b c d e f -exec ".repeat(40),
+        "find / a b c d e f -exec ".repeat(1000),
+        megabyte("nice "),
+        "nice ".repeat(3000),
         format!("A=x;{doubling}{}", megabyte("echo $A;")),
         format!("A='{}';{}", "ls;".repeat(15_000), megabyte("eval \"$A\";")),
         format!("cat > f <<'E'\n{}\nE\n{}", "ls\n".repeat(15_000), megabyte("bash f;")),
