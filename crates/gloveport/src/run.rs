@@ -11,7 +11,8 @@ use anyhow::Context as _;
 use gloveport_client::{ActionExecutionClient, ClientError};
 use gloveport_executor::{Execution, Executor};
 use gloveport_protocol::exec::{ExecEnd, ExecInput, ExecRequest, ExecState, Session};
-use gloveport_protocol::{Action, ActionEvent, ActionExecutor as _, Observation, ObservationEvent, RunAction};
+use gloveport_protocol::{Action, ActionEvent, Observation, ObservationEvent, RunAction};
+use gloveport_runtime::RunOutput;
 use serde_json::Value;
 use tokio::{
     signal::unix::{SignalKind, signal},
@@ -23,10 +24,10 @@ use crate::{
     attach::{self, AttachRequest},
     cli::RunArgs,
     files::place,
-    follow::{self, GRACE, How, UNFINISHED, UNREAD, Wanted},
+    follow::{self, Followed, GRACE, How, Wanted},
     input::{Input, Next, Source},
     key_file, local, login,
-    output::{print_bytes, tell},
+    output::{print_bytes, print_json, tell},
 };
 
 /// Exit code when the time limit passed.
@@ -51,15 +52,48 @@ pub(crate) async fn here(arguments: &RunArgs, owner: &Owner) -> anyhow::Result<E
     options.terminal_type = suitable_terminal(arguments.json);
     local::without_pagers(&mut options);
     let executor = Executor::start(options).await?;
-    let result = if arguments.json {
-        observe_here(&executor, text, arguments.timeout).await
-    } else {
-        let input = Input::new(Source::of_run(arguments.interactive, from_stdin), &text, false);
-        let limit = arguments.timeout.map(Duration::from_secs_f64);
-        stream_here(&executor, request(text), input, limit).await
-    };
+    let input = Input::new(Source::of_run(arguments.interactive, from_stdin), &text, arguments.json);
+    let limit = arguments.timeout.map(Duration::from_secs_f64);
+    let mut shown = Shown::new(arguments.json);
+    let followed = follow_here(&executor, request(text.clone()), input, limit, |bytes| shown.take(bytes)).await;
+    let result = followed.and_then(|followed| {
+        shown.end(&text, &followed)?;
+        match followed {
+            // With the executor everything in it ends.
+            Followed::TimedOut(_) => Ok(late()),
+            followed => follow::exit_code(&followed),
+        }
+    });
     executor.close().await;
     result
+}
+
+/// The output of a command as the person wants it: as it comes, or in its observation.
+#[derive(Debug)]
+pub(crate) struct Shown(Option<RunOutput>);
+
+impl Shown {
+    pub(crate) fn new(json: bool) -> Self {
+        Self(json.then(RunOutput::in_full))
+    }
+
+    /// Takes what it wrote.
+    pub(crate) fn take(&mut self, bytes: &[u8]) -> anyhow::Result<Wanted> {
+        match &mut self.0 {
+            Some(output) => {
+                output.push(bytes);
+                Ok(Wanted::More)
+            }
+            None => follow::write(bytes),
+        }
+    }
+
+    /// Prints what was kept for the end.
+    pub(crate) fn end(self, command: &str, followed: &Followed) -> anyhow::Result<()> {
+        let Some(output) = self.0 else { return Ok(()) };
+        let observation = output.observation(command, followed.run_end());
+        print_json(&ObservationEvent::from(observation).to_value())
+    }
 }
 
 /// What programs are told of the terminal: that of the person who sees their output, or, where a pipe or a file takes it,
@@ -83,14 +117,7 @@ pub(crate) async fn on_server(arguments: RunArgs) -> anyhow::Result<ExitCode> {
     let url = arguments.url.as_deref().unwrap_or_default();
     let client =
         ActionExecutionClient::new(&key_file::options(url, arguments.key.as_deref(), arguments.key_file.as_deref())?)?;
-    if arguments.json {
-        anyhow::ensure!(
-            arguments.env.is_empty() && arguments.cwd.is_none(),
-            "--cwd and --env cannot be combined with --json and --url: the observation is that of the server's own shell"
-        );
-        return observe_on(&client, text, arguments.timeout).await;
-    }
-    let mut request = request(text);
+    let mut request = request(text.clone());
     if arguments.cwd.is_some() || !arguments.env.is_empty() {
         request.session = Session::New;
         if let Some(directory) = arguments.cwd {
@@ -98,27 +125,42 @@ pub(crate) async fn on_server(arguments: RunArgs) -> anyhow::Result<ExitCode> {
         }
         request.env = arguments.env.into_iter().collect();
     }
-    let how = How {
-        input: Source::of_run(arguments.interactive, from_stdin),
-        limit: arguments.timeout.map(Duration::from_secs_f64),
-        quiet: false,
-    };
-    match follow::follow(&client, request, how, follow::write).await {
-        Ok(followed) => follow::exit_code(&followed),
-        Err(error) => Err(match error.downcast::<ClientError>() {
-            Ok(error) => told(error, client.url()),
-            Err(error) => error,
-        }),
+    let limit = arguments.timeout.map(Duration::from_secs_f64);
+    let how = How { input: Source::of_run(arguments.interactive, from_stdin), limit, quiet: arguments.json };
+    let mut shown = Shown::new(arguments.json);
+    match follow::follow(&client, request.clone(), how, |bytes| shown.take(bytes)).await {
+        Ok(followed) => {
+            shown.end(&text, &followed)?;
+            follow::exit_code(&followed)
+        }
+        Err(error) => match error.downcast::<ClientError>() {
+            Ok(error) if arguments.json && is_foreign(&error) => observe_on(&client, request, arguments.timeout).await,
+            Ok(error) => Err(told(error, client.url())),
+            Err(error) => Err(error),
+        },
     }
 }
 
-/// Executes the command as an action on a server, and prints the observation.
+/// Whether a server does not know native commands, as that of OpenHands.
+pub(crate) fn is_foreign(error: &ClientError) -> bool {
+    match error {
+        ClientError::Status(error) => error.is_unknown_call(),
+        _ => false,
+    }
+}
+
+/// Executes the command as an action on a server that knows nothing better, and prints the observation.
 pub(crate) async fn observe_on(
     client: &ActionExecutionClient,
-    text: String,
+    request: ExecRequest,
     timeout: Option<f64>,
 ) -> anyhow::Result<ExitCode> {
-    let observation = client.post_action(&run_event(text, timeout), None).await;
+    anyhow::ensure!(
+        request.cwd.is_none() && request.env.is_empty(),
+        "{} has only the OpenHands interface; --cwd and --env need a gloveport server",
+        client.url()
+    );
+    let observation = client.post_action(&run_event(request.command, timeout), None).await;
     print_observation(&observation.map_err(|error| told(error, client.url()))?)
 }
 
@@ -192,11 +234,6 @@ pub(crate) fn run_event(command: String, timeout: Option<f64>) -> ActionEvent {
     ActionEvent { timeout, ..ActionEvent::from(Action::Run(action)) }
 }
 
-async fn observe_here(executor: &Executor, text: String, timeout: Option<f64>) -> anyhow::Result<ExitCode> {
-    let observation = executor.execute(&run_event(text, timeout)).await?;
-    print_observation(&ObservationEvent::from(observation).to_value())
-}
-
 /// Prints the JSON and answers with the command's exit code.
 pub(crate) fn print_observation(observation: &Value) -> anyhow::Result<ExitCode> {
     let text = serde_json::to_string_pretty(observation)?;
@@ -217,13 +254,14 @@ pub(crate) fn observed_exit_code(observation: &Observation) -> ExitCode {
     }
 }
 
-/// Prints the output as it comes. The executor is closed afterwards, and ends whatever is left.
-async fn stream_here(
+/// Follows the command to its end. The executor is closed afterwards, and ends whatever is left.
+async fn follow_here(
     executor: &Executor,
     request: ExecRequest,
     mut input: Input,
     limit: Option<Duration>,
-) -> anyhow::Result<ExitCode> {
+    mut output: impl FnMut(&[u8]) -> anyhow::Result<Wanted>,
+) -> anyhow::Result<Followed> {
     let (execution, _) = executor.exec(request).await?;
     let mut state = execution.watch();
     let mut interrupts = signal(SignalKind::interrupt()).context("cannot listen for signals")?;
@@ -239,14 +277,14 @@ async fn stream_here(
         };
         let mut offset = printed.or(start).unwrap_or(0);
         if start.is_some() {
-            let Some(next) = print_from(&execution, offset)? else { return Ok(ExitCode::from(UNREAD)) };
+            let Some(next) = hand_out(&execution, offset, &mut output)? else { return Ok(Followed::Unread) };
             offset = next;
             printed = Some(offset);
         }
         match end {
-            Some(_) if unfinished => anyhow::bail!(UNFINISHED),
-            Some(_) if timed_out => return Ok(late()),
-            Some(end) => return exit_code(end),
+            Some(_) if unfinished => return Ok(Followed::Unfinished),
+            Some(end) if timed_out => return Ok(Followed::TimedOut(Some(end.clone()))),
+            Some(end) => return Ok(Followed::Ended(end.clone())),
             None => {}
         }
         tokio::select! {
@@ -259,16 +297,16 @@ async fn stream_here(
             _ = interrupts.recv() => {
                 // The second one means it: the session is closed, which ends everything in it.
                 if std::mem::replace(&mut interrupted, true) {
-                    return Ok(ExitCode::from(130));
+                    return Ok(Followed::Left);
                 }
                 let _not_running_any_more = execution.interrupt().await;
             }
             () = at(deadline) => {
                 if unfinished {
-                    anyhow::bail!(UNFINISHED);
+                    return Ok(Followed::Unfinished);
                 }
                 if std::mem::replace(&mut timed_out, true) {
-                    return Ok(late());
+                    return Ok(Followed::TimedOut(None));
                 }
                 let _not_running_any_more = execution.interrupt().await;
                 deadline = Some(Instant::now() + GRACE);
@@ -306,8 +344,12 @@ async fn at(deadline: Option<Instant>) {
     }
 }
 
-/// Prints what there is from `offset` on, and answers with the offset behind it; with none if nobody reads any more.
-fn print_from(execution: &Execution, mut offset: u64) -> anyhow::Result<Option<u64>> {
+/// Hands out what there is from `offset` on, and answers with the offset behind it; with none if nobody wants more.
+fn hand_out(
+    execution: &Execution,
+    mut offset: u64,
+    output: &mut impl FnMut(&[u8]) -> anyhow::Result<Wanted>,
+) -> anyhow::Result<Option<u64>> {
     loop {
         let piece = match execution.read(offset, PIECE) {
             Ok(piece) => piece,
@@ -321,7 +363,7 @@ fn print_from(execution: &Execution, mut offset: u64) -> anyhow::Result<Option<u
         if piece.bytes.is_empty() {
             return Ok(Some(offset));
         }
-        if follow::write(&piece.bytes)? == Wanted::NoMore {
+        if output(&piece.bytes)? == Wanted::NoMore {
             return Ok(None);
         }
         offset += piece.bytes.len() as u64;

@@ -7,7 +7,7 @@ mod support;
 
 use std::{
     collections::BTreeMap,
-    io::{BufRead as _, BufReader, Read as _},
+    io::{BufRead as _, BufReader, Read as _, Write as _},
     path::Path,
     process::{Command, Stdio},
     time::Duration,
@@ -46,6 +46,42 @@ fn a_command_without_input_gets_its_end_each_time_it_reads_here_and_on_a_server(
                 "{there:?} {command}"
             );
         }
+    }
+}
+
+#[test]
+fn the_observation_of_a_command_without_input_comes_as_soon_as_it_has_read_the_end() {
+    let server = Server::serve(&[], &[]);
+    let url = server.url();
+    for there in [&[][..], &["--url", url.as_str()], &["--runtime", "local"]] {
+        for (flags, command, content, status) in [
+            (&[][..], "cat; echo done", "done", 0),
+            (&["--cwd", "/usr", "--env", "WORD=word"], "read -r a; echo \"$a$WORD\"; pwd; (exit 3)", "word\n/usr", 3),
+        ] {
+            let output = limited(server.home.path())
+                .args(["run", "--json"])
+                .args(there)
+                .args(flags)
+                .arg(command)
+                .output()
+                .unwrap();
+            let observation: Value = serde_json::from_slice(&output.stdout).unwrap();
+            assert_eq!(observation["content"], content, "{there:?} {command}");
+            assert_eq!(observation["extras"]["metadata"]["exit_code"], status, "{there:?} {command}");
+            assert_eq!(output.status.code(), Some(status), "{there:?} {command}");
+        }
+        let mut child = limited(server.home.path())
+            .args(["run", "--json"])
+            .args(there)
+            .arg("read -r a; echo \"<$a>\"")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        child.stdin.take().unwrap().write_all(b"from a pipe\n").unwrap();
+        let output = child.wait_with_output().unwrap();
+        let observation: Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!(observation["content"], "<from a pipe>", "{there:?}");
     }
 }
 

@@ -83,6 +83,13 @@ pub fn descendants(root: u32) -> Vec<u32> {
     found
 }
 
+/// Whether a process or one that descends from it would go on if the system had time for it: a processor or a disk is all
+/// that is missing. One that waits for anything else would not, however long one waits for it.
+pub fn wants_to_run(root: u32) -> bool {
+    let wants = |pid| stat(pid).is_some_and(|stat| matches!(stat.state, 'R' | 'D'));
+    wants(root) || descendants(root).into_iter().any(wants)
+}
+
 /// Children of a process, dead ones that nobody has waited for among them.
 pub fn children(parent: u32) -> Vec<u32> {
     children_of(parent).unwrap_or_else(|| {
@@ -246,5 +253,30 @@ mod tests {
         child.wait().unwrap();
         assert!(!descendants(std::process::id()).contains(&child.id()));
         assert_eq!(stat(child.id()), None);
+    }
+
+    #[test]
+    fn a_program_that_works_wants_to_run_and_one_that_waits_does_not() {
+        for (script, expected) in [("while :; do :; done", true), ("read x", false)] {
+            let mut shell = std::process::Command::new("sh")
+                .args(["-c", &format!("sh -c '{script}'; :")])
+                .stdin(std::process::Stdio::piped())
+                .spawn()
+                .unwrap();
+            let began = std::time::Instant::now();
+            // Until the inner shell is there and does what it is to do.
+            while descendants(shell.id()).is_empty() || wants_to_run(shell.id()) != expected {
+                assert!(began.elapsed() < std::time::Duration::from_secs(60), "{script}");
+                std::thread::sleep(std::time::Duration::from_millis(2));
+            }
+            for pid in descendants(shell.id()) {
+                let _gone = rustix::process::kill_process(
+                    rustix::process::Pid::from_raw(pid.cast_signed()).unwrap(),
+                    rustix::process::Signal::KILL,
+                );
+            }
+            shell.kill().unwrap();
+            shell.wait().unwrap();
+        }
     }
 }

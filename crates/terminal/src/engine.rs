@@ -18,7 +18,7 @@ mod supervise;
 
 use std::{io, path::PathBuf, time::Duration};
 
-use gloveport_sys::{Exit, SessionProcess, host::find_program, pty};
+use gloveport_sys::{Exit, SessionProcess, host::find_program, process, pty};
 use tokio::{
     sync::{mpsc, oneshot, watch},
     time::{Instant, sleep_until, timeout_at},
@@ -41,6 +41,11 @@ use crate::{
 
 /// Most bytes taken from the terminal before other events get their turn.
 const READ_SIZE: usize = 64 * 1024;
+/// A shell that only waits for a processor may take this many times as long to its first prompt: on a machine that starts
+/// hundreds of them at once it is the machine that is slow.
+const SLOWNESS: u32 = 6;
+/// Time until such a shell is looked at again.
+const LOOK_AGAIN: Duration = Duration::from_secs(2);
 /// A shell whose terminal is nobody's has ended; its exit is told within this time.
 const EXIT_LIMIT: Duration = Duration::from_secs(1);
 /// After the shell's end its last output is on its way for a moment; this long without any means that it is complete.
@@ -205,7 +210,8 @@ impl Engine {
     }
 
     async fn first_prompt(&mut self, mut instance: Instance) -> Result<(), String> {
-        let deadline = Instant::now() + self.options.startup_limit;
+        let begin = Instant::now();
+        let mut deadline = begin + self.options.startup_limit;
         loop {
             let readable = tokio::select! {
                 readable = timeout_at(deadline, instance.master.readable()) => readable,
@@ -213,8 +219,13 @@ impl Engine {
                     return Err(format!("it ended with status {} while it read its start-up files", exit.shell_status()));
                 }
             };
+            let may_take_longer = begin.elapsed() < self.options.startup_limit * SLOWNESS;
+            if readable.is_err() && may_take_longer && process::wants_to_run(instance.process.pid()) {
+                deadline = Instant::now() + LOOK_AGAIN;
+                continue;
+            }
             let Ok(Ok(mut guard)) = readable else {
-                let seconds = self.options.startup_limit.as_secs();
+                let seconds = begin.elapsed().as_secs();
                 instance.process.end(Duration::ZERO).await;
                 return Err(format!("none within {seconds} s; does ~/.bashrc wait for something?"));
             };

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use anyhow::Context as _;
-use gloveport_client::{ActionExecutionClient, ClientError};
+use gloveport_client::ActionExecutionClient;
 use gloveport_protocol::{
     Action, EventSource, ObservationEvent, RunAction,
     exec::{ExecRequest, Session},
@@ -61,7 +61,7 @@ pub(super) async fn exec(runtimes: &Runtimes, mut arguments: ExecArgs) -> anyhow
         if arguments.json { Ok(Wanted::More) } else { write(bytes) }
     });
     let followed: anyhow::Result<Followed> = match followed.await {
-        Err(error) if error.downcast_ref().is_some_and(is_foreign) => {
+        Err(error) if error.downcast_ref().is_some_and(run::is_foreign) => {
             return by_action(&client, &arguments, &text, operation).await;
         }
         followed => followed,
@@ -90,14 +90,6 @@ pub(super) const fn handling(arguments: &ExecArgs, from_stdin: bool) -> Handling
 fn action(request: &ExecRequest) -> Action {
     let cwd = request.cwd.as_ref().map(|cwd| cwd.to_string_lossy().into_owned());
     Action::Run(RunAction { cwd, ..RunAction::new(&request.command) })
-}
-
-/// Whether a server does not know native commands, as that of OpenHands.
-fn is_foreign(error: &ClientError) -> bool {
-    match error {
-        ClientError::Status(error) => error.is_unknown_call(),
-        _ => false,
-    }
 }
 
 /// Runs the command as an action: its output comes when it has ended.

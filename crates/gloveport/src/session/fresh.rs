@@ -27,11 +27,11 @@ use crate::{
     cli::{self, RunArgs},
     confined,
     files::place,
-    follow::{Followed, How, exit_code, follow, write},
+    follow::{Followed, How, exit_code, follow},
     input::Source,
     local,
     output::tell,
-    run::{self, observe_on},
+    run::{self, Shown},
 };
 
 /// Exit code of a wrong command line.
@@ -51,10 +51,6 @@ pub(crate) async fn run_in_fresh(mut arguments: RunArgs) -> anyhow::Result<ExitC
     }
     // Input that goes to a terminal is no script.
     let (text, from_stdin) = if arguments.tty { (String::new(), true) } else { run::command_text(&arguments.command)? };
-    anyhow::ensure!(
-        !(arguments.json && arguments.cwd.is_some()),
-        "--cwd cannot be combined with --json and --runtime: the observation is that of the sandbox's own shell"
-    );
     let handling = Handling { approve: arguments.approve, input_is_taken: !arguments.tty, unrecorded: true };
     let command = if arguments.tty { arguments.command.join(" ") } else { text.clone() };
     // Before anything is made for it. Nothing is kept of a fresh sandbox, so it has no history either.
@@ -118,13 +114,10 @@ async fn use_up(
     let client = client(sandbox)?;
     let mut terminate = signal(SignalKind::terminate()).context("cannot listen for signals")?;
     let mut hang_up = signal(SignalKind::hangup()).context("cannot listen for signals")?;
-    let mut interrupt = signal(SignalKind::interrupt()).context("cannot listen for signals")?;
     tokio::select! {
         code = command(&client, arguments, text, input, limited_by) => code,
         _ = terminate.recv() => Ok(ExitCode::from(128 + 15)),
         _ = hang_up.recv() => Ok(ExitCode::from(128 + 1)),
-        // A command whose output is shown as it comes is interrupted instead.
-        _ = interrupt.recv(), if arguments.json => Ok(ExitCode::from(128 + 2)),
     }
 }
 
@@ -138,16 +131,21 @@ async fn command(
     if arguments.tty {
         return terminal::in_fresh(client, arguments).await;
     }
-    if arguments.json {
-        return observe_on(client, text, arguments.timeout).await;
-    }
-    let mut request = run::request(text);
+    let mut request = run::request(text.clone());
     if let Some(directory) = &arguments.cwd {
         request.session = gloveport_protocol::exec::Session::New;
         request.cwd = Some(place::directory(client, directory.clone()).await?);
     }
     let limit = arguments.timeout.map(Duration::from_secs_f64);
-    let followed = follow(client, request, How { input, limit, quiet: false }, write).await?;
+    let mut shown = Shown::new(arguments.json);
+    let how = How { input, limit, quiet: arguments.json };
+    let followed = match follow(client, request.clone(), how, |bytes| shown.take(bytes)).await {
+        Err(error) if arguments.json && error.downcast_ref().is_some_and(run::is_foreign) => {
+            return run::observe_on(client, request, arguments.timeout).await;
+        }
+        followed => followed?,
+    };
+    shown.end(&text, &followed)?;
     if let (Some(loaded), Followed::TimedOut(_)) = (limited_by, &followed) {
         tell_limit(loaded);
     }

@@ -2,12 +2,14 @@
 
 use std::{collections::VecDeque, fmt};
 
-use gloveport_event_stream::MaskStream;
+use gloveport_event_stream::{MaskStream, Masker};
 use gloveport_protocol::{CommandMetadata, Observation, RunObservation, exec::ExecEnd};
 use gloveport_terminal::render::{Renderer, Size};
 
 /// Bytes that are kept of the beginning, and as many of the end: more than an observation shows.
 const KEPT: usize = 128 * 1024;
+/// The same where the observation shows all of them.
+const KEPT_IN_FULL: usize = 4 * 1024 * 1024;
 
 /// How following a command ended.
 #[derive(Clone, Copy, Debug)]
@@ -42,6 +44,10 @@ pub enum RunEnd<'a> {
 /// The output of a command without secrets: its beginning and its end.
 pub struct RunOutput {
     mask: Option<MaskStream>,
+    /// Bytes that are kept of the beginning, and as many of the end.
+    kept: usize,
+    /// The observation is not cut to what agents see.
+    in_full: bool,
     head: Vec<u8>,
     tail: VecDeque<u8>,
     /// Bytes between the two.
@@ -57,7 +63,13 @@ impl fmt::Debug for RunOutput {
 
 impl RunOutput {
     pub(super) const fn new(mask: MaskStream) -> Self {
-        Self { mask: Some(mask), head: Vec::new(), tail: VecDeque::new(), lost: 0 }
+        Self { mask: Some(mask), kept: KEPT, in_full: false, head: Vec::new(), tail: VecDeque::new(), lost: 0 }
+    }
+
+    /// For the person who ran the command, who may see what it wrote: nothing is masked, and of the output more is kept
+    /// than agents see.
+    pub fn in_full() -> Self {
+        Self { kept: KEPT_IN_FULL, in_full: true, ..Self::new(Masker::default().stream()) }
     }
 
     /// Takes what it wrote.
@@ -69,12 +81,12 @@ impl RunOutput {
     }
 
     fn keep(&mut self, bytes: &[u8]) {
-        let (head, rest) = bytes.split_at(bytes.len().min(KEPT - self.head.len()));
+        let (head, rest) = bytes.split_at(bytes.len().min(self.kept - self.head.len()));
         self.head.extend_from_slice(head);
         // Of much at once only the end can stay.
-        let skipped = rest.len().saturating_sub(KEPT);
+        let skipped = rest.len().saturating_sub(self.kept);
         let rest = rest.get(skipped..).unwrap_or_default();
-        let over = (self.tail.len() + rest.len()).saturating_sub(KEPT);
+        let over = (self.tail.len() + rest.len()).saturating_sub(self.kept);
         self.tail.drain(..over);
         self.tail.extend(rest);
         self.lost += (skipped + over) as u64;
@@ -87,7 +99,7 @@ impl RunOutput {
             self.keep(&rest);
         }
         // Each line has a byte at least.
-        let mut screen = Renderer::new(Size { history: 3 * KEPT, ..Size::default() });
+        let mut screen = Renderer::new(Size { history: 3 * self.kept, ..Size::default() });
         screen.feed(&self.head);
         if self.lost > 0 {
             screen.feed(format!("\r\n[... {} bytes are left out ...]\r\n", self.lost).as_bytes());
@@ -116,7 +128,8 @@ impl RunOutput {
             suffix: suffix(end),
             ..CommandMetadata::default()
         };
-        Observation::Run(RunObservation::new(command, self.text(), false, metadata))
+        let in_full = self.in_full;
+        Observation::Run(RunObservation::new(command, self.text(), in_full, metadata))
     }
 }
 
@@ -206,6 +219,18 @@ mod tests {
         assert!(text.ends_with("x\nlast"), "{:?}", text.get(text.len() - 40..));
         assert!(text.contains("bytes are left out"));
         assert!(text.len() < 3 * KEPT);
+    }
+
+    #[test]
+    fn in_full_nothing_is_left_out_of_what_agents_would_see_cut() {
+        let mut output = RunOutput::in_full();
+        for line in 0..100_000 {
+            output.push(format!("line {line}\r\n").as_bytes());
+        }
+        let end = ended(Some(0));
+        let content = run(output.observation("x", RunEnd::Ended(&end))).content;
+        assert!(content.lines().enumerate().all(|(number, line)| line == format!("line {number}")));
+        assert_eq!(content.lines().count(), 100_000);
     }
 
     #[test]

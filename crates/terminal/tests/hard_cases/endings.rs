@@ -180,6 +180,14 @@ async fn a_start_up_file_that_fails_does_not_keep_the_shell_from_working() {
 }
 
 #[tokio::test]
+async fn a_start_up_file_that_works_for_longer_than_its_limit_is_read_to_its_end() {
+    let bashrc = "end=$((${EPOCHREALTIME/./} + 800000)); while ((${EPOCHREALTIME/./} < end)); do :; done; read_all=yes";
+    let lab = Lab::start(Some(bashrc), |options| options.startup_limit = Duration::from_millis(400)).await;
+    lab.check("echo $read_all", done("yes", 0)).await;
+    lab.close().await;
+}
+
+#[tokio::test]
 async fn a_start_up_file_is_read_and_what_it_prints_belongs_to_no_command() {
     let bashrc = "echo hello; echo world >&2; export A=1; f() { echo f; }; alias e=echo; cd /; PS1='> '; \
         PROMPT_COMMAND='true'; trap ':' DEBUG; set -u; shopt -s nullglob\nprintf 'no newline'";
