@@ -58,7 +58,7 @@ fn keeper(home: &Home) -> Option<u32> {
 fn a_session_takes_a_server_that_waits_and_others_wait_until_garbage_is_collected() {
     let home = Home::new();
     fs::create_dir(home.path().join("work")).unwrap();
-    assert!(with(&home, "2", &["start", "--id", "a"]).status.success());
+    assert!(with(&home, "2", &["start", "a"]).status.success());
     until("two wait", || told(&home) == "2 servers wait for the next session of the runtime `local`\n");
     let before = waiting(&home);
     assert_eq!(before.len(), 2);

@@ -26,7 +26,7 @@ const START_HELP: &str = "The session goes on until it is stopped, or until --tt
     check` tells what of it has an effect.\n\n\
     Examples:\n  \
     id=$(gloveport session start --workspace . --ttl 2h)\n  \
-    gloveport session start --id build --secret GITHUB_TOKEN --label team=infra --memory 2g\n  \
+    gloveport session start build --secret GITHUB_TOKEN --label team=infra --memory 2g\n  \
     gloveport session start --runtime docker --image debian:13 --mount /data:/data:ro --cpus 2\n\n\
     Exit codes: 0 it runs; 1 it does not, and nothing is left of it; 2 wrong command line.";
 
@@ -189,7 +189,10 @@ pub(crate) struct MakeArgs {
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 pub(super) struct StartArgs {
     /// The session's id; a random one if absent.
-    #[arg(long, value_name = "ID")]
+    #[arg(value_name = "ID")]
+    pub(super) name: Option<String>,
+    /// The same.
+    #[arg(long, value_name = "ID", conflicts_with = "name", hide_short_help = true)]
     pub(super) id: Option<String>,
     #[command(flatten)]
     pub(super) make: MakeArgs,

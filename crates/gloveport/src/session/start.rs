@@ -28,7 +28,7 @@ pub(super) async fn start(runtimes: &Runtimes, arguments: Box<StartArgs>) -> any
     let (runtime, provider) = runtimes.one()?;
     let how = Launch { until_alive: !arguments.no_wait, limit: arguments.timeout, stop: local::stop_signal()? };
     let (as_json, report) = (arguments.json, Report::new(arguments.quiet));
-    let session_id = match arguments.id {
+    let session_id = match arguments.name.or(arguments.id) {
         Some(id) => SessionId::new(id)?,
         None => random_id()?,
     };

@@ -33,7 +33,10 @@ impl Inner {
                     EngineError::Timeout { .. } => "restart the engine (systemctl restart docker)".to_owned(),
                     _ => "look at the engine's log (journalctl -u docker)".to_owned(),
                 };
-                return Check { name, works: false, found: fault::of(error).to_string(), remedy: Some(remedy) };
+                let found = fault::of(error).to_string();
+                // What to do is told apart.
+                let found = found.strip_suffix(&format!("; {remedy}")).unwrap_or(&found).to_owned();
+                return Check { name, works: false, found, remedy: Some(remedy) };
             }
         };
         let kind = if about.podman { "Podman" } else { "Docker" };
