@@ -3,7 +3,9 @@
 use std::sync::{Arc, Weak};
 
 use gloveport_event_stream::{BoxFuture, Subscriber, SubscriberError};
-use gloveport_protocol::{Action, ActionEvent, AgentState, Event, EventSource, Observation, ObservationEvent};
+use gloveport_protocol::{
+    Action, ActionEvent, AgentState, ConfirmationState, Event, EventSource, Observation, ObservationEvent,
+};
 use gloveport_security::{Assessment, Verdict};
 
 use crate::{
@@ -85,6 +87,10 @@ impl Runtime {
         } else {
             Verdict::Proceed
         };
+        if matches!(verdict, Verdict::Refuse { .. }) {
+            // No replay of the history may execute it either.
+            action.set_confirmation(ConfirmationState::Rejected);
+        }
         let handling = if matches!(verdict, Verdict::Proceed) { Handling::Cleared } else { Handling::Done };
         let added = stream.add_with(action, source, self.expecting(handling)).await?;
         let id = added.id().unwrap_or(-1);

@@ -5,8 +5,8 @@ mod support;
 
 use gloveport_config::Config;
 use gloveport_protocol::{
-    Action, ChangeAgentStateAction, ConfirmationState, EditAction, Event, EventSource, Observation, ReadAction,
-    RunAction, SecurityRisk,
+    Action, ActionEvent, ChangeAgentStateAction, ConfirmationState, EditAction, Event, EventSource, Observation,
+    ReadAction, RunAction, SecurityRisk, WriteAction,
 };
 use gloveport_runtime::{Runtime, RuntimeOptions, Submitted};
 use support::{History, Scripted, within};
@@ -109,6 +109,27 @@ async fn an_action_that_goes_past_the_gate_is_stopped_at_its_turn() {
     assert_eq!(history.observation().await.kind(), "run");
     assert_eq!(sandbox.commands(), ["b", "a"]);
     drop(runtime);
+}
+
+#[tokio::test]
+async fn an_action_that_is_refused_is_recorded_so_that_no_replay_of_the_history_executes_it() {
+    let (sandbox, history, runtime) = session("rules", false).await;
+    let write = Action::Write(WriteAction::new("/etc/passwd", "root::0:0::/:/bin/sh\n"));
+    for action in [run("rm -rf /", SecurityRisk::Low), write] {
+        let kind = action.kind();
+        let submitted = runtime.submit(action, EventSource::Agent).await.unwrap();
+        let Submitted::Refused { id, .. } = submitted else { panic!("{kind}: {submitted:?}") };
+        let stored = history.stream.store().event(id).await.unwrap();
+        let Event::Action(stored) = stored else { panic!("{stored:?}") };
+        assert_eq!(stored.confirmation(), ConfirmationState::Rejected, "{kind}");
+        // As the file is read again, and executed once more without its number.
+        let read = Event::from_value(Event::from(stored).to_value()).unwrap();
+        let Event::Action(read) = read else { panic!("{read:?}") };
+        let again = ActionEvent { id: None, ..read };
+        let performed = runtime.perform(again, EventSource::Agent).await.unwrap();
+        assert_eq!(performed.kind(), "user_rejected", "{kind}");
+    }
+    assert_eq!(sandbox.asked(), []);
 }
 
 #[tokio::test]
