@@ -5,7 +5,8 @@ use std::path::PathBuf;
 
 use gloveport_kernel::{Cell, CellEnd, CellReport};
 use gloveport_protocol::{
-    ErrorObservation, ExecuteError, Observation, RunIpythonAction, RunIpythonObservation, python::float_text, seconds,
+    ErrorObservation, ExecuteError, Observation, RunIpythonAction, RunIpythonObservation, kernels::CellOutcome,
+    python::float_text, seconds,
 };
 use gloveport_sys::session::Exit;
 
@@ -39,16 +40,30 @@ pub(crate) async fn run(
     }
 }
 
+/// How a cell ended, as the native interface tells it.
+pub const fn outcome(end: CellEnd) -> CellOutcome {
+    match end {
+        CellEnd::Completed => CellOutcome::Completed,
+        CellEnd::Raised => CellOutcome::Raised,
+        CellEnd::TimedOut => CellOutcome::TimedOut,
+        CellEnd::Died(_) => CellOutcome::Died,
+    }
+}
+
+/// What an agent reads of a cell that showed this text, and that had this many seconds.
+pub fn content(text: &str, end: CellOutcome, timeout: Option<f64>) -> String {
+    match end {
+        CellOutcome::TimedOut => {
+            format!("[Execution timed out ({} seconds).]", float_text(timeout.unwrap_or_default()))
+        }
+        CellOutcome::Completed | CellOutcome::Raised if text.is_empty() => NO_OUTPUT.to_owned(),
+        CellOutcome::Completed | CellOutcome::Raised | CellOutcome::Died => text.trim_end().to_owned(),
+    }
+}
+
 fn observe(action: &RunIpythonAction, timeout: Option<f64>, directory: &str, report: CellReport) -> Observation {
     let timed_out = report.end == CellEnd::TimedOut;
-    let text = if timed_out {
-        format!("[Execution timed out ({} seconds).]", float_text(timeout.unwrap_or_default()))
-    } else if report.text.is_empty() && !matches!(report.end, CellEnd::Died(_)) {
-        NO_OUTPUT.to_owned()
-    } else {
-        report.text
-    };
-    let mut content = text.trim_end().to_owned();
+    let mut content = content(&report.text, outcome(report.end), timeout);
     if let Some(exit) = &report.lost_before {
         let note = format!("[The kernel had ended before this cell: it {}. {LOST}]\n", describe(exit));
         content.insert_str(0, &note);
@@ -71,7 +86,7 @@ fn observe(action: &RunIpythonAction, timeout: Option<f64>, directory: &str, rep
 }
 
 /// What the end of a kernel means for whoever used it.
-const LOST: &str = "A new kernel takes its place; variables and imports of the old one are gone.";
+pub const LOST: &str = "A new kernel takes its place; variables and imports of the old one are gone.";
 
 fn describe(exit: &Exit) -> String {
     match (exit.code, exit.signal) {

@@ -11,13 +11,14 @@
 //! | [`memory`] | the memory limit of a sandbox, and who is ended when it is reached |
 //! | `pause` | all processes stopped where they are, and going on |
 //! | [`kernels`] | IPython kernels by name |
+//! | [`cell`] | a cell as an agent asks for it, and as it reads what came of it |
 //! | [`plugins`] | what a sandbox has beside its shell and its files |
 //! | [`parts`] | what is ready, what is starting, what failed |
 //!
 //! Actions that share state queue on their tool: commands on their shell, and nothing waits for anything else.
 
 pub mod account;
-mod cell;
+pub mod cell;
 mod error;
 pub mod exec;
 mod executor;

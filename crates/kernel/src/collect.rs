@@ -6,7 +6,7 @@ const ESCAPE: char = '\u{1b}';
 
 /// What a cell has shown so far.
 #[derive(Debug)]
-pub(crate) struct Collector {
+pub struct Collector {
     text: Ends,
     colours: Colours,
     images: Vec<String>,
@@ -16,7 +16,8 @@ pub(crate) struct Collector {
 }
 
 impl Collector {
-    pub(crate) fn new(output_limit: usize, image_limit: usize) -> Self {
+    /// Nothing so far. Of the text these many bytes are kept, the first half and the last half, and as many of the images.
+    pub fn new(output_limit: usize, image_limit: usize) -> Self {
         Self {
             text: Ends::new(output_limit),
             colours: Colours::default(),
@@ -28,13 +29,13 @@ impl Collector {
     }
 
     /// Takes text; an escape sequence may go on in the next piece.
-    pub(crate) fn text(&mut self, piece: &str) {
+    pub fn text(&mut self, piece: &str) {
         let text = &mut self.text;
         self.colours.filter(piece, |kept| text.push(kept));
     }
 
     /// Takes a picture in base64. Answers whether it is kept.
-    pub(crate) fn image(&mut self, media_type: &str, base64: &str) -> bool {
+    pub fn image(&mut self, media_type: &str, base64: &str) -> bool {
         let url = format!("data:{media_type};base64,{base64}");
         // The launcher empties what is too large for any report.
         let keep = !base64.is_empty() && url.len() <= self.image_room;
@@ -48,7 +49,7 @@ impl Collector {
     }
 
     /// The whole text and the images.
-    pub(crate) fn finish(mut self) -> (String, Vec<String>) {
+    pub fn finish(mut self) -> (String, Vec<String>) {
         let text = &mut self.text;
         self.colours.end(|kept| text.push(kept));
         let mut text = self.text.join();

@@ -38,6 +38,7 @@ pub mod state;
 mod wire;
 
 pub use cell::{Cell, CellEnd, CellReport, Output};
+pub use collect::Collector;
 pub use find::Python;
 pub use kernel::Kernel;
 pub use options::KernelOptions;

@@ -55,8 +55,8 @@ pub use exit::close_all;
 pub use gate::{gate, gate_of_operations};
 pub use git::{ChangeStatus, GitChange, GitDiff};
 pub use operation::{
-    Answer, Approver, Begun, Journal, NoJournal, Nobody, Operation, Operations, Question, Refused, RefusedBy, RunEnd,
-    RunOutput, observed,
+    Answer, Approver, Begun, CellOutput, CellSeen, Journal, NoJournal, Nobody, Operation, Operations, Question,
+    Refused, RefusedBy, RunEnd, RunOutput, attached_terminal, attaching, had_terminal, observed,
 };
 pub use options::RuntimeOptions;
 pub use repository::SelectedRepository;

@@ -14,6 +14,7 @@
 //! Each event is in the history, without secrets, before the next step begins.
 
 mod approver;
+mod cell;
 mod journal;
 mod output;
 
@@ -26,9 +27,10 @@ use gloveport_protocol::{
 use gloveport_security::{Assessment, Gate, Verdict};
 
 pub use approver::{Answer, Approver, Nobody, Question};
+pub use cell::{CellOutput, CellSeen};
 pub(crate) use journal::LookBack;
 pub use journal::{Journal, NoJournal};
-pub use output::{RunEnd, RunOutput, observed};
+pub use output::{RunEnd, RunOutput, attached_terminal, attaching, had_terminal, observed};
 
 use crate::RuntimeError;
 
@@ -163,6 +165,11 @@ impl Operation {
     /// Takes what a command writes, for its observation.
     pub fn output(&self) -> RunOutput {
         RunOutput::new(self.journal.mask())
+    }
+
+    /// Takes what a cell shows, for its observation.
+    pub fn cell_output(&self) -> CellOutput {
+        CellOutput::new(self.journal.mask())
     }
 
     /// Adds what came of it, and gives the event.

@@ -3,13 +3,22 @@
 use std::{collections::VecDeque, fmt};
 
 use gloveport_event_stream::{MaskStream, Masker};
-use gloveport_protocol::{CommandMetadata, Observation, RunObservation, exec::ExecEnd};
+use gloveport_protocol::{CommandMetadata, Observation, RunAction, RunObservation, exec::ExecEnd};
 use gloveport_terminal::render::{Renderer, Size};
 
 /// Bytes that are kept of the beginning, and as many of the end: more than an observation shows.
-const KEPT: usize = 128 * 1024;
+pub(super) const KEPT: usize = 128 * 1024;
 /// The same where the observation shows all of them.
 const KEPT_IN_FULL: usize = 4 * 1024 * 1024;
+
+/// How the words begin that say that a program had a terminal.
+const HAD_TERMINAL: &str = "The command had a terminal";
+const HAS_TERMINAL: &str = "The command has a terminal";
+const ATTACHED: &str = "The user was attached to the terminal `";
+/// How a command begins that names a terminal.
+const TERMINAL: &str = "# attached to the terminal ";
+/// Why nothing follows.
+const NOT_KEPT: &str = "whose contents are not kept";
 
 /// How following a command ended.
 #[derive(Clone, Copy, Debug)]
@@ -32,6 +41,14 @@ pub enum RunEnd<'a> {
     /// It had a terminal, whose contents nobody keeps. The exit code is absent if it was left running.
     OnTerminal {
         /// Its exit code, if it has ended.
+        exit_code: Option<i32>,
+    },
+    /// Somebody was attached to a terminal that others may use, too. Nobody keeps its contents. The exit code is absent
+    /// if its program goes on.
+    Attached {
+        /// Name of the terminal.
+        terminal: &'a str,
+        /// The exit code of its program, if that has ended.
         exit_code: Option<i32>,
     },
     /// It could not be followed to its end.
@@ -119,7 +136,7 @@ impl RunOutput {
         };
         let exit_code = match end {
             RunEnd::Ended(end) => end.exit_code,
-            RunEnd::OnTerminal { exit_code } => exit_code,
+            RunEnd::OnTerminal { exit_code } | RunEnd::Attached { exit_code, .. } => exit_code,
             _ => None,
         };
         let metadata = CommandMetadata {
@@ -142,6 +159,30 @@ pub fn observed(command: &str, observation: Observation) -> Observation {
     }
 }
 
+/// The action of somebody who attaches to the terminal of this name: a command line that says so and does nothing, since
+/// what is typed there is not known beforehand, and not kept.
+pub fn attaching(terminal: &str) -> RunAction {
+    // A line break would end the comment.
+    let name: String = terminal.chars().filter(|character| !character.is_control()).collect();
+    RunAction::new(format!("{TERMINAL}{name}"))
+}
+
+/// The terminal that [`attaching`] named in an action.
+pub fn attached_terminal(action: &RunAction) -> Option<&str> {
+    action.command.strip_prefix(TERMINAL).filter(|name| !name.contains(char::is_control))
+}
+
+/// Whether an observation is that of a program on a terminal, which cannot be done again: what was typed is not kept.
+pub fn had_terminal(observation: &Observation) -> bool {
+    match observation {
+        Observation::Run(run) => {
+            let suffix = run.metadata.suffix.trim_start_matches(['\n', '[']);
+            [HAD_TERMINAL, HAS_TERMINAL, ATTACHED].iter().any(|start| suffix.starts_with(start))
+        }
+        _ => false,
+    }
+}
+
 fn suffix(end: RunEnd<'_>) -> String {
     let text = match end {
         RunEnd::Ended(ExecEnd { exit_code: Some(code), .. }) => format!("The command completed with exit code {code}."),
@@ -156,10 +197,16 @@ fn suffix(end: RunEnd<'_>) -> String {
         RunEnd::Unread => "The user read no further; the command was interrupted.".to_owned(),
         RunEnd::Detached { id } => format!("The command was started as {id}, and nobody follows it."),
         RunEnd::OnTerminal { exit_code: Some(code) } => {
-            format!("The command had a terminal, whose contents are not kept, and completed with exit code {code}.")
+            format!("{HAD_TERMINAL}, {NOT_KEPT}, and completed with exit code {code}.")
         }
         RunEnd::OnTerminal { exit_code: None } => {
-            "The command has a terminal, whose contents are not kept; the user left it, and it goes on.".to_owned()
+            format!("{HAS_TERMINAL}, {NOT_KEPT}; the user left it, and it goes on.")
+        }
+        RunEnd::Attached { terminal, exit_code: Some(code) } => {
+            format!("{ATTACHED}{terminal}`, {NOT_KEPT}; its program completed with exit code {code}.")
+        }
+        RunEnd::Attached { terminal, exit_code: None } => {
+            format!("{ATTACHED}{terminal}`, {NOT_KEPT}; the user left it, and it goes on.")
         }
         RunEnd::Lost { reason } => format!("What became of the command is not known: {reason}."),
     };
@@ -248,5 +295,26 @@ mod tests {
         assert!(observed(RunEnd::Detached { id: "e1" }).2.contains("started as e1"));
         assert_eq!(observed(RunEnd::OnTerminal { exit_code: Some(5) }).0, 5);
         assert_eq!(observed(RunEnd::OnTerminal { exit_code: None }).0, -1);
+        let attached = |exit_code| observed(RunEnd::Attached { terminal: "main", exit_code });
+        let left = "\n[The user was attached to the terminal `main`, whose contents are not kept; the user left it, and it \
+                    goes on.]";
+        assert_eq!((attached(Some(7)).0, attached(None).2.as_str()), (7, left));
+    }
+
+    #[test]
+    fn what_was_done_on_a_terminal_is_known_by_its_observation_and_attaching_is_a_command_that_does_nothing() {
+        let known = |end: RunEnd<'_>| had_terminal(&output().observation("vim", end));
+        for exit_code in [None, Some(0)] {
+            assert!(known(RunEnd::OnTerminal { exit_code }));
+            assert!(known(RunEnd::Attached { terminal: "main", exit_code }));
+        }
+        let end = ended(Some(0));
+        assert!(!known(RunEnd::Ended(&end)) && !known(RunEnd::Left));
+        let attaching = attaching("a\nrm -rf x");
+        assert_eq!(attaching.command, "# attached to the terminal arm -rf x");
+        assert_eq!(attached_terminal(&attaching), Some("arm -rf x"));
+        for command in ["# attached to the terminal x\nmake", "make"] {
+            assert_eq!(attached_terminal(&RunAction::new(command)), None);
+        }
     }
 }

@@ -10,12 +10,12 @@ use axum::{
     response::Response,
 };
 use gloveport_executor::{
-    KernelsError,
-    kernels::{Cell, CellEnd, CellReport, KernelState},
+    KernelsError, cell,
+    kernels::{Cell, CellReport, KernelState},
     plugins::Notebook,
 };
 use gloveport_protocol::{
-    kernels::{CellOutcome, CellRequest, CellResult, KernelActivity, KernelStatus},
+    kernels::{CellRequest, CellResult, KernelActivity, KernelStatus},
     seconds,
 };
 use http::StatusCode;
@@ -197,12 +197,7 @@ fn result(report: CellReport) -> CellResult {
     CellResult {
         text: report.text,
         images: report.images,
-        end: match report.end {
-            CellEnd::Completed => CellOutcome::Completed,
-            CellEnd::Raised => CellOutcome::Raised,
-            CellEnd::TimedOut => CellOutcome::TimedOut,
-            CellEnd::Died(_) => CellOutcome::Died,
-        },
+        end: cell::outcome(report.end),
         kernel_lost_before: report.lost_before.is_some(),
         interpreter: report.interpreter,
     }
