@@ -113,9 +113,9 @@ const fn model(key: &'static str) -> Effect {
 }
 
 /// Who writes and reads histories.
-const HISTORIES: &[&str] = &["session exec", "session events", "session ls --all", "session rm"];
+const HISTORIES: &[&str] = &["session"];
 /// Who asks about what is risky.
-const GATE: &[&str] = &["session exec", "session cp", "run --runtime"];
+const GATE: &[&str] = &["session", "run --runtime"];
 /// Who builds images.
 const IMAGES: &[&str] = &["image build", "image tag"];
 
@@ -145,7 +145,7 @@ pub const EFFECTS: &[Effect] = &[
     sandbox("api_key").commands(&["image build --builder remote"]),
     sandbox("base_container_image").sandboxes(Need::Images).commands(IMAGES),
     sandbox("runtime_container_image").sandboxes(Need::Images),
-    sandbox("timeout").commands(&["session exec", "run --runtime"]).library(),
+    sandbox("timeout").commands(&["session exec", "session ipython", "run --runtime"]).library(),
     sandbox("remote_runtime_init_timeout").library(),
     sandbox("remote_runtime_enable_retries").library(),
     sandbox("remote_runtime_class").sandboxes(Need::RuntimeClasses),

@@ -8,7 +8,7 @@ use std::{
 
 use clap::Args;
 use gloveport_protocol::{Action, ActionEvent, BoxFuture, SecurityRisk};
-use gloveport_runtime::{Answer, Approver, Question, Refused, RefusedBy};
+use gloveport_runtime::{Answer, Approver, Question, Refused, RefusedBy, attached_terminal};
 use gloveport_security::Assessment;
 use rustix::termios::{QueueSelector, tcflush};
 use tokio::{
@@ -58,10 +58,14 @@ impl Approver for Person {
 
     fn ask<'a>(&'a self, question: Question<'a>) -> BoxFuture<'a, Answer> {
         Box::pin(async move {
-            match (self.arguments, Dialogue::open(self.input_is_taken)) {
-                (ApproveArgs { yes: true, .. }, _) => Answer::Confirm,
-                (ApproveArgs { deny: true, .. }, _) | (_, None) => Answer::Reject,
-                (_, Some(dialogue)) => answer(dialogue, &text(question)).await,
+            // What was typed already is for whatever is asked about, unless a question is put.
+            match self.arguments {
+                ApproveArgs { yes: true, .. } => Answer::Confirm,
+                ApproveArgs { deny: true, .. } => Answer::Reject,
+                ApproveArgs { .. } => match Dialogue::open(self.input_is_taken) {
+                    Some(dialogue) => answer(dialogue, &text(question)).await,
+                    None => Answer::Reject,
+                },
             }
         })
     }
@@ -158,7 +162,10 @@ const fn word(risk: SecurityRisk) -> &'static str {
 /// What an action is, and what of it a person must see.
 fn described(event: &ActionEvent) -> (&'static str, String) {
     match &event.action {
-        Action::Run(run) => ("this command", run.command.clone()),
+        Action::Run(run) => match attached_terminal(run) {
+            Some(terminal) => ("attaching to this terminal", terminal.to_owned()),
+            None => ("this command", run.command.clone()),
+        },
         Action::RunIpython(cell) => ("this cell", cell.code.clone()),
         Action::Read(read) => ("reading this file", read.path.clone()),
         Action::Write(write) => ("writing this file", write.path.clone()),

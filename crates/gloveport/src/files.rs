@@ -1,4 +1,5 @@
-//! `gloveport view`, `write`, `edit`, `ls` and `cp`: files of a sandbox, or of this machine.
+//! `gloveport view`, `write`, `edit`, `ls` and `cp`: files of a sandbox, or of this machine. `session view`,
+//! `write` and `edit` are the same in a session.
 
 mod arguments;
 mod copy;
@@ -6,13 +7,15 @@ mod edit;
 mod given;
 mod list;
 pub(crate) mod place;
+mod tools;
 mod view;
 mod words;
 mod write;
 
-pub(crate) use arguments::{CopyArgs, EditArgs, ListArgs, ViewArgs, WriteArgs};
+pub(crate) use arguments::{CopyArgs, EditArgs, EditWhat, ListArgs, ViewArgs, ViewWhat, WriteArgs, WriteWhat};
 pub(crate) use copy::{End, copy, copy_between};
-pub(crate) use edit::edit;
+pub(crate) use edit::{edit, edit_with};
 pub(crate) use list::list;
-pub(crate) use view::view;
-pub(crate) use write::write;
+pub(crate) use tools::Tools;
+pub(crate) use view::{view, view_with};
+pub(crate) use write::{write, write_with};

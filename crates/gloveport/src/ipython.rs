@@ -12,19 +12,28 @@ use std::{
 use anyhow::Context as _;
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use clap::Args;
-use gloveport_client::{ActionExecutionClient, CellEvent};
+use gloveport_client::{ActionExecutionClient, CellEvent, ClientError};
 use gloveport_executor::{
     Executor,
-    kernels::{Cell, CellEnd, DEFAULT, KernelState, Output},
+    cell::outcome,
+    kernels::{Cell, DEFAULT, KernelState, Output},
 };
-use gloveport_protocol::kernels::{CellOutcome, CellRequest};
+use gloveport_protocol::{
+    Action, ActionEvent, Observation, ObservationEvent, RunIpythonAction,
+    kernels::{CellOutcome, CellRequest, CellResult},
+};
+use gloveport_runtime::CellOutput;
 use serde_json::json;
-use tokio::sync::mpsc;
+use tokio::{
+    signal::unix::{SignalKind, signal},
+    sync::mpsc,
+};
 
 use crate::{
     Owner,
     cli::limit,
     key_file, local, login,
+    operate::INTERRUPTED,
     output::{print_bytes, print_json, tell},
     plugins,
     run::{TIMED_OUT, command_text, told},
@@ -32,7 +41,12 @@ use crate::{
 
 /// Exit codes, as `--help` shows them.
 pub(crate) const EXIT_CODES: &str = "Exit codes: 0 if the cell ran to its end, 1 if it raised an exception, 124 if the \
-    time limit passed, 125 if gloveport itself failed or the kernel ended, 2 for a wrong command line.";
+    time limit passed, 125 if gloveport itself failed or the kernel ended, 130 if it was left to itself with a second C-c \
+    (--url; the first one interrupts it), 2 for a wrong command line.";
+/// What a server calls it that it has no kernels.
+const NO_NOTEBOOK: &str = "no_notebook";
+/// How the text of a cell begins whose time was over, as actions tell it.
+const ACTION_TIMED_OUT: &str = "[Execution timed out (";
 /// A kernel that is not there after this time is told of.
 const PATIENCE: Duration = Duration::from_secs(1);
 /// Most text that is collected.
@@ -42,9 +56,8 @@ const WAITING: usize = 64;
 
 #[derive(Debug, Args)]
 pub(crate) struct IpythonArgs {
-    /// The cell; several words are joined by blanks. `-` or nothing: from standard input.
-    #[arg(trailing_var_arg = true)]
-    code: Vec<String>,
+    #[command(flatten)]
+    cell: CellArgs,
     /// Run it on this server, in a kernel that stays, instead of in a fresh one of this process.
     #[arg(long, value_name = "URL", env = "GLOVEPORT_URL")]
     pub(crate) url: Option<String>,
@@ -60,21 +73,31 @@ pub(crate) struct IpythonArgs {
     /// Interpreter of a fresh kernel; without it one is looked for.
     #[arg(long, value_name = "FILE", env = "GLOVEPORT_PYTHON", conflicts_with = "url")]
     python: Option<PathBuf>,
+}
+
+/// A cell, and how it is shown.
+#[derive(Debug, Args)]
+pub(crate) struct CellArgs {
+    /// The cell; several words are joined by blanks. Flags stand before its first word. `-` or nothing: from standard
+    /// input.
+    #[arg(trailing_var_arg = true)]
+    pub(crate) code: Vec<String>,
     /// Interrupt the cell after this time, such as 2.5, 90s or 15m.
     #[arg(long, value_name = "TIME", value_parser = limit)]
-    timeout: Option<f64>,
+    pub(crate) timeout: Option<f64>,
     /// Directory that images are written to, as 1.png, 2.png and so on.
     #[arg(long, value_name = "DIRECTORY")]
-    images: Option<PathBuf>,
+    pub(crate) images: Option<PathBuf>,
     /// Print JSON when the cell has ended, instead of what it shows as it comes: `text`, `images` as `data:` URLs, and
     /// `end`.
     #[arg(long, conflicts_with = "images")]
-    json: bool,
+    pub(crate) json: bool,
 }
 
 /// Runs the cell in a kernel of this process.
 pub(crate) async fn here(arguments: IpythonArgs, owner: &Owner) -> anyhow::Result<ExitCode> {
-    let (code, _) = command_text(&arguments.code)?;
+    let cell = arguments.cell;
+    let (code, _) = command_text(&cell.code)?;
     let directory = std::env::current_dir().context("the current directory cannot be used")?;
     let mut options = local::executor_options(owner, directory.clone())?;
     options.environment.retain(|(name, _)| login::is_kept(name));
@@ -87,10 +110,10 @@ pub(crate) async fn here(arguments: IpythonArgs, owner: &Owner) -> anyhow::Resul
         let mut state = kernel.state();
         drop(state.wait_for(|state| !matches!(state, KernelState::Starting(_))).await);
         let (sender, mut output) = mpsc::channel(WAITING);
-        let limit = arguments.timeout.map(Duration::from_secs_f64);
-        let cell = Cell { code, limit, directory: Some(directory), progress: Some(sender) };
-        let run = tokio::spawn(async move { kernel.execute(cell).await });
-        let mut shown = Shown::new(arguments.images, arguments.json);
+        let limit = cell.timeout.map(Duration::from_secs_f64);
+        let asked = Cell { code, limit, directory: Some(directory), progress: Some(sender) };
+        let run = tokio::spawn(async move { kernel.execute(asked).await });
+        let mut shown = Shown::new(cell.images, cell.json);
         while let Some(piece) = output.recv().await {
             match piece {
                 Output::Text(text) => shown.text(&text)?,
@@ -98,12 +121,7 @@ pub(crate) async fn here(arguments: IpythonArgs, owner: &Owner) -> anyhow::Resul
             }
         }
         let end = run.await.context("the cell did not end")??.end;
-        shown.end(match end {
-            CellEnd::Completed => CellOutcome::Completed,
-            CellEnd::Raised => CellOutcome::Raised,
-            CellEnd::TimedOut => CellOutcome::TimedOut,
-            CellEnd::Died(_) => CellOutcome::Died,
-        })
+        shown.end(outcome(end))
     };
     let result = tokio::select! {
         result = performed => result,
@@ -129,27 +147,150 @@ async fn tell_steps(executor: &Executor) -> Infallible {
 
 /// Runs the cell on a server.
 pub(crate) async fn on_server(arguments: IpythonArgs) -> anyhow::Result<ExitCode> {
-    let (code, _) = command_text(&arguments.code)?;
+    let (code, _) = command_text(&arguments.cell.code)?;
     let url = arguments.url.as_deref().unwrap_or_default();
     let client =
         ActionExecutionClient::new(&key_file::options(url, arguments.key.as_deref(), arguments.key_file.as_deref())?)?;
-    let request = CellRequest { code, timeout: arguments.timeout };
-    let cell = client.kernels().start(&arguments.kernel, &request).await;
-    let mut cell = cell.map_err(|error| told(error, client.url()))?;
-    let mut shown = Shown::new(arguments.images, arguments.json);
-    while let Some(event) = cell.next().await.map_err(|error| told(error, client.url()))? {
-        match event {
-            CellEvent::Text(text) => shown.text(&text)?,
-            CellEvent::Image { media_type, base64 } => shown.image(&media_type, &base64)?,
-            CellEvent::Ended(result) => return shown.end(result.end),
+    let mut shown = Shown::new(arguments.cell.images, arguments.cell.json);
+    let request = CellRequest { code, timeout: arguments.cell.timeout };
+    follow(&client, &arguments.kernel, &request, &mut shown, None).await?.exit_code(shown)
+}
+
+/// How following a cell on a server ended.
+#[derive(Debug)]
+pub(crate) enum Followed {
+    /// It has ended. Of the result only how is of interest.
+    Ended(CellResult),
+    /// It was interrupted twice, and is left to itself.
+    Left,
+    /// It was executed as an action, for lack of a better way.
+    ByAction(Box<Observation>),
+}
+
+impl Followed {
+    /// Whether it did not end within the time limit.
+    pub(crate) fn timed_out(&self) -> bool {
+        match self {
+            Self::Ended(result) => result.end == CellOutcome::TimedOut,
+            Self::ByAction(observation) => observation.content().starts_with(ACTION_TIMED_OUT),
+            Self::Left => false,
         }
     }
-    anyhow::bail!("the cell did not end")
+
+    /// Our exit code, and what is printed at last.
+    pub(crate) fn exit_code(&self, shown: Shown) -> anyhow::Result<ExitCode> {
+        match self {
+            Self::Ended(result) => shown.end(result.end),
+            Self::Left => Ok(ExitCode::from(INTERRUPTED)),
+            Self::ByAction(_) if self.timed_out() => shown.end(CellOutcome::TimedOut),
+            Self::ByAction(observation) => {
+                let ran = matches!(**observation, Observation::RunIpython(_));
+                anyhow::ensure!(ran, "the cell did not run: {}", observation.content());
+                // Such a server does not tell whether it raised an exception.
+                shown.end(CellOutcome::Completed)
+            }
+        }
+    }
+}
+
+/// Runs a cell in a kernel of a server, and shows what comes of it. C-c interrupts the cell that runs, a second one leaves
+/// it to itself.
+pub(crate) async fn follow(
+    client: &ActionExecutionClient,
+    kernel: &str,
+    request: &CellRequest,
+    shown: &mut Shown,
+    mut kept: Option<&mut CellOutput>,
+) -> anyhow::Result<Followed> {
+    let mut interrupts = signal(SignalKind::interrupt()).context("cannot listen for signals")?;
+    let kernels = client.kernels();
+    let started = tokio::select! {
+        started = kernels.start(kernel, request) => started,
+        _ = interrupts.recv() => return Ok(Followed::Left),
+    };
+    let mut cell = match started {
+        Ok(cell) => cell,
+        Err(ClientError::Status(error)) if error.is_unknown_call() => {
+            return tokio::select! {
+                done = by_action(client, kernel, request, shown) => done.map(|observation| Followed::ByAction(Box::new(observation))),
+                _ = interrupts.recv() => Ok(Followed::Left),
+            };
+        }
+        Err(ClientError::Status(error)) if error.native.as_ref().is_some_and(|native| native.code == NO_NOTEBOOK) => {
+            anyhow::bail!("{}; start it with --plugin jupyter", error.reason().unwrap_or_default());
+        }
+        Err(error) => return Err(told(error, client.url())),
+    };
+    let mut interrupted = false;
+    loop {
+        let event = tokio::select! {
+            event = cell.next() => event.map_err(|error| told(error, client.url()))?,
+            _ = interrupts.recv() => {
+                if std::mem::replace(&mut interrupted, true) {
+                    return Ok(Followed::Left);
+                }
+                interrupt(client, kernel).await;
+                continue;
+            }
+        };
+        let written = match event.context("the cell did not end")? {
+            CellEvent::Text(text) => {
+                if let Some(kept) = &mut kept {
+                    kept.text(&text);
+                }
+                shown.text(&text)
+            }
+            CellEvent::Image { media_type, base64 } => {
+                if let Some(kept) = &mut kept {
+                    kept.image(&media_type, &base64);
+                }
+                shown.image(&media_type, &base64)
+            }
+            CellEvent::Ended(result) => return Ok(Followed::Ended(result)),
+        };
+        if let Err(error) = written {
+            // Nobody wants what it goes on to show.
+            interrupt(client, kernel).await;
+            return Err(error);
+        }
+    }
+}
+
+async fn interrupt(client: &ActionExecutionClient, kernel: &str) {
+    // One that has ended meanwhile is told of by its own events.
+    let _not_running_any_more = client.kernels().interrupt(kernel).await;
+}
+
+/// Runs a cell as an action: what it shows comes when it has ended.
+async fn by_action(
+    client: &ActionExecutionClient,
+    kernel: &str,
+    request: &CellRequest,
+    shown: &mut Shown,
+) -> anyhow::Result<Observation> {
+    anyhow::ensure!(
+        kernel == DEFAULT,
+        "the server has only the OpenHands interface, and with it one kernel; leave --kernel out"
+    );
+    let action = RunIpythonAction { include_extra: false, ..RunIpythonAction::new(&request.code) };
+    let event = ActionEvent { timeout: request.timeout, ..ActionEvent::from(Action::RunIpython(action)) };
+    let answer = client.post_action(&event, None).await.map_err(|error| told(error, client.url()))?;
+    let observation =
+        ObservationEvent::from_value(answer).context("the server's answer cannot be understood")?.observation;
+    if let Observation::RunIpython(cell) = &observation {
+        shown.text(&cell.content)?;
+        for image in cell.image_urls.iter().flatten() {
+            let parts = image.strip_prefix("data:").and_then(|rest| rest.split_once(";base64,"));
+            let (media_type, base64) = parts.context("the image is not what it must be")?;
+            shown.image(media_type, base64)?;
+        }
+    }
+    Ok(observation)
 }
 
 /// What was shown of a cell.
 #[derive(Debug)]
-struct Shown {
+pub(crate) struct Shown {
     /// All of it, if it is to be printed as JSON.
     collected: Option<Collected>,
     images: Option<PathBuf>,
@@ -166,7 +307,7 @@ struct Collected {
 }
 
 impl Shown {
-    fn new(images: Option<PathBuf>, json: bool) -> Self {
+    pub(crate) fn new(images: Option<PathBuf>, json: bool) -> Self {
         Self { collected: json.then(Collected::default), images, count: 0, ends_line: true }
     }
 

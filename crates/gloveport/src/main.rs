@@ -22,6 +22,7 @@ mod key_file;
 mod local;
 mod logging;
 mod login;
+mod operate;
 mod output;
 mod paint;
 mod plugin;

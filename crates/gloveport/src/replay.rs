@@ -1,6 +1,12 @@
 //! `gloveport replay`: a recorded trajectory, executed once more.
 
-use std::{path::PathBuf, process::ExitCode, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    iter,
+    path::PathBuf,
+    process::ExitCode,
+    sync::Arc,
+};
 
 use anyhow::Context as _;
 use clap::Args;
@@ -9,15 +15,20 @@ use gloveport_event_stream::{
     EventStream, LocalStore, Search,
     trajectory::{self, Replay, Screenshots, Trajectory},
 };
-use gloveport_protocol::EventSource;
-use gloveport_runtime::{Connector, InProcess, Runtime, RuntimeOptions, ServerAt};
+use gloveport_protocol::{Event, EventSource};
+use gloveport_runtime::{Connector, InProcess, Runtime, RuntimeOptions, ServerAt, had_terminal};
 
-use crate::{Owner, describe, key_file, local, output::print, plugins};
+use crate::{
+    Owner, describe, key_file, local, operate,
+    output::{print, tell},
+    plugins,
+};
 
 /// Exit codes, as `--help` shows them.
 pub(crate) const EXIT_CODES: &str = "Actions are executed as they were recorded: none is asked about, whatever the \
     section [security] of the configuration says, and one that was rejected or still waits for an answer is not \
-    executed.\n\nExit codes: 0 every action was executed, whatever came of it; 1 an action gave \
+    executed. Nor is one of which the history keeps too little, which is said: what was typed on a terminal, and files that \
+    were copied.\n\nExit codes: 0 every other action was executed, whatever came of it; 1 an action gave \
     no observation, or gloveport itself failed; 2 wrong command line.";
 
 #[derive(Debug, Args)]
@@ -111,12 +122,24 @@ fn session(config: Config, connector: impl Connector + 'static) -> RuntimeOption
 /// Whether every action was executed.
 async fn play(runtime: &Runtime, stream: &EventStream, trajectory: Trajectory, json: bool) -> anyhow::Result<bool> {
     runtime.connect().await?;
+    let unrepeatable = unrepeatable(&trajectory);
     let mut replay = Replay::new(trajectory.events);
-    let mut next = Some(trajectory.task);
     let (mut complete, mut printed) = (true, 0);
-    while let Some(action) = next.take().or_else(|| replay.step()) {
+    let actions = iter::from_fn(|| replay.step()).enumerate();
+    let actions = actions.map(|(place, action)| (action, unrepeatable.get(&place)));
+    for (action, reason) in iter::once((trajectory.task, None)).chain(actions) {
+        let described = describe::action(&action);
+        if let Some(reason) = reason {
+            let told = format!("{described}[not executed: {reason}]\n");
+            if json {
+                tell(told.trim_end());
+            } else {
+                print(&told)?;
+            }
+            continue;
+        }
         if !json {
-            print(&describe::action(&action))?;
+            print(&described)?;
         }
         let source = action.source.unwrap_or(EventSource::Agent);
         match runtime.perform(action, source).await {
@@ -132,6 +155,30 @@ async fn play(runtime: &Runtime, stream: &EventStream, trajectory: Trajectory, j
         }
     }
     Ok(complete)
+}
+
+/// The actions of which a history keeps too little to do them again: their places among the actions, and why.
+fn unrepeatable(trajectory: &Trajectory) -> BTreeMap<usize, &'static str> {
+    let on_terminals: BTreeSet<i64> = trajectory
+        .events
+        .iter()
+        .filter_map(|event| match event {
+            Event::Observation(event) if had_terminal(&event.observation) => event.cause,
+            _ => None,
+        })
+        .collect();
+    let is_action = |(event, _): &(&Event, &Option<i64>)| {
+        matches!(event, Event::Action(_)) && event.source() != Some(EventSource::Environment)
+    };
+    let actions = trajectory.events.iter().zip(&trajectory.numbers).filter(is_action);
+    let reason = |(event, number): (&Event, &Option<i64>)| match event {
+        _ if number.is_some_and(|number| on_terminals.contains(&number)) => {
+            Some("what was typed on the terminal is not kept")
+        }
+        Event::Action(event) if operate::writes_unknown(&event.action) => Some(operate::NOT_KEPT),
+        _ => None,
+    };
+    actions.enumerate().filter_map(|(place, found)| Some((place, reason(found)?))).collect()
 }
 
 /// Prints the events from this number on, and gives the number behind the last.

@@ -4,10 +4,12 @@ mod arguments;
 mod copy;
 mod events;
 mod exec;
+mod files;
 mod fresh;
 mod gc;
 mod history;
 mod inside;
+mod ipython;
 mod launch;
 mod life;
 mod list;
@@ -41,6 +43,10 @@ pub(crate) async fn session(arguments: SessionArgs) -> anyhow::Result<ExitCode> 
     match arguments.command {
         SessionCommand::Start(arguments) => start::start(&runtimes, arguments).await,
         SessionCommand::Exec(arguments) => exec::exec(&runtimes, arguments).await,
+        SessionCommand::Ipython(arguments) => ipython::ipython(&runtimes, arguments).await,
+        SessionCommand::View(arguments) => files::view(&runtimes, arguments).await,
+        SessionCommand::Write(arguments) => files::write(&runtimes, arguments).await,
+        SessionCommand::Edit(arguments) => files::edit(&runtimes, arguments).await,
         SessionCommand::Ps(arguments) => inside::list(&runtimes, arguments).await,
         SessionCommand::Interrupt(arguments) => inside::interrupt(&runtimes, arguments).await,
         SessionCommand::Kill(arguments) => inside::kill(&runtimes, arguments).await,

@@ -163,7 +163,7 @@ fn check_tells_where_each_setting_has_an_effect_and_where_none() {
     let expected = "SETTING              FROM              HAS AN EFFECT ON\n\
                     core.max_iterations  config.toml:2     nothing in gloveport\n\
                     sandbox.user_id      config.toml:5     nothing in gloveport\n\
-                    sandbox.timeout      $SANDBOX_TIMEOUT  session exec, run --runtime, sessions of the library, replay\n\
+                    sandbox.timeout      $SANDBOX_TIMEOUT  session exec, session ipython, run --runtime, sessions of the library, replay\n\
                     sandbox.platform     config.toml:4     new sandboxes (docker), image build, image tag\n\
                     nothing is wrong; 2 of 4 settings have no effect in gloveport\n";
     assert_eq!(parts(&output), (Some(0), expected.to_owned(), String::new()));

@@ -90,3 +90,49 @@ fn what_is_no_trajectory_is_refused_with_nothing_started() {
     let output = gloveport(home.path()).args(["replay", "missing.json"]).output().unwrap();
     assert!(text(&output.stderr).contains("Trajectory file not found"), "{}", text(&output.stderr));
 }
+
+#[test]
+fn what_a_history_keeps_too_little_of_is_not_executed_and_that_is_said() {
+    let home = tempfile::tempdir().unwrap();
+    let run = |id: u32, command: &str, cause: Option<u32>| json!({"id": id, "cause": cause, "source": "user", "action": "run", "args": {"command": command}});
+    let ended = |id: u32, cause: u32, suffix: &str| {
+        json!({"id": id, "cause": cause, "source": "user", "observation": "run", "content": "",
+               "extras": {"command": "x", "metadata": {"exit_code": 0, "suffix": suffix}}})
+    };
+    let kept = "whose contents are not kept; the user left it, and it goes on.]";
+    let write = |id: u32, content: &str| json!({"id": id, "source": "user", "action": "write", "args": {"path": "copied", "content": content}});
+    let events = json!([
+        {"id": 0, "source": "user", "action": "message", "args": {"content": "Go."}},
+        {"id": 1, "source": "environment", "observation": "null", "content": ""},
+        run(2, "# attached to the terminal main", None),
+        // Another command ended meanwhile.
+        run(3, "echo between", None),
+        ended(4, 3, "\n[The command completed with exit code 0.]"),
+        ended(5, 2, &format!("\n[The user was attached to the terminal `main`, {kept}")),
+        run(6, "touch from-terminal", None),
+        ended(7, 6, &format!("\n[The command has a terminal, {kept}")),
+        write(8, "[copied from notes of the user's machine; the history does not keep what it contains]"),
+        run(9, "test ! -e copied && test ! -e from-terminal", None),
+    ]);
+    fs::write(home.path().join("trajectory.json"), events.to_string()).unwrap();
+    let replay = |flags: &[&str]| {
+        let mut command = gloveport(home.path());
+        command.current_dir(home.path()).args(["replay", "trajectory.json"]).args(flags).output().unwrap()
+    };
+    let output = replay(&[]);
+    let expected = "[message] Go.\n\
+                    $ # attached to the terminal main\n\
+                    [not executed: what was typed on the terminal is not kept]\n\
+                    $ echo between\n\
+                    between\n\
+                    $ touch from-terminal\n\
+                    [not executed: what was typed on the terminal is not kept]\n\
+                    [write] Writing file: copied\n\
+                    [not executed: the history does not keep what it contains]\n\
+                    $ test ! -e copied && test ! -e from-terminal\n";
+    assert_eq!(text(&output.stdout), expected, "{}", text(&output.stderr));
+    assert_eq!(output.status.code(), Some(0));
+    let output = replay(&["--json"]);
+    assert_eq!(text(&output.stdout).lines().count(), 5, "{}", text(&output.stdout));
+    assert_eq!(text(&output.stderr).matches("[not executed: ").count(), 3, "{}", text(&output.stderr));
+}

@@ -100,14 +100,22 @@ fn a_session_that_may_run_keeps_its_history_and_one_that_ended_is_listed_until_i
     assert_eq!(text(&session(&home, &["ls", "-q", "--all"]).stdout), "");
 }
 
-/// A server of the OpenHands interface alone, with one fixed observation.
+/// A server of the OpenHands interface alone, with one fixed observation of each kind.
 fn foreign_server() -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
-    let observation = json!({
+    let ran = json!({
         "observation": "run", "content": "from afar",
         "extras": {"command": "x", "hidden": true, "metadata": {"exit_code": 6}},
     });
+    let cell = json!({
+        "observation": "run_ipython", "content": "a far cell",
+        "extras": {"code": "x", "image_urls": ["data:image/png;base64,AAAA"]},
+    });
+    let read = json!({
+        "observation": "read", "content": "a far file\n", "extras": {"path": "/far", "impl_source": "default"},
+    });
+    let written = json!({"observation": "write", "content": "", "extras": {"path": "/far"}});
     thread::spawn(move || {
         for stream in listener.incoming() {
             let (mut stream, mut request) = (stream.unwrap(), Vec::new());
@@ -123,9 +131,14 @@ fn foreign_server() -> String {
                 }
             }
             let path = String::from_utf8_lossy(&request).split(' ').nth(1).unwrap_or_default().to_owned();
+            let body = String::from_utf8_lossy(&request).replace(' ', "");
+            let asked = |kind: &str| body.contains(&format!("\"action\":\"{kind}\""));
             let (status, body) = match path.as_str() {
                 "/alive" => ("200 OK", json!({"status": "ok"})),
-                "/execute_action" => ("200 OK", observation.clone()),
+                "/execute_action" if asked("run_ipython") => ("200 OK", cell.clone()),
+                "/execute_action" if asked("read") => ("200 OK", read.clone()),
+                "/execute_action" if asked("write") => ("200 OK", written.clone()),
+                "/execute_action" => ("200 OK", ran.clone()),
                 _ => ("404 Not Found", json!({"detail": "Not Found"})),
             };
             let body = body.to_string();
@@ -139,8 +152,8 @@ fn foreign_server() -> String {
     url
 }
 
-#[test]
-fn a_server_that_has_only_the_openhands_interface_runs_commands_too() {
+/// A home with a session `far`, whose server is such a one.
+fn far() -> Home {
     let sandbox =
         json!({"id": "far-1", "session_id": "far", "state": "running", "url": foreign_server(), "lifetime": "kept"});
     let script = format!(
@@ -153,7 +166,12 @@ fn a_server_that_has_only_the_openhands_interface_runs_commands_too() {
         json!({"sandbox": sandbox}),
         json!({"sandboxes": [sandbox]}),
     );
-    let home = home_with(&[("far", &script)]);
+    home_with(&[("far", &script)])
+}
+
+#[test]
+fn a_server_that_has_only_the_openhands_interface_runs_commands_too() {
+    let home = far();
     let done = session(&home, &["exec", "far", "x"]);
     assert_eq!((text(&done.stdout).as_str(), done.status.code()), ("from afar\n", Some(6)), "{}", text(&done.stderr));
     let events = text(&session(&home, &["events", "far"]).stdout);
@@ -161,4 +179,23 @@ fn a_server_that_has_only_the_openhands_interface_runs_commands_too() {
     let refused = session(&home, &["exec", "--cwd", "/", "far", "x"]);
     assert_eq!(refused.status.code(), Some(125));
     assert!(text(&refused.stderr).contains("only the OpenHands interface"), "{}", text(&refused.stderr));
+}
+
+#[test]
+fn cells_and_files_of_a_server_that_has_only_the_openhands_interface_are_actions() {
+    let home = far();
+    let pictures = home.path().join("pictures").display().to_string();
+    let cell = session(&home, &["ipython", "--images", &pictures, "far", "x"]);
+    assert_eq!((text(&cell.stdout).as_str(), cell.status.code()), ("a far cell", Some(0)), "{}", text(&cell.stderr));
+    assert_eq!(std::fs::read(home.path().join("pictures/1.png")).unwrap(), [0, 0, 0]);
+    let refused = session(&home, &["ipython", "--kernel", "mine", "far", "x"]);
+    assert_eq!(refused.status.code(), Some(125));
+    assert!(text(&refused.stderr).contains("only the OpenHands interface"), "{}", text(&refused.stderr));
+    assert_eq!(text(&session(&home, &["view", "--raw", "far", "/far"]).stdout), "a far file\n");
+    let written = session(&home, &["write", "-n", "1", "--text", "x", "far", "/far"]);
+    assert_eq!(written.status.code(), Some(0), "{}", text(&written.stderr));
+    let shown = text(&session(&home, &["events", "far"]).stdout);
+    assert!(shown.contains(">>> x\n") && shown.contains("a far cell\n") && shown.contains("a far file\n"), "{shown}");
+    let written = session(&home, &["events", "--json", "--kind", "write", "far"]);
+    assert_eq!(text(&written.stdout).lines().count(), 2);
 }

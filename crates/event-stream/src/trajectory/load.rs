@@ -14,6 +14,8 @@ pub struct Trajectory {
     pub task: ActionEvent,
     /// What comes after it, without what came from the environment.
     pub events: Vec<Event>,
+    /// The number that each of these events had, by which others name it as their cause.
+    pub numbers: Vec<Option<i64>>,
 }
 
 /// Reads a trajectory from a file.
@@ -47,26 +49,25 @@ pub fn parse(text: &[u8], name: &str) -> Result<Trajectory, TrajectoryError> {
     };
     let mut events = Vec::new();
     for (index, mut element) in elements.into_iter().enumerate() {
-        if let Some(members) = element.as_object_mut() {
-            // What has a number cannot be added to a stream.
-            members.shift_remove("id");
-        }
+        // What has a number cannot be added to a stream.
+        let number = element.as_object_mut().and_then(|members| members.shift_remove("id")).and_then(|id| id.as_i64());
         let event = Event::from_value(element).map_err(|error| TrajectoryError::Event {
             name: name(),
             index,
             source: Box::new(error),
         })?;
         if event.source() != Some(EventSource::Environment) {
-            events.push(event);
+            events.push((event, number));
         }
     }
     let is_prompt = |event: &Event| matches!(event, Event::Action(ActionEvent { action: Action::System(_), .. }));
-    let mut events = events.into_iter().skip_while(is_prompt);
+    let mut events = events.into_iter().skip_while(|(event, _)| is_prompt(event));
     match events.next() {
-        Some(Event::Action(task)) if matches!(task.action, Action::Message(_)) => {
-            Ok(Trajectory { task, events: events.collect() })
+        Some((Event::Action(task), _)) if matches!(task.action, Action::Message(_)) => {
+            let (events, numbers) = events.unzip();
+            Ok(Trajectory { task, events, numbers })
         }
-        Some(other) => {
+        Some((other, _)) => {
             let side = if matches!(other, Event::Action(_)) { "action" } else { "observation" };
             let found = format!("the first event is the {side} '{}'", other.kind());
             Err(TrajectoryError::NoTask { name: name(), found })
@@ -115,6 +116,8 @@ mod tests {
         assert_eq!(trajectory.task.id, None);
         let kinds: Vec<_> = trajectory.events.iter().map(|event| (event.kind(), event.id())).collect();
         assert_eq!(kinds, [("run", None), ("run", None), ("finish", None)]);
+        assert_eq!(trajectory.numbers, [Some(3), Some(4), Some(6)]);
+        assert_eq!(trajectory.events[1].cause(), Some(3));
     }
 
     #[test]

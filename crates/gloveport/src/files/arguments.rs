@@ -20,6 +20,15 @@ pub(crate) struct ServerArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct ViewArgs {
+    #[command(flatten)]
+    pub(crate) what: ViewWhat,
+    #[command(flatten)]
+    pub(crate) server: ServerArgs,
+}
+
+/// What is to be shown.
+#[derive(Debug, Args)]
+pub(crate) struct ViewWhat {
     /// File or directory.
     pub(crate) path: String,
     /// Lines to show, counted from 1: `5:10`, `5:` to the end, or `5`.
@@ -31,12 +40,19 @@ pub(crate) struct ViewArgs {
     /// Print the observation as JSON.
     #[arg(long)]
     pub(crate) json: bool,
-    #[command(flatten)]
-    pub(crate) server: ServerArgs,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct WriteArgs {
+    #[command(flatten)]
+    pub(crate) what: WriteWhat,
+    #[command(flatten)]
+    pub(crate) server: ServerArgs,
+}
+
+/// What is to be written.
+#[derive(Debug, Args)]
+pub(crate) struct WriteWhat {
     /// File; its directory is made if it is missing.
     pub(crate) path: String,
     /// The new content; `@FILE` or `-` read it from there. Without it, what comes from standard input.
@@ -45,19 +61,45 @@ pub(crate) struct WriteArgs {
     /// Replace only these lines, counted from 1: `5:10`, `5:` to the end, or `5`.
     #[arg(long, short = 'n', value_name = "FIRST:LAST", value_parser = lines)]
     pub(crate) lines: Option<(i64, i64)>,
-    #[command(flatten)]
-    pub(crate) server: ServerArgs,
+    /// Print the observation as JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+impl WriteWhat {
+    /// Whether the content comes from standard input.
+    pub(crate) fn takes_input(&self) -> bool {
+        self.text.as_deref().is_none_or(|text| text == "-")
+    }
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct EditArgs {
+    #[command(flatten)]
+    pub(crate) what: EditWhat,
+    #[command(flatten)]
+    pub(crate) server: ServerArgs,
+}
+
+/// What is to be changed.
+#[derive(Debug, Args)]
+pub(crate) struct EditWhat {
     #[command(subcommand)]
     pub(crate) command: EditCommand,
     /// Print the observation as JSON instead of the change.
     #[arg(long, global = true)]
     pub(crate) json: bool,
-    #[command(flatten)]
-    pub(crate) server: ServerArgs,
+}
+
+impl EditWhat {
+    /// Whether one of the texts comes from standard input.
+    pub(crate) fn takes_input(&self) -> bool {
+        match &self.command {
+            EditCommand::Replace { old, new, .. } => old == "-" || new == "-",
+            EditCommand::Insert { text, .. } | EditCommand::Create { text, .. } => text == "-",
+            EditCommand::Undo { .. } => false,
+        }
+    }
 }
 
 /// Texts are given as they are, as `@FILE` for the content of a file, or as `-` for standard input, from which one that

@@ -1,19 +1,20 @@
-//! `gloveport edit`.
+//! `gloveport edit` and `session edit`.
 
 use std::{io::IsTerminal as _, process::ExitCode};
 
 use gloveport_protocol::{Action, EditAction, InsertLine};
 
-use super::{EditArgs, arguments::EditCommand, given, place::Place};
+use super::{EditArgs, EditWhat, arguments::EditCommand, given, place::Place, tools::Tools};
 
 pub(crate) async fn edit(arguments: EditArgs) -> anyhow::Result<ExitCode> {
-    let place = Place::new(&arguments.server)?;
-    let action = action(arguments.command, &place).await?;
-    let observation = place.execute(Action::Edit(action)).await?;
-    if arguments.json {
-        return observation.print_json();
-    }
-    observation.print_change(std::io::stdout().is_terminal())
+    edit_with(&Tools::new(&arguments.server)?, arguments.what).await
+}
+
+/// Changes a file of the place of these tools.
+pub(crate) async fn edit_with(tools: &Tools, what: EditWhat) -> anyhow::Result<ExitCode> {
+    let action = action(what.command, tools.place()).await?;
+    let shown = tools.execute(Action::Edit(action)).await?;
+    if what.json { shown.print_json() } else { shown.print_change(std::io::stdout().is_terminal()) }
 }
 
 async fn action(command: EditCommand, place: &Place) -> anyhow::Result<EditAction> {

@@ -14,8 +14,9 @@ use gloveport_sys::replace::{self, NewFile};
 
 use super::{arguments::ServerArgs, copy::zipped, words};
 use crate::{
-    key_file,
-    output::{print, print_painted},
+    approve, key_file,
+    operate::{Done, INTERRUPTED},
+    output::{print, print_json, print_painted},
     visible,
 };
 
@@ -66,20 +67,19 @@ impl Place {
     }
 
     /// Executes an action on files.
-    pub(crate) async fn execute(&self, action: Action) -> anyhow::Result<Shown> {
-        let observation = match self {
+    pub(super) async fn execute(&self, action: Action) -> anyhow::Result<Observation> {
+        match self {
             Self::Here { files, directory } => {
                 let (files, directory) = (files.clone(), directory.clone());
                 let result = tokio::task::spawn_blocking(move || files.execute(&action, &directory)).await?;
-                result.context("no action on files")??
+                Ok(result.context("no action on files")??)
             }
-            Self::There(client) => client.execute(&ActionEvent::from(action)).await?,
-        };
-        Ok(Shown(observation))
+            Self::There(client) => Ok(client.execute(&ActionEvent::from(action)).await?),
+        }
     }
 
     /// Writes a file whole; its directory is made if it is missing.
-    pub(crate) async fn store(&self, path: &str, content: Vec<u8>) -> anyhow::Result<()> {
+    pub(super) async fn store(&self, path: &str, content: Vec<u8>) -> anyhow::Result<()> {
         match self {
             Self::Here { .. } => {
                 let path = PathBuf::from(path);
@@ -126,67 +126,86 @@ pub(super) fn lacks_native_files(error: &ClientError) -> bool {
 }
 
 /// What came of an action, for people and for programs.
-pub(crate) struct Shown(Observation);
+pub(crate) struct Shown(pub(super) Done);
 
 impl Shown {
     /// The whole observation; the exit code tells whether it succeeded.
-    pub(crate) fn print_json(self) -> anyhow::Result<ExitCode> {
-        let code = if self.failure().is_some() { ExitCode::FAILURE } else { ExitCode::SUCCESS };
-        let text = serde_json::to_string_pretty(&ObservationEvent::from(self.0).to_value())?;
-        print(&(text + "\n"))?;
+    pub(super) fn print_json(self) -> anyhow::Result<ExitCode> {
+        let event = match self.done(true)? {
+            Ok(event) => event,
+            Err(code) => return Ok(code),
+        };
+        let code = if failure(&event.observation).is_some() { ExitCode::FAILURE } else { ExitCode::SUCCESS };
+        print_json(&event.to_value())?;
         Ok(code)
     }
 
     /// The text that an agent gets to read.
-    pub(crate) fn print_content(self) -> anyhow::Result<ExitCode> {
-        if let Some(failure) = self.failure() {
-            anyhow::bail!(words::for_people(&failure));
-        }
-        let (content, is_view) = match self.0 {
-            Observation::Read(read) => (read.content, read.impl_source == FileReadSource::OhAci),
-            Observation::Edit(edit) => (edit.content, true),
-            _ => (String::new(), false),
-        };
-        print(&content)?;
-        // The list of a directory has no end of line.
-        if is_view && !content.is_empty() && !content.ends_with('\n') {
-            print("\n")?;
-        }
-        Ok(ExitCode::SUCCESS)
+    pub(super) fn print_content(self) -> anyhow::Result<ExitCode> {
+        self.print(|observation| {
+            let (content, is_view) = match observation {
+                Observation::Read(read) => (read.content, read.impl_source == FileReadSource::OhAci),
+                Observation::Edit(edit) => (edit.content, true),
+                _ => (String::new(), false),
+            };
+            print(&content)?;
+            // The list of a directory has no end of line.
+            if is_view && !content.is_empty() && !content.ends_with('\n') {
+                print("\n")?;
+            }
+            Ok(())
+        })
     }
 
     /// The change as a diff.
-    pub(crate) fn print_change(self, with_colours: bool) -> anyhow::Result<ExitCode> {
-        if let Some(failure) = self.failure() {
-            anyhow::bail!(words::for_people(&failure));
-        }
-        let Observation::Edit(edit) = self.0 else { anyhow::bail!("the server did not answer with an edit") };
-        match edit.diff.filter(|diff| !diff.is_empty()) {
-            Some(diff) if with_colours => print_painted(&(coloured(&visible::lines(&diff)) + "\n"))?,
-            Some(diff) => print(&(diff + "\n"))?,
-            None => print(&edit.content)?,
-        }
-        Ok(ExitCode::SUCCESS)
+    pub(super) fn print_change(self, with_colours: bool) -> anyhow::Result<ExitCode> {
+        self.print(|observation| {
+            let Observation::Edit(edit) = observation else { anyhow::bail!("the server did not answer with an edit") };
+            match edit.diff.filter(|diff| !diff.is_empty()) {
+                Some(diff) if with_colours => print_painted(&(coloured(&visible::lines(&diff)) + "\n")),
+                Some(diff) => print(&(diff + "\n")),
+                None => print(&edit.content),
+            }
+        })
     }
 
     /// Nothing to show but a failure.
-    pub(crate) fn succeeded(self) -> anyhow::Result<ExitCode> {
-        match self.failure() {
-            Some(failure) => anyhow::bail!(words::for_people(&failure)),
-            None => Ok(ExitCode::SUCCESS),
-        }
+    pub(super) fn succeeded(self) -> anyhow::Result<ExitCode> {
+        self.print(|_| Ok(()))
     }
 
-    fn failure(&self) -> Option<String> {
-        match &self.0 {
-            Observation::Error(error) if error.content == "ERROR_BINARY_FILE" => {
-                Some("it is a binary file; `gloveport cp` copies it".to_owned())
-            }
-            Observation::Error(error) => Some(error.content.clone()),
-            Observation::Read(read) => read.content.strip_prefix(EDITOR_ERROR).map(str::to_owned),
-            Observation::Edit(edit) => edit.content.strip_prefix(EDITOR_ERROR).map(str::to_owned),
-            _ => None,
+    /// Prints what succeeded.
+    fn print(self, print: impl FnOnce(Observation) -> anyhow::Result<()>) -> anyhow::Result<ExitCode> {
+        let observation = match self.done(false)? {
+            Ok(event) => event.observation,
+            Err(code) => return Ok(code),
+        };
+        if let Some(failure) = failure(&observation) {
+            anyhow::bail!(words::for_people(&failure));
         }
+        print(observation)?;
+        Ok(ExitCode::SUCCESS)
+    }
+
+    /// What came of it. If it was not done, that is told, and our exit code is given.
+    fn done(self, json: bool) -> anyhow::Result<Result<Box<ObservationEvent>, ExitCode>> {
+        Ok(match self.0 {
+            Done::Came(event) => Ok(event),
+            Done::Refused(refused) => Err(approve::refused(&refused, json)?),
+            Done::Interrupted => Err(ExitCode::from(INTERRUPTED)),
+        })
+    }
+}
+
+fn failure(observation: &Observation) -> Option<String> {
+    match observation {
+        Observation::Error(error) if error.content == "ERROR_BINARY_FILE" => {
+            Some("it is a binary file, which `cp` copies".to_owned())
+        }
+        Observation::Error(error) => Some(error.content.clone()),
+        Observation::Read(read) => read.content.strip_prefix(EDITOR_ERROR).map(str::to_owned),
+        Observation::Edit(edit) => edit.content.strip_prefix(EDITOR_ERROR).map(str::to_owned),
+        _ => None,
     }
 }
 

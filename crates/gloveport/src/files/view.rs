@@ -1,27 +1,28 @@
-//! `gloveport view`.
+//! `gloveport view` and `session view`.
 
 use std::process::ExitCode;
 
 use gloveport_protocol::{Action, FileReadSource, ReadAction};
 use serde_json::Value;
 
-use super::{ViewArgs, place::Place};
+use super::{ViewArgs, ViewWhat, tools::Tools};
 
 pub(crate) async fn view(arguments: ViewArgs) -> anyhow::Result<ExitCode> {
-    let place = Place::new(&arguments.server)?;
-    let path = place.absolute(&arguments.path).await?;
+    view_with(&Tools::new(&arguments.server)?, arguments.what).await
+}
+
+/// Shows a file or a directory of the place of these tools.
+pub(crate) async fn view_with(tools: &Tools, what: ViewWhat) -> anyhow::Result<ExitCode> {
+    let path = tools.place().absolute(&what.path).await?;
     let mut action = ReadAction::new(path);
-    if arguments.raw {
-        if let Some((first, last)) = arguments.lines {
+    if what.raw {
+        if let Some((first, last)) = what.lines {
             (action.start, action.end) = (first - 1, last);
         }
     } else {
         action.impl_source = FileReadSource::OhAci;
-        action.view_range = arguments.lines.map(|(first, last)| vec![Value::from(first), Value::from(last)]);
+        action.view_range = what.lines.map(|(first, last)| vec![Value::from(first), Value::from(last)]);
     }
-    let observation = place.execute(Action::Read(action)).await?;
-    if arguments.json {
-        return observation.print_json();
-    }
-    observation.print_content()
+    let shown = tools.execute(Action::Read(action)).await?;
+    if what.json { shown.print_json() } else { shown.print_content() }
 }

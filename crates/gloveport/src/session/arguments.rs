@@ -2,11 +2,20 @@
 
 use std::{path::PathBuf, time::Duration};
 
-use clap::{Args, Subcommand};
+use clap::{Arg, Args, Subcommand};
+use gloveport_executor::kernels::DEFAULT;
 use gloveport_provider::{ExposedPort, Mount, NetworkPolicy, RunAs};
 
-use super::values::{self, SecretFrom};
-use crate::{approve::ApproveArgs, attach::DetachKeys};
+use super::{
+    operations::Handling,
+    values::{self, SecretFrom},
+};
+use crate::{
+    approve::ApproveArgs,
+    attach::DetachKeys,
+    files::{EditWhat, ViewWhat, WriteWhat},
+    ipython::CellArgs,
+};
 
 /// Below `gloveport session --help`.
 const SESSION_HELP: &str = "ID is the id of a session or of its sandbox, or the beginning of one that fits no other. \
@@ -17,7 +26,7 @@ const SESSION_HELP: &str = "ID is the id of a session or of its sandbox, or the 
     gloveport session exec \"$id\" -- 'cd /tmp && ls'\n  \
     gloveport session cp notes.txt \"$id\":notes.txt\n  \
     gloveport session rm -f \"$id\"\n\n\
-    Exit codes: 0 done, 1 failed, 2 wrong command line, 77 refused as risky; `exec` has its own.";
+    Exit codes: 0 done, 1 failed, 2 wrong command line, 77 refused as risky; `exec`, `attach` and `ipython` have their own.";
 
 /// Below `gloveport session start --help`.
 const START_HELP: &str = "The session goes on until it is stopped, or until --ttl or --idle-stop end it. Its id is \
@@ -50,6 +59,24 @@ const COPY_HELP: &str = "That something was copied is added to the session's his
     section [security] of the configuration finds risky is asked about at the terminal first, as with `exec`.\n\n\
     Exit codes: 0 done, 1 failed, 2 wrong command line, 77 refused as risky.";
 
+/// Below `gloveport session view --help`, and those of `write` and `edit`.
+const FILES_HELP: &str = "PATH is a path in the session; a relative one begins where its tools start. What is read or \
+    changed is added to the session's history, as that of an agent would be, without the session's key and secrets. What \
+    the section [security] of the configuration finds risky is asked about at the terminal first, as with `exec`.\n\n\
+    Exit codes: 0 done, 1 failed, 2 wrong command line, 77 refused as risky.";
+
+/// Below `gloveport session ipython --help`.
+const IPYTHON_HELP: &str = "The kernel stays, and with it its variables. It is there if the session was started with \
+    --plugin jupyter. C-c interrupts the cell that runs, a second one leaves it to itself. The cell and what it shows are \
+    added to the session's history, without the session's key and secrets. What the section [security] of the \
+    configuration finds risky is asked about at the terminal first, as with `exec`.\n\n\
+    Examples:\n  \
+    gloveport session ipython build 'import pandas; pandas.__version__'\n  \
+    gloveport session ipython --timeout 15m build < train.py\n\n\
+    Exit codes: 0 if the cell ran to its end, 1 if it raised an exception, 77 if it was refused as risky and never began, \
+    124 if the time limit passed, 125 if gloveport itself failed or the kernel ended, 130 if it was interrupted twice, 2 \
+    for a wrong command line.";
+
 /// Below `gloveport session ps --help` and that of `interrupt`.
 const INSIDE_HELP: &str = "A command that never ends keeps those behind it waiting. Examples:\n  \
     gloveport session ps build\n  \
@@ -57,9 +84,11 @@ const INSIDE_HELP: &str = "A command that never ends keeps those behind it waiti
     gloveport session ps --url http://127.0.0.1:8000";
 
 /// Below `gloveport session attach --help`.
-const ATTACH_HELP: &str = "Attached again, it shows what came meanwhile. Several people can be attached at once.\n\n\
-    Exit codes: that of the terminal's program when it ends; 0 after the detach keys; 125 if gloveport itself failed; 2 \
-    for a wrong command line.";
+const ATTACH_HELP: &str = "Attached again, it shows what came meanwhile. Several people can be attached at once. That \
+    somebody was attached is added to the session's history, and not what goes through the terminal. Where the section \
+    [security] of the configuration has every command confirmed, it is asked about first: what is typed there is not rated.\
+    \n\nExit codes: that of the terminal's program when it ends; 0 after the detach keys; 77 if it was refused; 125 if \
+    gloveport itself failed; 2 for a wrong command line.";
 
 #[derive(Debug, Args)]
 #[command(after_help = SESSION_HELP)]
@@ -74,7 +103,7 @@ pub(crate) struct SessionArgs {
 impl SessionArgs {
     /// Whether the exit code is that of a command in the sandbox.
     pub(crate) const fn runs_a_command(&self) -> bool {
-        matches!(self.command, SessionCommand::Exec(_) | SessionCommand::Attach(_))
+        matches!(self.command, SessionCommand::Exec(_) | SessionCommand::Attach(_) | SessionCommand::Ipython(_))
     }
 }
 
@@ -86,6 +115,18 @@ pub(super) enum SessionCommand {
     /// Run a command in a session.
     #[command(after_help = EXEC_HELP)]
     Exec(ExecArgs),
+    /// Run a cell in an IPython kernel of a session and print what it shows as it comes.
+    #[command(after_help = IPYTHON_HELP)]
+    Ipython(IpythonArgs),
+    /// Show a file of a session with numbered lines, or what is in a directory.
+    #[command(after_help = FILES_HELP)]
+    View(ViewArgs),
+    /// Write a file of a session, whole or some of its lines.
+    #[command(after_help = FILES_HELP)]
+    Write(WriteArgs),
+    /// Change a file of a session: replace a text, insert lines, create it, take an edit back.
+    #[command(after_help = FILES_HELP)]
+    Edit(EditArgs),
     /// Show the commands that run in a session and those that wait for their turn.
     #[command(after_help = INSIDE_HELP)]
     Ps(PsArgs),
@@ -258,6 +299,77 @@ pub(super) struct ExecArgs {
     pub(super) approve: ApproveArgs,
 }
 
+/// Whether something is asked about, and whether it is kept.
+#[derive(Debug, Args)]
+pub(super) struct RecordArgs {
+    /// Leave it out of the session's history.
+    #[arg(long)]
+    pub(super) no_history: bool,
+    #[command(flatten)]
+    pub(super) approve: ApproveArgs,
+}
+
+impl RecordArgs {
+    /// How the flags want an operation to be handled.
+    pub(super) const fn handling(&self, input_is_taken: bool) -> Handling {
+        Handling { approve: self.approve, input_is_taken, unrecorded: self.no_history }
+    }
+}
+
+#[derive(Debug, Args)]
+pub(super) struct ViewArgs {
+    /// The session.
+    #[arg(value_name = "ID")]
+    pub(super) id: String,
+    #[command(flatten)]
+    pub(super) what: ViewWhat,
+    #[command(flatten)]
+    pub(super) record: RecordArgs,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct WriteArgs {
+    /// The session.
+    #[arg(value_name = "ID")]
+    pub(super) id: String,
+    #[command(flatten)]
+    pub(super) what: WriteWhat,
+    #[command(flatten)]
+    pub(super) record: RecordArgs,
+}
+
+#[derive(Debug, Args)]
+#[command(mut_args(behind_the_change))]
+pub(super) struct EditArgs {
+    /// The session.
+    #[arg(value_name = "ID")]
+    pub(super) id: String,
+    #[command(flatten)]
+    pub(super) what: EditWhat,
+    #[command(flatten)]
+    pub(super) record: RecordArgs,
+}
+
+/// Flags may stand behind the change, too.
+fn behind_the_change(argument: Arg) -> Arg {
+    let is_flag = argument.get_long().is_some();
+    argument.global(is_flag)
+}
+
+#[derive(Debug, Args)]
+pub(super) struct IpythonArgs {
+    /// The session.
+    #[arg(value_name = "ID")]
+    pub(super) id: String,
+    /// Name of the kernel, which is started if there is none. The agent's is `default`.
+    #[arg(long, value_name = "NAME", default_value = DEFAULT)]
+    pub(super) kernel: String,
+    #[command(flatten)]
+    pub(super) cell: CellArgs,
+    #[command(flatten)]
+    pub(super) record: RecordArgs,
+}
+
 /// A session, or a server that somebody serves.
 #[derive(Debug, Args)]
 pub(super) struct ServerArgs {
@@ -311,6 +423,8 @@ pub(super) struct AttachArgs {
     /// Keys that leave the terminal without ending it.
     #[arg(long, value_name = "KEYS", default_value_t)]
     pub(super) detach_keys: DetachKeys,
+    #[command(flatten)]
+    pub(super) record: RecordArgs,
 }
 
 #[derive(Debug, Args)]

@@ -22,12 +22,8 @@ use super::{
 use crate::{
     approve, explained,
     files::{End, copy_between},
+    operate::{INTERRUPTED, NOT_KEPT},
 };
-
-/// What is said of files whose contents are not in the history.
-const NOT_KEPT: &str = "the history does not keep what it contains";
-/// Exit code after C-c.
-const INTERRUPTED: u8 = 130;
 
 /// One side of the copy.
 #[derive(Debug, PartialEq, Eq)]

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, process::ExitCode};
 
 use gloveport_client::ActionExecutionClient;
 use gloveport_protocol::{Action, EventSource, RunAction};
-use gloveport_runtime::{Begun, RunEnd};
+use gloveport_runtime::{Begun, RunEnd, attaching};
 
 use super::{
     arguments::{AttachArgs, ExecArgs},
@@ -25,8 +25,16 @@ const SHELL: &str = "bash";
 pub(super) async fn attach(runtimes: &Runtimes, arguments: AttachArgs) -> anyhow::Result<ExitCode> {
     let mut found = runtimes.find(&arguments.id).await?;
     let client = found.client().await?;
+    let terminal = arguments.terminal;
+    let operations = operations::of_session(runtimes, &client, &found, arguments.record.handling(false)).await?;
+    let action = attaching(&terminal);
+    let text = action.command.clone();
+    let operation = match operations.begin(Action::Run(action), EventSource::User).await? {
+        Begun::Allowed(operation) => operation,
+        Begun::Refused(refused) => return approve::refused(&refused, false),
+    };
     let request = AttachRequest {
-        id: Some(arguments.terminal),
+        id: Some(terminal.clone()),
         argv: None,
         cwd: None,
         env: BTreeMap::new(),
@@ -34,7 +42,19 @@ pub(super) async fn attach(runtimes: &Runtimes, arguments: AttachArgs) -> anyhow
         tty: true,
         again: again(&found),
     };
-    Ok(attach::attach(&client, request).await?.exit_code())
+    let (operation, attached) = or_lost(operation, &text, attach::attach(&client, request).await).await?;
+    let end = RunEnd::Attached { terminal: &terminal, exit_code: ended(attached) };
+    let observation = operation.output().observation(&text, end);
+    operation.finish(observation).await?;
+    Ok(attached.exit_code())
+}
+
+/// The exit code of the program on a terminal that was left, if it has ended.
+const fn ended(attached: Attached) -> Option<i32> {
+    match attached {
+        Attached::Ended(code) => Some(code),
+        Attached::Detached | Attached::Terminated(_) => None,
+    }
 }
 
 /// A program on a terminal of its own. What goes through it is not kept, as what is typed may be a password.
@@ -62,11 +82,7 @@ pub(super) async fn run(runtimes: &Runtimes, arguments: ExecArgs) -> anyhow::Res
         again: again(&found),
     };
     let (operation, attached) = or_lost(operation, &text, attach::attach(&client, request).await).await?;
-    let exit_code = match attached {
-        Attached::Ended(code) => Some(code),
-        Attached::Detached | Attached::Terminated(_) => None,
-    };
-    let observation = operation.output().observation(&text, RunEnd::OnTerminal { exit_code });
+    let observation = operation.output().observation(&text, RunEnd::OnTerminal { exit_code: ended(attached) });
     operation.finish(observation).await?;
     Ok(attached.exit_code())
 }
