@@ -126,11 +126,9 @@ pub(crate) enum Command {
     Config(crate::config::ConfigArgs),
     /// Tell what this machine can do, what is missing, and what to do about it.
     Doctor(DoctorArgs),
-    /// Print the completions for a shell.
-    Completions {
-        /// The shell.
-        shell: clap_complete::Shell,
-    },
+    /// Print the completions for a shell, which offer sessions, runtimes and plugins, too.
+    #[command(after_help = crate::completions::INSTALL)]
+    Completions(crate::completions::CompletionsArgs),
 }
 
 #[derive(Debug, Args)]

@@ -5,6 +5,7 @@ mod argv;
 mod attach;
 mod cli;
 mod compat;
+mod completions;
 mod config;
 mod confined;
 mod conformance;
@@ -187,12 +188,7 @@ fn start(cli: Cli) -> anyhow::Result<ExitCode> {
             let owner = Owner::start();
             runtime()?.block_on(doctor::doctor(&arguments, owner))
         }
-        Command::Completions { shell } => {
-            let mut text = Vec::new();
-            clap_complete::generate(shell, &mut cli::visible(), "gloveport", &mut text);
-            output::print_bytes(&text)?;
-            Ok(ExitCode::SUCCESS)
-        }
+        Command::Completions(arguments) => completions::completions(arguments),
     }
 }
 

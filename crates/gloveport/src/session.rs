@@ -10,6 +10,7 @@ mod gc;
 mod history;
 mod inside;
 mod ipython;
+mod known;
 mod launch;
 mod life;
 mod list;
@@ -32,6 +33,7 @@ use std::process::ExitCode;
 use arguments::SessionCommand;
 pub(crate) use arguments::{MakeArgs, SessionArgs};
 pub(crate) use fresh::run_in_fresh;
+pub(crate) use known::known;
 use runtimes::Runtimes;
 
 /// The runtime of commands that name none.

@@ -514,17 +514,6 @@ fn whoever_has_read_enough_is_no_failure_that_is_told() {
 }
 
 #[test]
-fn completions_offer_what_is_for_people() {
-    for shell in ["bash", "zsh", "fish"] {
-        let shown = text(&run(&["completions", shell]).stdout);
-        for hidden in ["sandbox-server", "container-server", "container-health"] {
-            assert!(!shown.contains(hidden), "{shell} offers {hidden}");
-        }
-        assert!(shown.contains("session") && shown.contains("doctor"), "{shell}");
-    }
-}
-
-#[test]
 fn errors_say_what_is_wrong_in_the_words_of_the_command_line() {
     let home = tempfile::tempdir().unwrap();
     std::fs::write(home.path().join("short"), "1\n2\n3\n").unwrap();

@@ -16,6 +16,12 @@ impl Person {
     pub(crate) fn calls(home: &Home, words: &[&str]) -> Self {
         // The shell tells the exit code also after C-c.
         let script = "trap : INT; \"$GLOVEPORT\" \"$@\"; echo \"code $?\"";
+        let words: Vec<&str> = ["-c", script, "sh"].into_iter().chain(words.iter().copied()).collect();
+        Self::at(home, "/bin/sh", &words, &[])
+    }
+
+    /// Somebody whose terminal runs this program, with these variables added.
+    pub(crate) fn at(home: &Home, program: &str, words: &[&str], variables: &[(&str, &str)]) -> Self {
         let environment = [
             ("PATH", std::env::var("PATH").unwrap()),
             ("HOME", home.path().display().to_string()),
@@ -23,13 +29,17 @@ impl Person {
             ("GLOVEPORT", env!("CARGO_BIN_EXE_gloveport").to_owned()),
             ("TERM", "xterm".to_owned()),
         ];
-        let words = ["-c", script, "sh"].into_iter().chain(words.iter().copied());
+        let variables = variables.iter().map(|(name, value)| (*name, (*value).to_owned()));
         let terminal = Terminal::start(TerminalOptions {
             spawner: Spawner::Direct,
             identity: None,
-            program: "/bin/sh".into(),
-            arguments: ["sh"].into_iter().chain(words).map(Into::into).collect(),
-            environment: environment.into_iter().map(|(name, value)| (name.into(), value.into())).collect(),
+            program: program.into(),
+            arguments: [program].iter().chain(words).map(Into::into).collect(),
+            environment: environment
+                .into_iter()
+                .chain(variables)
+                .map(|(name, value)| (name.into(), value.into()))
+                .collect(),
             directory: home.path().to_owned(),
             size: WindowSize { columns: 90, rows: 30 },
             memory_limit: None,

@@ -55,3 +55,4 @@ mod view;
 pub use options::LocalOptions;
 pub use provider::Local;
 pub use steps::{Observer, Step};
+pub use view::sessions;

@@ -2,11 +2,11 @@
 
 use std::{collections::BTreeMap, fs, path::Path};
 
-use gloveport_provider::{Lifetime, ListFilter, ProviderError, Restarts, Sandbox, SandboxId, SandboxState};
+use gloveport_provider::{Lifetime, ListFilter, ProviderError, Restarts, Sandbox, SandboxId, SandboxState, SessionId};
 use gloveport_sys::mark;
 
 use crate::{
-    backend, delete,
+    LocalOptions, backend, delete,
     fault::NAME,
     lock, ports,
     record::Record,
@@ -78,6 +78,17 @@ pub(crate) fn list(state: &State, filter: &ListFilter) -> Result<Vec<Sandbox>, P
 /// The ids of all sandboxes, also of what cannot be understood.
 pub(crate) fn ids(state: &State) -> Result<Vec<SandboxId>, ProviderError> {
     Ok(state::names(&state.sandboxes())?.into_iter().filter_map(|name| SandboxId::new(name).ok()).collect())
+}
+
+/// The sessions that have a sandbox with these options, as their directories tell; with `also_ended` also those whose
+/// sandbox has ended. Nothing is asked, locked or ended, so it costs no more than to read a few files.
+pub fn sessions(options: &LocalOptions, also_ended: bool) -> Vec<SessionId> {
+    let state = State::new(options.state.clone());
+    let session = |id: SandboxId| {
+        let record = Record::read(&state.sandbox(&id)).ok()??;
+        (also_ended || record.server.is_alive()).then_some(record.session_id)
+    };
+    ids(&state).unwrap_or_default().into_iter().filter_map(session).collect()
 }
 
 fn what_it_does(directory: &Path, record: &Record) -> SandboxState {
