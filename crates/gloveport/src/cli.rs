@@ -1,5 +1,8 @@
 //! The command line.
 
+#[cfg(test)]
+mod rules;
+
 use std::{ffi::OsString, net::IpAddr, path::PathBuf};
 
 use clap::{
@@ -11,12 +14,18 @@ use crate::approve::ApproveArgs;
 use crate::attach::DetachKeys;
 use crate::confined;
 use crate::files::{CopyArgs, EditArgs, ListArgs, ViewArgs, WriteArgs};
-use crate::session::{MakeArgs, values::duration, values::variable};
+use crate::session::{
+    MakeArgs,
+    values::{duration, memory, variable},
+};
 
 /// Exit codes, as `--help` shows them.
 const EXIT_CODES: &str = "Exit codes of `run`: the command's own; 124 if the time limit passed; 125 if gloveport itself \
     failed; 130 if it was interrupted twice; 2 for a wrong command line.\nExit codes of the others: 0 done, 1 failed, \
     2 wrong command line.";
+
+/// Exit code of a command line that contradicts itself.
+pub(crate) const WRONG_COMMAND_LINE: u8 = 2;
 
 /// Below `gloveport run --help`.
 const RUN_HELP: &str = "Without --url and --runtime, and with the runtime `local`, there is no isolation: the command runs on \
@@ -271,7 +280,7 @@ pub(crate) struct ServeArgs {
     #[arg(long, default_value = "127.0.0.1")]
     pub(crate) host: IpAddr,
     /// Port to listen on; 0 lets the system choose.
-    #[arg(long, default_value_t = 8000)]
+    #[arg(long, short, default_value_t = 8000)]
     pub(crate) port: u16,
     /// Directory that tools start in; made if it is missing.
     #[arg(long, value_name = "DIRECTORY", default_value = ".")]
@@ -297,8 +306,11 @@ pub(crate) struct ServeArgs {
     /// Have no plugins.
     #[arg(long, conflicts_with = "plugins")]
     pub(crate) no_plugins: bool,
-    /// Most memory of all the sandbox's processes together, in GiB.
-    #[arg(long, value_name = "GIB", value_parser = seconds)]
+    /// Most memory of all the sandbox's processes together, such as 512m or 2g.
+    #[arg(long, value_name = "SIZE", value_parser = memory)]
+    pub(crate) memory: Option<u64>,
+    /// The same in GiB, as a number alone.
+    #[arg(long, value_name = "GIB", value_parser = seconds, hide = true, conflicts_with = "memory")]
     pub(crate) max_memory_gb: Option<f64>,
     /// Answer a run action as soon as its program waits for input, and say so; else it is answered after the soft time
     /// limit, as OpenHands does. Actions that block are never answered early.

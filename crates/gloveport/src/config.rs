@@ -40,7 +40,7 @@ enum ConfigCommand {
     #[command(after_help = CHECK_EXIT_CODES)]
     Check(CheckArgs),
     /// Print the JSON schema of the file, for editors that check and complete TOML.
-    Schema,
+    Schema(SchemaArgs),
     /// Print a file with every key at its default, each explained.
     Default,
 }
@@ -51,7 +51,7 @@ struct ShowArgs {
     #[arg(long, value_name = "FILE")]
     config_file: Option<PathBuf>,
     /// All values, not only those that differ from the defaults.
-    #[arg(long)]
+    #[arg(long, short)]
     all: bool,
     /// Where each value comes from.
     #[arg(long)]
@@ -59,6 +59,13 @@ struct ShowArgs {
     /// Print JSON.
     #[arg(long)]
     json: bool,
+}
+
+#[derive(Debug, Args)]
+struct SchemaArgs {
+    /// Print JSON. It is JSON without this flag, too.
+    #[arg(long = "json")]
+    _json: bool,
 }
 
 #[derive(Debug, Args)]
@@ -76,7 +83,7 @@ pub(crate) fn config(arguments: ConfigArgs) -> anyhow::Result<ExitCode> {
     match arguments.command {
         ConfigCommand::Show(arguments) => show::show(&arguments),
         ConfigCommand::Check(arguments) => check::check(&arguments),
-        ConfigCommand::Schema => {
+        ConfigCommand::Schema(_) => {
             print(&format!("{:#}\n", schema()))?;
             Ok(ExitCode::SUCCESS)
         }

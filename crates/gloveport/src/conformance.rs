@@ -50,9 +50,10 @@ pub(crate) struct ConformanceArgs {
     /// How often a check that failed is tried again.
     #[arg(long, value_name = "N", default_value_t = 0)]
     retries: u32,
-    /// Milliseconds to wait after each command; the reference confuses commands that follow each other at once.
-    #[arg(long, value_name = "MS", default_value_t = 0)]
-    pause: u64,
+    /// Wait so long after each command, such as 300ms or 1s; a number alone is milliseconds. The reference confuses
+    /// commands that follow each other at once.
+    #[arg(long, value_name = "TIME", default_value = "0", value_parser = pause)]
+    pause: Duration,
     #[command(flatten)]
     differ: DifferArgs,
 }
@@ -67,6 +68,9 @@ pub(crate) struct DifferArgs {
     /// Key of that server.
     #[arg(long, value_name = "KEY", env = "GLOVEPORT_AGAINST_KEY", hide_env_values = true)]
     against_key: Option<String>,
+    /// File with the key of that server; arguments are seen by everybody on this machine.
+    #[arg(long, value_name = "FILE", requires = "against")]
+    against_key_file: Option<PathBuf>,
     /// Operations to run: one action a line, or list_files, upload_file or download_files; {dir} is a directory of
     /// its own on each server.
     #[arg(long, value_name = "FILE", requires = "against", conflicts_with = "random")]
@@ -109,11 +113,7 @@ pub(crate) async fn conformance(arguments: &ConformanceArgs) -> anyhow::Result<E
 
 /// Runs the checks.
 async fn check(arguments: &ConformanceArgs, server: &Server, checks: &[Check]) -> anyhow::Result<ExitCode> {
-    let options = RunOptions {
-        limit: arguments.limit,
-        retries: arguments.retries,
-        pause: Duration::from_millis(arguments.pause),
-    };
+    let options = RunOptions { limit: arguments.limit, retries: arguments.retries, pause: arguments.pause };
     let mut progress = Progress::new(checks.len());
     let results = run(server, checks, &options, |result| progress.tell(&result.id)).await;
     progress.end();
@@ -141,9 +141,13 @@ impl ConformanceArgs {
         let url = self.url.as_deref().unwrap_or_default();
         let mine =
             Server::new(url, crate::key_file::chosen(url, self.key.as_deref(), self.key_file.as_deref())?.as_deref())?;
-        let DifferArgs { against, against_key, actions, random, seed, .. } = &self.differ;
+        let DifferArgs { against, against_key, against_key_file, actions, random, seed, .. } = &self.differ;
         let Some(against) = against else { return Ok(Task::Checks(mine, checks)) };
-        let theirs = Server::new(against, against_key.clone().or_else(|| crate::key_file::find(against)).as_deref())?;
+        let theirs = match against_key_file {
+            Some(file) => Some(crate::key_file::given(file)?),
+            None => against_key.clone().or_else(|| crate::key_file::find(against)),
+        };
+        let theirs = Server::new(against, theirs.as_deref())?;
         let operations = match actions {
             Some(file) => {
                 let text = std::fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
@@ -167,11 +171,7 @@ async fn differ(
         std::fs::write(file, write_operations(operations))
             .with_context(|| format!("cannot write {}", file.display()))?;
     }
-    let options = DifferOptions {
-        limit: arguments.limit,
-        pause: Duration::from_millis(arguments.pause),
-        ..DifferOptions::default()
-    };
+    let options = DifferOptions { limit: arguments.limit, pause: arguments.pause, ..DifferOptions::default() };
     let mut progress = Progress::new(operations.len());
     let comparison = compare(mine, theirs, operations, &options, |_| progress.tell("operations")).await;
     progress.end();
@@ -211,4 +211,9 @@ impl Progress {
             let _written = std::io::stderr().write_all(text.as_bytes());
         }
     }
+}
+
+/// A time, or a number of milliseconds.
+fn pause(text: &str) -> Result<Duration, String> {
+    text.parse().map_or_else(|_| duration(text), |number| Ok(Duration::from_millis(number)))
 }

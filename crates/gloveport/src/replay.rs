@@ -45,7 +45,7 @@ pub(crate) struct ReplayArgs {
     #[arg(long, value_name = "FILE", requires = "url")]
     pub(crate) key_file: Option<PathBuf>,
     /// Directory to work in, without --url; else a temporary one, which is removed.
-    #[arg(long, value_name = "DIRECTORY", conflicts_with = "url")]
+    #[arg(long, short = 'w', value_name = "DIRECTORY", conflicts_with = "url")]
     pub(crate) cwd: Option<PathBuf>,
     /// Keep the new history in this directory, which OpenHands can read.
     #[arg(long, value_name = "DIRECTORY")]

@@ -45,7 +45,7 @@ pub(crate) async fn serve(arguments: ServeArgs, owner: &Owner) -> anyhow::Result
     let mut options = local::executor_options(owner, workspace)?;
     local::without_keys(&mut options);
     local::without_pagers(&mut options);
-    options.memory_limit = arguments.max_memory_gb.map(bytes);
+    options.memory_limit = arguments.memory.or_else(|| arguments.max_memory_gb.map(bytes));
     options.when_waiting = local::when_waiting(arguments.answer_when_waiting);
     options.plugins = plugins;
     options.startup_commands.push(local::NO_PAGER.to_owned());

@@ -172,6 +172,9 @@ pub(crate) struct CopyArgs {
     /// Trees are copied whole anyway; this is for fingers that type it.
     #[arg(long, short, hide_short_help = true)]
     pub(crate) recursive: bool,
+    /// Print where it went, and how many files and bytes it was, as JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
     #[command(flatten)]
     pub(crate) server: ServerArgs,
 }

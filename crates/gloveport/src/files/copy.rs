@@ -15,12 +15,14 @@ use anyhow::Context as _;
 use gloveport_archive::Limits;
 use gloveport_client::{ActionExecutionClient, RemotePath};
 use gloveport_protocol::files::FileKind;
+use serde::Serialize;
 
 use self::progress::Progress;
 use super::{
     CopyArgs,
     place::{Place, lacks_native_files},
 };
+use crate::{cli::WRONG_COMMAND_LINE, output::print_json};
 
 /// Bytes that are handed on at once.
 const PIECE: usize = 256 * 1024;
@@ -36,7 +38,39 @@ pub(crate) enum End {
     Here(PathBuf),
 }
 
+/// What was copied.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub(crate) struct Copied {
+    /// Where it is now; nowhere if it was a stream.
+    destination: Option<String>,
+    /// Files, links included.
+    files: u64,
+    /// Bytes of their contents.
+    bytes: u64,
+}
+
+impl Copied {
+    fn file(destination: &Path, bytes: u64) -> Self {
+        Self::tree(destination, 1, bytes)
+    }
+
+    fn tree(destination: &Path, files: u64, bytes: u64) -> Self {
+        Self { destination: Some(destination.to_string_lossy().into_owned()), files, bytes }
+    }
+
+    /// To a stream, which tells how much it was itself.
+    const fn printed() -> Self {
+        Self { destination: None, files: 0, bytes: 0 }
+    }
+}
+
 impl End {
+    /// What is wrong with a summary of a copy that goes here, if anything.
+    pub(crate) fn mixes_with_json(&self) -> Option<clap::Error> {
+        let text = "the argument '--json' cannot be used with the destination '-': both go to standard output\n";
+        (*self == Self::Stream).then(|| clap::Error::raw(clap::error::ErrorKind::ArgumentConflict, text))
+    }
+
     fn parse(path: &Path) -> Self {
         use std::os::unix::ffi::OsStrExt as _;
         match path.as_os_str().as_bytes() {
@@ -56,14 +90,21 @@ impl End {
 }
 
 pub(crate) async fn copy(arguments: CopyArgs) -> anyhow::Result<ExitCode> {
-    let place = Place::new(&arguments.server)?;
     let (source, destination) = (End::parse(&arguments.source), End::parse(&arguments.destination));
+    if let Some(error) = destination.mixes_with_json().filter(|_| arguments.json) {
+        error.print()?;
+        return Ok(ExitCode::from(WRONG_COMMAND_LINE));
+    }
+    let place = Place::new(&arguments.server)?;
     let progress = Progress::new(!arguments.quiet && std::io::stderr().is_terminal());
-    match &place {
+    let copied = match &place {
         Place::Here { .. } => local::copy(source.here(), destination.here(), &progress).await?,
         Place::There(client) => between(client, source, destination, &progress).await?,
-    }
+    };
     progress.finish();
+    if arguments.json {
+        print_json(&copied)?;
+    }
     Ok(ExitCode::SUCCESS)
 }
 
@@ -73,11 +114,11 @@ pub(crate) async fn copy_between(
     source: End,
     destination: End,
     quiet: bool,
-) -> anyhow::Result<()> {
+) -> anyhow::Result<Copied> {
     let progress = Progress::new(!quiet && std::io::stderr().is_terminal());
-    between(client, source, destination, &progress).await?;
+    let copied = between(client, source, destination, &progress).await?;
     progress.finish();
-    Ok(())
+    Ok(copied)
 }
 
 async fn between(
@@ -85,7 +126,7 @@ async fn between(
     source: End,
     destination: End,
     progress: &Progress,
-) -> anyhow::Result<()> {
+) -> anyhow::Result<Copied> {
     let native = knows_native_files(client).await?;
     if !native {
         tracing::warn!(

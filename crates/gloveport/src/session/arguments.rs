@@ -551,9 +551,13 @@ pub(super) struct LogsArgs {
     /// Begin with this many last lines.
     #[arg(long, value_name = "NUMBER")]
     pub(super) tail: Option<usize>,
+    /// Print each line as one line of JSON.
+    #[arg(long)]
+    pub(super) json: bool,
 }
 
 #[derive(Debug, Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 pub(super) struct CopyArgs {
     /// File or directory: PATH on this machine, ID:PATH in a session, `-` for standard input.
     pub(super) source: PathBuf,
@@ -565,6 +569,9 @@ pub(super) struct CopyArgs {
     /// Trees are copied whole anyway; this is for fingers that type it.
     #[arg(long, short, hide_short_help = true)]
     pub(super) recursive: bool,
+    /// Print where it went, and how many files and bytes it was, as JSON.
+    #[arg(long)]
+    pub(super) json: bool,
     /// Leave the copy out of the session's history.
     #[arg(long)]
     pub(super) no_history: bool,

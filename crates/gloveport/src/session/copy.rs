@@ -20,9 +20,12 @@ use super::{
     runtimes::Runtimes,
 };
 use crate::{
-    approve, explained,
+    approve,
+    cli::WRONG_COMMAND_LINE,
+    explained,
     files::{End, copy_between},
     operate::{INTERRUPTED, NOT_KEPT},
+    output::print_json,
 };
 
 /// One side of the copy.
@@ -66,6 +69,10 @@ pub(super) async fn copy(runtimes: &Runtimes, arguments: CopyArgs) -> anyhow::Re
             anyhow::bail!("no path is in a session; write the one that is as ID:PATH")
         }
     };
+    if let Some(error) = destination.mixes_with_json().filter(|_| arguments.json) {
+        error.print()?;
+        return Ok(ExitCode::from(WRONG_COMMAND_LINE));
+    }
     let mut found = runtimes.find(&id).await?;
     let client = found.client().await?;
     let handling = Handling {
@@ -76,7 +83,7 @@ pub(super) async fn copy(runtimes: &Runtimes, arguments: CopyArgs) -> anyhow::Re
     let operations = operations::of_session(runtimes, &client, &found, handling).await?;
     let operation = match operations.begin(action(&source, &destination), EventSource::User).await? {
         Begun::Allowed(operation) => operation,
-        Begun::Refused(refused) => return approve::refused(&refused, false),
+        Begun::Refused(refused) => return approve::refused(&refused, arguments.json),
     };
     let done = observation(&source, &destination);
     // Once a question was asked, C-c no longer ends this process by itself.
@@ -89,8 +96,11 @@ pub(super) async fn copy(runtimes: &Runtimes, arguments: CopyArgs) -> anyhow::Re
         }
     };
     match copied {
-        Ok(()) => {
+        Ok(copied) => {
             operation.finish(done).await?;
+            if arguments.json {
+                print_json(&copied)?;
+            }
             Ok(ExitCode::SUCCESS)
         }
         Err(error) => {

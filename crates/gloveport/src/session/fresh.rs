@@ -24,7 +24,7 @@ use super::{
 };
 use crate::{
     approve,
-    cli::{self, RunArgs},
+    cli::{self, RunArgs, WRONG_COMMAND_LINE},
     confined,
     files::place,
     follow::{Followed, How, exit_code, follow},
@@ -34,8 +34,6 @@ use crate::{
     run::{self, Shown},
 };
 
-/// Exit code of a wrong command line.
-const WRONG_COMMAND_LINE: u8 = 2;
 /// How long the sandbox has to come to life.
 const START: Duration = Duration::from_mins(10);
 /// How long its removal may take.

@@ -10,7 +10,7 @@ const LONGEST: f64 = 1e9;
 /// Least memory of a sandbox, as container engines have it.
 const LEAST_MEMORY: u64 = 6 << 20;
 
-/// A time: `90`, `90s`, `0.5s`, `15m`, `1h30m`, `2d`.
+/// A time: `90`, `90s`, `0.5s`, `300ms`, `15m`, `1h30m`, `2d`.
 pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     let wrong = || "it must be a time such as 2.5, 90s, 15m, 1h30m or 2d".to_owned();
     let (mut rest, mut seconds) = (text, 0.0_f64);
@@ -19,6 +19,7 @@ pub(crate) fn duration(text: &str) -> Result<Duration, String> {
         let number: f64 = rest.get(..digits).and_then(|digits| digits.parse().ok()).ok_or_else(wrong)?;
         let (unit, after) = match rest.as_bytes().get(digits) {
             Some(b's') => (1.0, digits + 1),
+            Some(b'm') if rest.as_bytes().get(digits + 1) == Some(&b's') => (0.001, digits + 2),
             Some(b'm') => (60.0, digits + 1),
             Some(b'h') => (3_600.0, digits + 1),
             Some(b'd') => (86_400.0, digits + 1),
@@ -60,7 +61,7 @@ pub(super) fn bytes(text: &str) -> Result<u64, String> {
 }
 
 /// A limit of memory, in which a shell can live.
-pub(super) fn memory(text: &str) -> Result<u64, String> {
+pub(crate) fn memory(text: &str) -> Result<u64, String> {
     match bytes(text)? {
         enough @ LEAST_MEMORY.. => Ok(enough),
         _ => Err(format!("a shell and its server need at least {}m", LEAST_MEMORY >> 20)),
@@ -229,7 +230,9 @@ mod tests {
         ] {
             assert_eq!(duration(text).ok(), expected.map(Duration::from_secs), "{text}");
         }
-        assert_eq!(duration("0.5").ok(), Some(Duration::from_millis(500)));
+        for (text, expected) in [("0.5", 500), ("300ms", 300), ("1s500ms", 1_500)] {
+            assert_eq!(duration(text).ok(), Some(Duration::from_millis(expected)), "{text}");
+        }
     }
 
     #[test]

@@ -11,25 +11,27 @@ use anyhow::Context as _;
 use gloveport_archive::tar;
 use gloveport_sys::replace::{self, NewFile, Replacement};
 
-use super::{End, PIECE, Progress, limits, target};
+use super::{Copied, End, PIECE, Progress, limits, target};
+use crate::output::WRITING;
 
-pub(super) async fn copy(source: End, destination: End, progress: &Progress) -> anyhow::Result<()> {
+pub(super) async fn copy(source: End, destination: End, progress: &Progress) -> anyhow::Result<Copied> {
     let progress = progress.clone();
     tokio::task::spawn_blocking(move || match (source, destination) {
         (End::Here(from), End::Here(to)) => from_path_to_path(&from, &to, &progress),
         (End::Here(from), End::Stream) if from.is_dir() => {
             tar::pack(&from, io::stdout().lock())?;
-            Ok(())
+            Ok(Copied::printed())
         }
         (End::Here(from), End::Stream) => {
             let file = replace::open_to_read(&from).with_context(|| format!("cannot read {}", from.display()))?;
-            pump(file, io::stdout().lock(), &progress).context("cannot write to standard output")
+            pump(file, io::stdout().lock(), &progress).context(WRITING)?;
+            Ok(Copied::printed())
         }
         (End::Stream, End::Here(to)) if to.is_dir() || to.as_os_str().as_bytes().ends_with(b"/") => {
             fs::create_dir_all(&to).with_context(|| format!("cannot make the directory {}", to.display()))?;
             // It may come out of a sandbox.
-            tar::unpack(io::stdin().lock(), &to, tar::Origin::Foreign, &limits())?;
-            Ok(())
+            let done = tar::unpack(io::stdin().lock(), &to, tar::Origin::Foreign, &limits())?;
+            Ok(Copied::tree(&to, done.files, done.bytes))
         }
         (End::Stream, End::Here(to)) => store(io::stdin().lock(), &to, NewFile::default(), &progress),
         _ => anyhow::bail!("one of the two must be a path"),
@@ -37,7 +39,7 @@ pub(super) async fn copy(source: End, destination: End, progress: &Progress) -> 
     .await?
 }
 
-fn from_path_to_path(from: &Path, to: &Path, progress: &Progress) -> anyhow::Result<()> {
+fn from_path_to_path(from: &Path, to: &Path, progress: &Progress) -> anyhow::Result<Copied> {
     let metadata = fs::metadata(from).with_context(|| format!("cannot read {}", from.display()))?;
     let to = target(from, to, to.is_dir())?;
     if !metadata.is_dir() {
@@ -59,27 +61,30 @@ fn from_path_to_path(from: &Path, to: &Path, progress: &Progress) -> anyhow::Res
         let packing = scope.spawn(|| tar::pack(from, io::BufWriter::with_capacity(PIECE, writer)));
         let unpacked = tar::unpack(Counted { reader, progress }, &to, tar::Origin::Trusted, &limits());
         let packed = packing.join().map_err(|_| anyhow::anyhow!("packing failed by a defect"))?;
-        unpacked?;
+        let done = unpacked?;
         packed?;
-        Ok(())
+        Ok(Copied::tree(&to, done.files, done.bytes))
     })
 }
 
-fn store(source: impl Read, to: &Path, new: NewFile, progress: &Progress) -> anyhow::Result<()> {
+fn store(source: impl Read, to: &Path, new: NewFile, progress: &Progress) -> anyhow::Result<Copied> {
     let cannot_write = || format!("cannot write {}", to.display());
     let mut replacement = Replacement::begin(to, new).with_context(cannot_write)?;
-    pump(source, replacement.file(), progress).with_context(cannot_write)?;
-    replacement.commit().map(drop).with_context(cannot_write)
+    let count = pump(source, replacement.file(), progress).with_context(cannot_write)?;
+    replacement.commit().map(drop).with_context(cannot_write)?;
+    Ok(Copied::file(to, count))
 }
 
-fn pump(mut source: impl Read, mut out: impl Write, progress: &Progress) -> io::Result<()> {
+fn pump(mut source: impl Read, mut out: impl Write, progress: &Progress) -> io::Result<u64> {
     let mut buffer = vec![0; PIECE];
+    let mut bytes = 0;
     loop {
         match source.read(&mut buffer)? {
-            0 => return out.flush(),
+            0 => return out.flush().map(|()| bytes),
             count => {
                 out.write_all(&buffer[..count])?;
                 progress.add(count);
+                bytes += count as u64;
             }
         }
     }

@@ -16,7 +16,7 @@ use gloveport_sys::replace::{NewFile, Replacement};
 use tokio::io::AsyncRead;
 use tokio_util::io::ReaderStream;
 
-use super::{PIECE, Progress, kind_there, limits, target};
+use super::{Copied, PIECE, Progress, kind_there, limits, target};
 use crate::output::print_bytes;
 
 /// Bits of a mode that a file of a sandbox brings along.
@@ -28,13 +28,13 @@ pub(super) async fn download(
     from: &Path,
     to: &Path,
     progress: &Progress,
-) -> anyhow::Result<()> {
+) -> anyhow::Result<Copied> {
     let entry = client.files().stat(RemotePath::from(from), true).await?;
     let to = target(from, to, to.is_dir())?;
     if entry.kind == FileKind::Directory {
         let progress = progress.clone();
-        client.download_tree(from, &to, &limits(), move |bytes| progress.add(bytes)).await?;
-        return Ok(());
+        let done = client.download_tree(from, &to, &limits(), move |bytes| progress.add(bytes)).await?;
+        return Ok(Copied::tree(&to, done.files, done.bytes));
     }
     let mut content = client.files().read(RemotePath::from(from), None).await?;
     if let Some(length) = content.info.length {
@@ -45,19 +45,22 @@ pub(super) async fn download(
     let cannot_write = || format!("cannot write {}", to.display());
     let mut replacement = Replacement::begin(&to, new).with_context(cannot_write)?;
     replacement.drop_privileges().with_context(cannot_write)?;
+    let mut count = 0;
     {
         let mut out = BufWriter::with_capacity(PIECE, replacement.file());
         while let Some(bytes) = content.bytes.next().await? {
             out.write_all(&bytes).with_context(cannot_write)?;
             progress.add(bytes.len());
+            count += bytes.len() as u64;
         }
         out.flush().with_context(cannot_write)?;
     }
-    replacement.commit().map(drop).with_context(cannot_write)
+    replacement.commit().map(drop).with_context(cannot_write)?;
+    Ok(Copied::file(&to, count))
 }
 
 /// Writes a file, or a tree as a tar archive, to standard output.
-pub(super) async fn print(client: &ActionExecutionClient, from: &Path, progress: &Progress) -> anyhow::Result<()> {
+pub(super) async fn print(client: &ActionExecutionClient, from: &Path, progress: &Progress) -> anyhow::Result<Copied> {
     let entry = client.files().stat(RemotePath::from(from), true).await?;
     let mut bytes = if entry.kind == FileKind::Directory {
         client.files().read_tar(RemotePath::from(from)).await?
@@ -68,22 +71,22 @@ pub(super) async fn print(client: &ActionExecutionClient, from: &Path, progress:
         print_bytes(&piece)?;
         progress.add(piece.len());
     }
-    Ok(())
+    Ok(Copied::printed())
 }
 
 /// Stores standard input: as a file, or unpacked if the path is a directory.
-pub(super) async fn store(client: &ActionExecutionClient, to: &Path, progress: &Progress) -> anyhow::Result<()> {
+pub(super) async fn store(client: &ActionExecutionClient, to: &Path, progress: &Progress) -> anyhow::Result<Copied> {
     use std::os::unix::ffi::OsStrExt as _;
     let input = counted(tokio::io::stdin(), progress);
     let is_directory =
         to.as_os_str().as_bytes().ends_with(b"/") || kind_there(client, to).await? == Some(FileKind::Directory);
-    if is_directory {
-        client.files().write_tar(RemotePath::from(to), Upload::stream(input, None), true).await?;
+    let stored = if is_directory {
+        client.files().write_tar(RemotePath::from(to), Upload::stream(input, None), true).await?
     } else {
         let options = PutOptions { parents: true, ..PutOptions::default() };
-        client.files().write(RemotePath::from(to), Upload::stream(input, None), &options).await?;
-    }
-    Ok(())
+        client.files().write(RemotePath::from(to), Upload::stream(input, None), &options).await?
+    };
+    Ok(Copied::tree(to, stored.files, stored.bytes))
 }
 
 /// Copies a file or a tree into the sandbox.
@@ -92,22 +95,22 @@ pub(super) async fn upload(
     from: &Path,
     to: &Path,
     progress: &Progress,
-) -> anyhow::Result<()> {
+) -> anyhow::Result<Copied> {
     let metadata = fs::metadata(from).with_context(|| format!("cannot read {}", from.display()))?;
     let is_directory = kind_there(client, to).await? == Some(FileKind::Directory);
     let to = target(from, to, is_directory)?;
     if metadata.is_dir() {
         let progress = progress.clone();
-        client.upload_tree(from, &to, move |bytes| progress.add(bytes)).await?;
-        return Ok(());
+        let done = client.upload_tree(from, &to, move |bytes| progress.add(bytes)).await?;
+        return Ok(Copied::tree(&to, done.files, done.bytes));
     }
     let file = gloveport_sys::replace::open_to_read(from).with_context(|| format!("cannot read {}", from.display()))?;
     progress.expect(metadata.len());
     let content = Upload::stream(counted(tokio::fs::File::from_std(file), progress), Some(metadata.len()));
     let mode = Some(metadata.permissions().mode() & 0o7777);
     let options = PutOptions { mode, parents: true, ..PutOptions::default() };
-    client.files().write(RemotePath::from(to.as_path()), content, &options).await?;
-    Ok(())
+    let stored = client.files().write(RemotePath::from(to.as_path()), content, &options).await?;
+    Ok(Copied::file(&to, stored.bytes))
 }
 
 /// A stream whose bytes are counted.

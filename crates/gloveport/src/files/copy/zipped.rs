@@ -6,17 +6,18 @@ use anyhow::Context as _;
 use gloveport_client::ActionExecutionClient;
 use gloveport_protocol::{Action, ActionEvent, ActionExecutor as _, Observation, RunAction};
 
-use super::{limits, target};
+use super::{Copied, limits, target};
 
 /// Copies a file or a tree into the sandbox.
-pub(super) async fn upload(client: &ActionExecutionClient, from: &Path, to: &Path) -> anyhow::Result<()> {
+pub(super) async fn upload(client: &ActionExecutionClient, from: &Path, to: &Path) -> anyhow::Result<Copied> {
     let metadata = fs::metadata(from).with_context(|| format!("cannot read {}", from.display()))?;
     let to = target(from, to, is_directory(client, to).await?)?;
     if metadata.is_dir() {
-        client.upload_tree(from, &to, |_| {}).await?;
-        return Ok(());
+        let done = client.upload_tree(from, &to, |_| {}).await?;
+        return Ok(Copied::tree(&to, done.files, done.bytes));
     }
-    upload_file(client, from, &to).await
+    upload_file(client, from, &to).await?;
+    Ok(Copied::file(&to, metadata.len()))
 }
 
 /// Copies one file to a path in the sandbox.
@@ -41,11 +42,11 @@ pub(in crate::files) async fn upload_file(
 }
 
 /// Copies a file or a tree from the sandbox.
-pub(super) async fn download(client: &ActionExecutionClient, from: &Path, to: &Path) -> anyhow::Result<()> {
+pub(super) async fn download(client: &ActionExecutionClient, from: &Path, to: &Path) -> anyhow::Result<Copied> {
     let to = target(from, to, to.is_dir())?;
     if is_directory(client, from).await? {
-        client.download_tree(from, &to, &limits(), |_| {}).await?;
-        return Ok(());
+        let done = client.download_tree(from, &to, &limits(), |_| {}).await?;
+        return Ok(Copied::tree(&to, done.files, done.bytes));
     }
     // Only directories can be fetched, so the file is put into one.
     let quoted = format!("'{}'", text(from)?.replace('\'', "'\\''"));
@@ -56,7 +57,9 @@ pub(super) async fn download(client: &ActionExecutionClient, from: &Path, to: &P
     run(client, &format!("rm -r '{directory}'")).await?;
     fetched?;
     let name = from.file_name().with_context(|| format!("{} is no path of a file", from.display()))?;
-    fs::copy(local.path().join(name), &to).map(drop).with_context(|| format!("cannot write {}", to.display()))
+    let cannot_write = || format!("cannot write {}", to.display());
+    let bytes = fs::copy(local.path().join(name), &to).with_context(cannot_write)?;
+    Ok(Copied::file(&to, bytes))
 }
 
 /// Whether a path of the sandbox is a directory, by the list of its parent.
