@@ -3,7 +3,7 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     iter,
-    path::PathBuf,
+    path::{Path, PathBuf},
     process::ExitCode,
     sync::Arc,
 };
@@ -16,12 +16,15 @@ use gloveport_event_stream::{
     trajectory::{self, Replay, Screenshots, Trajectory},
 };
 use gloveport_protocol::{Event, EventSource};
-use gloveport_runtime::{Connector, InProcess, Runtime, RuntimeOptions, ServerAt, had_terminal};
+use gloveport_provider::SessionId;
+use gloveport_runtime::{Cli, InProcess, Runtime, RuntimeOptions, ServerAt, StatusCallback, had_terminal};
 
 use crate::{
-    Owner, describe, key_file, local, operate,
-    output::{print, tell},
+    Owner, confined, describe, key_file, local, operate,
+    output::{moving_line, print, tell},
     plugins,
+    session::{Fresh, hosted},
+    visible,
 };
 
 /// Exit codes, as `--help` shows them.
@@ -44,7 +47,14 @@ pub(crate) struct ReplayArgs {
     /// File with the key of that server; arguments are seen by everybody on this machine.
     #[arg(long, value_name = "FILE", requires = "url")]
     pub(crate) key_file: Option<PathBuf>,
-    /// Directory to work in, without --url; else a temporary one, which is removed.
+    /// Execute it in a fresh sandbox of this runtime, which is deleted afterwards: `local`, `docker`, `exec:PROGRAM`, or NAME
+    /// for a program gloveport-provider-NAME in PATH; with `cli` with the tools of that runtime, in this process.
+    #[arg(long, value_name = "NAME", conflicts_with = "url")]
+    pub(crate) runtime: Option<String>,
+    /// The image that the sandbox is made from.
+    #[arg(long, value_name = "IMAGE", requires = "runtime")]
+    pub(crate) image: Option<String>,
+    /// Directory of this machine to work in, without --url; else a temporary one, which is removed.
     #[arg(long, short = 'w', value_name = "DIRECTORY", conflicts_with = "url")]
     pub(crate) cwd: Option<PathBuf>,
     /// Keep the new history in this directory, which OpenHands can read.
@@ -70,31 +80,66 @@ pub(crate) async fn replay(arguments: ReplayArgs, owner: &Owner) -> anyhow::Resu
         anyhow::ensure!(kind.is_file(), "{} is no regular file; save the trajectory to one", file.display());
     }
     let trajectory = trajectory::load(file).await?;
-    let Loaded { config, environment, .. } = configuration(arguments.config_file.clone())?;
+    let loaded = configuration(arguments.config_file.clone())?;
+    let environment = loaded.environment.clone();
     let scratch = tempfile::tempdir().context("cannot make a temporary directory")?;
     let history = arguments.history.clone().unwrap_or_else(|| scratch.path().join("history"));
-    let sid = format!("replay-{}", std::process::id());
+    let session_id = SessionId::random().map_err(|error| anyhow::anyhow!("no random id can be made: {error}"))?;
+    let sid = format!("replay-{session_id}");
     let stream = EventStream::open(Arc::new(LocalStore::new(&history, None)?), &sid, None).await?;
-    let options = if let Some(url) = &arguments.url {
-        session(config, ServerAt::new(key_file::options(url, arguments.key.as_deref(), arguments.key_file.as_deref())?))
-    } else {
-        let directory = match &arguments.cwd {
-            Some(directory) => local::existing_directory(directory)?,
-            None => scratch.path().join("workspace"),
-        };
-        std::fs::create_dir_all(&directory)
-            .with_context(|| format!("cannot make the directory {}", directory.display()))?;
-        let mut tools = local::executor_options(owner, directory)?;
-        // Cells of the trajectory have a kernel; without one none is started.
-        tools.plugins = plugins::for_cells(plugins::interpreter())?;
-        session(config, InProcess::new(tools))
+    let options = match (&arguments.url, &arguments.runtime) {
+        (Some(url), _) => {
+            let server = key_file::options(url, arguments.key.as_deref(), arguments.key_file.as_deref())?;
+            RuntimeOptions { attach_to_existing: true, ..RuntimeOptions::new(loaded.config, ServerAt::new(server)) }
+        }
+        (None, Some(name)) if name != confined::NAME => {
+            let fresh = Fresh {
+                runtime: name.clone(),
+                session: SessionId::new(&sid)?,
+                image: arguments.image.clone(),
+                workspace: arguments.cwd.clone(),
+            };
+            RuntimeOptions::new(loaded.config.clone(), hosted(loaded, fresh)?)
+        }
+        (None, Some(name)) => {
+            anyhow::ensure!(
+                arguments.image.is_none(),
+                "the runtime `{name}` works on this machine and has no images; leave --image out"
+            );
+            let workspace_base = Some(directory(&arguments, scratch.path())?.display().to_string());
+            let config = Config { workspace_base, ..loaded.config };
+            let cli = Cli::from_config(&config).owned_by(owner.spawner.clone());
+            RuntimeOptions { attach_to_existing: true, ..RuntimeOptions::new(config, cli) }
+        }
+        (None, None) => {
+            let mut tools = local::executor_options(owner, directory(&arguments, scratch.path())?)?;
+            // Cells of the trajectory have a kernel; without one none is started.
+            tools.plugins = plugins::for_cells(plugins::interpreter())?;
+            RuntimeOptions { attach_to_existing: true, ..RuntimeOptions::new(loaded.config, InProcess::new(tools)) }
+        }
     };
     let backend_environment = environment.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
     let options = RuntimeOptions { sid: sid.clone(), backend_environment, ..options.with_stream(&stream) };
+    let bar = arguments.runtime.as_ref().and_then(|_| moving_line());
+    let shown = bar.clone();
+    let status_callback: StatusCallback = Arc::new(move |_, _, text| {
+        if let Some(bar) = &shown {
+            bar.set_message(visible::one_line(text));
+        }
+    });
+    let options = RuntimeOptions { status_callback: Some(status_callback), ..options };
     let runtime = Runtime::new(options)?;
     let stop = local::stop_signal()?;
+    let performed = async {
+        let connected = runtime.connect().await;
+        if let Some(bar) = &bar {
+            bar.finish_and_clear();
+        }
+        connected?;
+        play(&runtime, &stream, trajectory, arguments.json).await
+    };
     let replayed = tokio::select! {
-        replayed = play(&runtime, &stream, trajectory, arguments.json) => replayed,
+        replayed = performed => replayed,
         () = stop.cancelled() => Err(anyhow::anyhow!("interrupted")),
     };
     if let Some(file) = &arguments.save {
@@ -115,13 +160,19 @@ fn configuration(file: Option<PathBuf>) -> anyhow::Result<Loaded> {
     Ok(loaded)
 }
 
-fn session(config: Config, connector: impl Connector + 'static) -> RuntimeOptions {
-    RuntimeOptions { attach_to_existing: true, ..RuntimeOptions::new(config, connector) }
+/// The directory of this machine that a replay works in.
+fn directory(arguments: &ReplayArgs, scratch: &Path) -> anyhow::Result<PathBuf> {
+    let directory = match &arguments.cwd {
+        Some(directory) => local::existing_directory(directory)?,
+        None => scratch.join("workspace"),
+    };
+    std::fs::create_dir_all(&directory)
+        .with_context(|| format!("cannot make the directory {}", directory.display()))?;
+    Ok(directory)
 }
 
 /// Whether every action was executed.
 async fn play(runtime: &Runtime, stream: &EventStream, trajectory: Trajectory, json: bool) -> anyhow::Result<bool> {
-    runtime.connect().await?;
     let unrepeatable = unrepeatable(&trajectory);
     let mut replay = Replay::new(trajectory.events);
     let (mut complete, mut printed) = (true, 0);

@@ -8,6 +8,7 @@ mod files;
 mod fresh;
 mod gc;
 mod history;
+mod hosted;
 mod inside;
 mod ipython;
 mod known;
@@ -33,6 +34,7 @@ use std::process::ExitCode;
 use arguments::SessionCommand;
 pub(crate) use arguments::{MakeArgs, SessionArgs};
 pub(crate) use fresh::run_in_fresh;
+pub(crate) use hosted::{Fresh, hosted};
 pub(crate) use known::known;
 use runtimes::Runtimes;
 

@@ -48,6 +48,45 @@ fn a_trajectory_is_shown_as_it_happens_again() {
 }
 
 #[test]
+fn a_replay_in_a_fresh_sandbox_of_a_runtime_leaves_nothing_of_it() {
+    let home = tempfile::tempdir().unwrap();
+    for (flags, kept) in [
+        (&["--runtime", "local"][..], None),
+        (&["--runtime", "cli"], None),
+        (&["--runtime", "local", "--cwd", "work"], Some("work/greeting.txt")),
+        (&["--runtime", "cli", "--cwd", "work"], Some("work/greeting.txt")),
+    ] {
+        fs::create_dir_all(home.path().join("work")).unwrap();
+        let output = replay(home.path(), flags);
+        assert!(output.status.success(), "{flags:?} {}", text(&output.stderr));
+        let shown = text(&output.stdout);
+        assert!(shown.contains("$ cat greeting.txt; (exit 3)\nhello\n[exit code 3]\n"), "{flags:?} {shown}");
+        if let Some(file) = kept {
+            assert_eq!(fs::read_to_string(home.path().join(file)).unwrap().trim_end(), "hello", "{flags:?}");
+        }
+        fs::remove_dir_all(home.path().join("work")).unwrap();
+        let left = gloveport(home.path()).args(["session", "ls", "-q"]).output().unwrap();
+        assert_eq!(text(&left.stdout), "", "{flags:?}");
+    }
+}
+
+#[test]
+fn a_replay_in_a_runtime_that_is_not_there_says_so_and_executes_nothing() {
+    let home = tempfile::tempdir().unwrap();
+    for (flags, status, said) in [
+        (&["--runtime", "dokcer"][..], 1, "dokcer"),
+        (&["--runtime", "cli", "--image", "debian:13"], 1, "has no images"),
+        (&["--image", "debian:13"], 2, "--runtime"),
+        (&["--runtime", "local", "--url", "http://127.0.0.1:1"], 2, "--url"),
+    ] {
+        let output = replay(home.path(), flags);
+        assert_eq!(output.status.code(), Some(status), "{flags:?} {}", text(&output.stderr));
+        assert!(text(&output.stderr).contains(said), "{flags:?} {}", text(&output.stderr));
+        assert_eq!(text(&output.stdout), "", "{flags:?}");
+    }
+}
+
+#[test]
 fn a_replay_on_a_server_keeps_its_history_and_saves_a_trajectory_that_can_be_replayed() {
     let server = Server::serve(&[], &[]);
     let home = tempfile::tempdir().unwrap();

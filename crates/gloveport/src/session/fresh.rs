@@ -61,7 +61,7 @@ pub(crate) async fn run_in_fresh(mut arguments: RunArgs) -> anyhow::Result<ExitC
     let (runtime, provider) = runtimes.one()?;
     let make = std::mem::take(&mut arguments.make);
     let can = provider.capabilities();
-    let Wanted { spec, keep_alive } = wanted(&runtimes, &runtime, &can, random_id()?, make, arguments.env.clone())?;
+    let Wanted { spec, options } = wanted(&runtimes, &runtime, &can, random_id()?, make, arguments.env.clone())?;
     let has_own = arguments.timeout.is_some() || arguments.tty;
     let configured = if has_own { None } else { command_limit(&runtimes.loaded)? };
     arguments.timeout = arguments.timeout.or(configured.map(|limit| limit.as_secs_f64()));
@@ -81,7 +81,7 @@ pub(crate) async fn run_in_fresh(mut arguments: RunArgs) -> anyhow::Result<ExitC
     let input = Source::of_run(arguments.interactive, from_stdin);
     let done = use_up(&sandbox, &arguments, text, input, limited_by).await;
     waiting::refill(&runtime, &runtimes.context).await;
-    if keep_alive {
+    if options.keep_alive {
         leave(&*provider, &sandbox).await;
     } else {
         delete(&*provider, &sandbox).await;

@@ -69,8 +69,12 @@ fn place(runtime: Option<&str>) -> String {
 impl Runtimes {
     /// The one that was chosen, or all.
     pub(super) fn new(chosen: Option<String>) -> anyhow::Result<Self> {
+        Self::of(providers::load()?, chosen)
+    }
+
+    /// The same with this configuration.
+    pub(super) fn of(loaded: Loaded, chosen: Option<String>) -> anyhow::Result<Self> {
         let chosen = chosen.filter(|name| !name.is_empty());
-        let loaded = providers::load()?;
         let context = providers::context_of(&loaded)?;
         let configured = settings::runtime(&loaded);
         Ok(Self { registry: providers::registry(), context, loaded, chosen, configured })

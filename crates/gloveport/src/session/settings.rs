@@ -8,7 +8,7 @@ use gloveport_protocol::Secret;
 use gloveport_provider::{
     Capabilities, NetworkPolicy, ProviderContext, ResourceLimits, SandboxSpec, SessionId, Workspace,
 };
-use gloveport_runtime::{FromConfig, RuntimeError};
+use gloveport_runtime::{FromConfig, HostedOptions, RuntimeError};
 
 use super::{arguments::MakeArgs, launch::session_key, runtimes::Runtimes, secrets, values::SecretFrom};
 use crate::local;
@@ -43,8 +43,8 @@ pub(super) fn tell_limit(loaded: &Loaded) {
 /// A sandbox that is to be made.
 pub(super) struct Wanted {
     pub(super) spec: SandboxSpec,
-    /// The configuration wants it to go on when nobody uses it any more.
-    pub(super) keep_alive: bool,
+    /// How a session treats it; whether it goes on when nobody uses it any more is a part of that.
+    pub(super) options: HostedOptions,
 }
 
 /// What the configuration says, and above it the flags.
@@ -62,7 +62,7 @@ pub(super) fn wanted(
     let made = FromConfig::of_settings(loaded, runtime, can, session_id);
     let FromConfig { spec, options, ignored } = made.map_err(|error| placed(loaded, error))?;
     tell_ignored(loaded, runtime, &ignored);
-    Ok(Wanted { spec: lay_over(spec, flags, variables, can, &runtimes.context)?, keep_alive: options.keep_alive })
+    Ok(Wanted { spec: lay_over(spec, flags, variables, can, &runtimes.context)?, options })
 }
 
 /// A setting of a sandbox whose value is wrong makes none: it would be another one than was meant.
