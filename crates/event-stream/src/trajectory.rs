@@ -8,7 +8,7 @@ use std::{io, path::PathBuf};
 
 use gloveport_protocol::ParseEventError;
 
-pub use load::{Trajectory, load, parse};
+pub use load::{Recording, Trajectory, load, load_recording, parse, parse_recording};
 pub use replay::Replay;
 pub use save::{Screenshots, filter, save, to_value};
 

@@ -88,7 +88,8 @@ pub(crate) fn bounded(observation: &Observation) -> Observation {
 pub(crate) fn writing(path: &str, content: &[u8]) -> Action {
     let size = content.len();
     let text = match std::str::from_utf8(content) {
-        Ok(text) if size <= MOST => text.to_owned(),
+        // The action ends the last line itself.
+        Ok(text) if size <= MOST => text.strip_suffix('\n').unwrap_or(text).to_owned(),
         Ok(_) => format!("[{size} bytes; {NOT_KEPT}]"),
         Err(_) => format!("[{size} bytes that are not UTF-8 text; {NOT_KEPT}]"),
     };
@@ -120,7 +121,7 @@ mod tests {
             let Action::Write(write) = action else { panic!("no write") };
             (write.content, unknown)
         };
-        assert_eq!(content(b"text\n"), ("text\n".to_owned(), false));
+        assert_eq!(content(b"text\n"), ("text".to_owned(), false));
         let binary = format!("[2 bytes that are not UTF-8 text; {NOT_KEPT}]");
         assert_eq!(content(b"a\xff"), (binary, true));
         assert_eq!(content(&vec![b'a'; MOST + 1]), (format!("[{} bytes; {NOT_KEPT}]", MOST + 1), true));

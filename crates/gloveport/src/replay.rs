@@ -13,7 +13,7 @@ use clap::Args;
 use gloveport_config::{Config, LoadOptions, Loaded};
 use gloveport_event_stream::{
     EventStream, LocalStore, Search,
-    trajectory::{self, Replay, Screenshots, Trajectory},
+    trajectory::{self, Recording, Replay, Screenshots},
 };
 use gloveport_protocol::{Event, EventSource};
 use gloveport_provider::SessionId;
@@ -36,7 +36,8 @@ pub(crate) const EXIT_CODES: &str = "Actions are executed as they were recorded:
 
 #[derive(Debug, Args)]
 pub(crate) struct ReplayArgs {
-    /// The trajectory: a JSON array of events, as OpenHands saves it.
+    /// What is to be executed: a JSON array of events, as OpenHands saves it, or the lines that `gloveport session events
+    /// --json` prints.
     pub(crate) file: PathBuf,
     /// Execute it on this server instead of in this process, for example http://127.0.0.1:8000
     #[arg(long, value_name = "URL", env = "GLOVEPORT_URL")]
@@ -79,7 +80,9 @@ pub(crate) async fn replay(arguments: ReplayArgs, owner: &Owner) -> anyhow::Resu
         anyhow::ensure!(!kind.is_dir(), "{} is a directory; a trajectory is a file", file.display());
         anyhow::ensure!(kind.is_file(), "{} is no regular file; save the trajectory to one", file.display());
     }
-    let trajectory = trajectory::load(file).await?;
+    let recording = trajectory::load_recording(file).await?;
+    let has_actions = recording.events.iter().any(|event| matches!(event, Event::Action(_)));
+    anyhow::ensure!(has_actions, "{} has no actions to execute", file.display());
     let loaded = configuration(arguments.config_file.clone())?;
     let environment = loaded.environment.clone();
     let scratch = tempfile::tempdir().context("cannot make a temporary directory")?;
@@ -136,7 +139,7 @@ pub(crate) async fn replay(arguments: ReplayArgs, owner: &Owner) -> anyhow::Resu
             bar.finish_and_clear();
         }
         connected?;
-        play(&runtime, &stream, trajectory, arguments.json).await
+        play(&runtime, &stream, recording, arguments.json).await
     };
     let replayed = tokio::select! {
         replayed = performed => replayed,
@@ -172,15 +175,13 @@ fn directory(arguments: &ReplayArgs, scratch: &Path) -> anyhow::Result<PathBuf> 
 }
 
 /// Whether every action was executed.
-async fn play(runtime: &Runtime, stream: &EventStream, trajectory: Trajectory, json: bool) -> anyhow::Result<bool> {
-    let unrepeatable = unrepeatable(&trajectory);
-    let mut replay = Replay::new(trajectory.events);
+async fn play(runtime: &Runtime, stream: &EventStream, recording: Recording, json: bool) -> anyhow::Result<bool> {
+    let unrepeatable = unrepeatable(&recording);
+    let mut replay = Replay::new(recording.events);
     let (mut complete, mut printed) = (true, 0);
-    let actions = iter::from_fn(|| replay.step()).enumerate();
-    let actions = actions.map(|(place, action)| (action, unrepeatable.get(&place)));
-    for (action, reason) in iter::once((trajectory.task, None)).chain(actions) {
+    for (place, action) in iter::from_fn(|| replay.step()).enumerate() {
         let described = describe::action(&action);
-        if let Some(reason) = reason {
+        if let Some(reason) = unrepeatable.get(&place) {
             let told = format!("{described}[not executed: {reason}]\n");
             if json {
                 tell(told.trim_end());
@@ -209,8 +210,8 @@ async fn play(runtime: &Runtime, stream: &EventStream, trajectory: Trajectory, j
 }
 
 /// The actions of which a history keeps too little to do them again: their places among the actions, and why.
-fn unrepeatable(trajectory: &Trajectory) -> BTreeMap<usize, &'static str> {
-    let on_terminals: BTreeSet<i64> = trajectory
+fn unrepeatable(recording: &Recording) -> BTreeMap<usize, &'static str> {
+    let on_terminals: BTreeSet<i64> = recording
         .events
         .iter()
         .filter_map(|event| match event {
@@ -218,10 +219,8 @@ fn unrepeatable(trajectory: &Trajectory) -> BTreeMap<usize, &'static str> {
             _ => None,
         })
         .collect();
-    let is_action = |(event, _): &(&Event, &Option<i64>)| {
-        matches!(event, Event::Action(_)) && event.source() != Some(EventSource::Environment)
-    };
-    let actions = trajectory.events.iter().zip(&trajectory.numbers).filter(is_action);
+    let is_action = |(event, _): &(&Event, &Option<i64>)| matches!(event, Event::Action(_));
+    let actions = recording.events.iter().zip(&recording.numbers).filter(is_action);
     let reason = |(event, number): (&Event, &Option<i64>)| match event {
         _ if number.is_some_and(|number| on_terminals.contains(&number)) => {
             Some("what was typed on the terminal is not kept")

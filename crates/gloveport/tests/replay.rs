@@ -118,6 +118,7 @@ fn what_is_no_trajectory_is_refused_with_nothing_started() {
     for (content, reason) in [
         ("{", "Invalid JSON format in"),
         ("{}", "Expected a list in"),
+        ("[]", "has no actions to execute"),
         ("[{\"action\": \"dance\", \"args\": {}}]", "dance"),
     ] {
         let file = home.path().join("bad.json");

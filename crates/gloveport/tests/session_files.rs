@@ -77,7 +77,7 @@ fn a_file_of_a_session_is_written_shown_and_changed_and_the_history_has_what_an_
         let named = if *kind == "edit" && at == 6 { work.join("new") } else { path.clone() };
         assert_eq!(events[2 * at]["args"]["path"], named.to_str().unwrap(), "{at}");
     }
-    assert_eq!(events[0]["args"]["content"], "one\ntwo\nthree\n");
+    assert_eq!(events[0]["args"]["content"], "one\ntwo\nthree");
     assert_eq!(
         (&events[2]["args"]["view_range"], &events[2]["args"]["impl_source"]),
         (&[2, -1].into(), &"oh_aci".into())
@@ -143,7 +143,7 @@ fn the_secrets_of_a_session_are_masked_in_what_the_history_has_of_its_files() {
     let events = home.events("s");
     assert_eq!(events.len(), 6);
     assert!(!events.iter().any(|event| event.to_string().contains("hunter2")), "{events:?}");
-    assert_eq!(events[0]["args"]["content"], "the <secret_hidden> word\n");
+    assert_eq!(events[0]["args"]["content"], "the <secret_hidden> word");
     assert_eq!(events[3]["content"], "the <secret_hidden> word\n");
     assert_eq!(events[4]["args"]["old_str"], "<secret_hidden>");
 }
@@ -252,4 +252,27 @@ fn wrong_use_of_the_file_commands_is_told_in_the_words_of_the_person_and_changes
     home.ok(&["pause", "w"]);
     let (code, told) = home.failed(&["view", "w", "a"]);
     assert!(code == 1 && told.contains("is paused; resume it"), "{told}");
+}
+
+#[test]
+fn the_history_of_a_session_can_be_executed_once_more() {
+    let (home, work) = home("", "again");
+    home.ok(&["write", "again", "a", "--text", "one\n"]);
+    home.ok(&["edit", "again", "replace", "a", "--old", "one", "--new", "two"]);
+    home.exec("again", "echo three >> b; cat b");
+    fs::write(home.path().join("copied"), "of this machine").unwrap();
+    home.ok(&["cp", "copied", "again:copied"]);
+    let events = home.ok(&["events", "--json", "again"]);
+    fs::write(home.path().join("events"), events).unwrap();
+    for name in ["a", "copied"] {
+        fs::remove_file(work.join(name)).unwrap();
+    }
+    let mut replay = support::gloveport(home.path());
+    let output = replay.args(["replay", "events", "--cwd", "work"]).current_dir(home.path()).output().unwrap();
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let shown = text(&output.stdout);
+    assert!(shown.ends_with("[not executed: the history does not keep what it contains]\n"), "{shown}");
+    assert!(shown.contains("$ echo three >> b; cat b\nthree\nthree\n"), "{shown}");
+    assert_eq!(fs::read_to_string(work.join("a")).unwrap(), "two\n");
+    assert!(!work.join("copied").exists());
 }

@@ -14,18 +14,33 @@ pub struct Trajectory {
     pub task: ActionEvent,
     /// What comes after it, without what came from the environment.
     pub events: Vec<Event>,
+}
+
+/// What was done, also where no conversation began with a message.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Recording {
+    /// What there is, without what came from the environment and system prompts before anything else.
+    pub events: Vec<Event>,
     /// The number that each of these events had, by which others name it as their cause.
     pub numbers: Vec<Option<i64>>,
 }
 
 /// Reads a trajectory from a file.
 pub async fn load(path: &Path) -> Result<Trajectory, TrajectoryError> {
+    parse(&text_of(path).await?, &path.display().to_string())
+}
+
+/// Reads a trajectory from a file, or a history with one event a line. It need not begin with a message.
+pub async fn load_recording(path: &Path) -> Result<Recording, TrajectoryError> {
+    parse_recording(&text_of(path).await?, &path.display().to_string())
+}
+
+async fn text_of(path: &Path) -> Result<Vec<u8>, TrajectoryError> {
     let place = path.to_owned();
     let read = tokio::task::spawn_blocking(move || read(&place)).await;
-    let text = read.unwrap_or_else(|error| {
+    read.unwrap_or_else(|error| {
         Err(TrajectoryError::Io { operation: "read", path: path.to_owned(), source: error.into() })
-    })?;
-    parse(&text, &path.display().to_string())
+    })
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, TrajectoryError> {
@@ -42,17 +57,46 @@ fn read(path: &Path) -> Result<Vec<u8>, TrajectoryError> {
 ///
 /// System prompts before the first message are left out: the reference saves them and then refuses the file.
 pub fn parse(text: &[u8], name: &str) -> Result<Trajectory, TrajectoryError> {
-    let name = || name.to_owned();
-    let value: Value = serde_json::from_slice(text).map_err(|source| TrajectoryError::Json { name: name(), source })?;
-    let Value::Array(elements) = value else {
-        return Err(TrajectoryError::NotAList { name: name(), found: python_type(&value) });
+    let mut events = recorded(list(text, name)?, name)?.events.into_iter();
+    let found = match events.next() {
+        Some(Event::Action(task)) if matches!(task.action, Action::Message(_)) => {
+            return Ok(Trajectory { task, events: events.collect() });
+        }
+        Some(other) => {
+            let side = if matches!(other, Event::Action(_)) { "action" } else { "observation" };
+            format!("the first event is the {side} '{}'", other.kind())
+        }
+        None => "there are no events".to_owned(),
     };
+    Err(TrajectoryError::NoTask { name: name.to_owned(), found })
+}
+
+/// Reads a trajectory from its JSON text, or a history with one event a line. It need not begin with a message.
+pub fn parse_recording(text: &[u8], name: &str) -> Result<Recording, TrajectoryError> {
+    let values: Result<Vec<Value>, _> = serde_json::Deserializer::from_slice(text).into_iter().collect();
+    let is_event = |value: &Value| value.get("action").or_else(|| value.get("observation")).is_some();
+    match values {
+        Ok(lines) if !lines.is_empty() && lines.iter().all(is_event) => recorded(lines, name),
+        _ => recorded(list(text, name)?, name),
+    }
+}
+
+/// The elements of a JSON list.
+fn list(text: &[u8], name: &str) -> Result<Vec<Value>, TrajectoryError> {
+    let read = serde_json::from_slice(text);
+    match read.map_err(|source| TrajectoryError::Json { name: name.to_owned(), source })? {
+        Value::Array(elements) => Ok(elements),
+        other => Err(TrajectoryError::NotAList { name: name.to_owned(), found: python_type(&other) }),
+    }
+}
+
+fn recorded(elements: Vec<Value>, name: &str) -> Result<Recording, TrajectoryError> {
     let mut events = Vec::new();
     for (index, mut element) in elements.into_iter().enumerate() {
         // What has a number cannot be added to a stream.
         let number = element.as_object_mut().and_then(|members| members.shift_remove("id")).and_then(|id| id.as_i64());
         let event = Event::from_value(element).map_err(|error| TrajectoryError::Event {
-            name: name(),
+            name: name.to_owned(),
             index,
             source: Box::new(error),
         })?;
@@ -61,19 +105,8 @@ pub fn parse(text: &[u8], name: &str) -> Result<Trajectory, TrajectoryError> {
         }
     }
     let is_prompt = |event: &Event| matches!(event, Event::Action(ActionEvent { action: Action::System(_), .. }));
-    let mut events = events.into_iter().skip_while(|(event, _)| is_prompt(event));
-    match events.next() {
-        Some((Event::Action(task), _)) if matches!(task.action, Action::Message(_)) => {
-            let (events, numbers) = events.unzip();
-            Ok(Trajectory { task, events, numbers })
-        }
-        Some((other, _)) => {
-            let side = if matches!(other, Event::Action(_)) { "action" } else { "observation" };
-            let found = format!("the first event is the {side} '{}'", other.kind());
-            Err(TrajectoryError::NoTask { name: name(), found })
-        }
-        None => Err(TrajectoryError::NoTask { name: name(), found: "there are no events".to_owned() }),
-    }
+    let (events, numbers) = events.into_iter().skip_while(|(event, _)| is_prompt(event)).unzip();
+    Ok(Recording { events, numbers })
 }
 
 /// What Python calls the type of a value.
@@ -116,8 +149,31 @@ mod tests {
         assert_eq!(trajectory.task.id, None);
         let kinds: Vec<_> = trajectory.events.iter().map(|event| (event.kind(), event.id())).collect();
         assert_eq!(kinds, [("run", None), ("run", None), ("finish", None)]);
-        assert_eq!(trajectory.numbers, [Some(3), Some(4), Some(6)]);
-        assert_eq!(trajectory.events[1].cause(), Some(3));
+    }
+
+    #[test]
+    fn a_recording_is_a_list_or_has_one_event_a_line_and_needs_no_message() {
+        let first = json!({"id": 0, "source": "user", "action": "run", "args": {"command": "ls"}});
+        let second = json!({"id": 1, "source": "user", "observation": "run", "content": "x", "cause": 0,
+                            "extras": {"command": "ls"}});
+        let asked = json!({"id": 2, "source": "environment", "observation": "null", "content": ""});
+        let lines = format!("{first}\n{asked}\n{second}\n");
+        let list = json!([first, asked, second]).to_string();
+        for text in [lines, list] {
+            let Recording { events, numbers } = parse_recording(text.as_bytes(), "h").unwrap();
+            let kinds: Vec<_> = events.iter().map(|event| (event.kind(), event.id(), event.cause())).collect();
+            assert_eq!(kinds, [("run", None, None), ("run", None, Some(0))]);
+            assert_eq!(numbers, [Some(0), Some(1)]);
+        }
+        assert_eq!(parse_recording(first.to_string().as_bytes(), "h").unwrap().events.len(), 1);
+        for (text, expected) in [
+            ("{}", "Expected a list in h, got dict"),
+            ("{\"action\": \"run\"}\n[]", "Invalid JSON format in h: "),
+            ("", "Invalid JSON format in h: "),
+        ] {
+            let error = parse_recording(text.as_bytes(), "h").unwrap_err().to_string();
+            assert!(error.starts_with(expected), "{text}: {error}");
+        }
     }
 
     #[test]
