@@ -2,20 +2,23 @@
 
 use std::{net::IpAddr, sync::Arc, time::Duration};
 
-use gloveport_plugin::{Lease, PluginError, Service};
+use gloveport_plugin::{Lease, PluginError, PluginState, Service};
 use http::{
-    HeaderMap, HeaderValue, Request, Response, StatusCode,
+    HeaderMap, HeaderValue, Method, Request, Response, StatusCode,
     header::{CACHE_CONTROL, LOCATION, SET_COOKIE},
 };
-use tokio::time::timeout;
+use http_body_util::Empty;
+use hyper::body::Body as _;
+use tokio::{sync::watch, time::timeout};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    answer::{Answer, RequestBody},
+    answer::{Answer, RequestBody, request_body},
     connect::{Connection, connect},
     error::ForwardError,
     forward::{Forwarding, check_method, over},
     gate::{Gate, Trust, Turned},
+    headers,
     limits::Limits,
     mount::Mount,
     page::error_page,
@@ -74,25 +77,39 @@ impl ServiceProxy {
         let head = request.headers().clone();
         let answered = async {
             check_method(request.method())?;
-            let (lease, stream) = self.reach().await?;
-            let endpoint = lease.endpoint().clone();
-            let forwarding =
-                Forwarding { endpoint: &endpoint, mount: &self.mount, client, limits: &self.limits, stop: &self.stop };
-            Ok(over(stream, request, target, forwarding, Box::new(lease)).await?)
+            let mut again = copy(&request);
+            let mut request = request;
+            loop {
+                let Reached { lease, stream, mut state } = self.reach().await?;
+                let endpoint = lease.endpoint().clone();
+                let Self { mount, limits, stop, .. } = self;
+                let forwarding = Forwarding { endpoint: &endpoint, mount, client, limits, stop };
+                let answered = over(stream, request, target.clone(), forwarding, Box::new(lease)).await;
+                // A program that is being killed still accepts connections, and closes them.
+                request = match (answered, again.take()) {
+                    (Err(ForwardError::NoAnswer(error)), Some(copy)) if !error.is_parse() => {
+                        if timeout(NOTICE, state.changed()).await.is_err() {
+                            return Err(ForwardError::NoAnswer(error).into());
+                        }
+                        copy
+                    }
+                    (answered, _) => return Ok(answered?),
+                };
+            }
         };
         answered.await.unwrap_or_else(|error| self.excuse(&error, &head))
     }
 
     /// Uses the service, and connects to it. One that has just ended is not known to have until its supervisor sees it,
     /// so a refused connection waits for that.
-    async fn reach(&self) -> Result<(Lease, Box<dyn Connection>), Obstacle> {
+    async fn reach(&self) -> Result<Reached, Obstacle> {
         let mut tries = 1;
         loop {
             let mut state = self.service.state();
             let lease = self.service.lease().await?;
             state.mark_unchanged();
             match connect(lease.endpoint(), self.limits.connect).await {
-                Ok(stream) => return Ok((lease, stream)),
+                Ok(stream) => return Ok(Reached { lease, stream, state }),
                 Err(ForwardError::Unreachable { .. }) if tries < TRIES => {
                     tries += 1;
                     // Without a change the next try says what is wrong.
@@ -116,6 +133,28 @@ impl ServiceProxy {
             }
         }
     }
+}
+
+/// A service that is used, with a connection to it.
+struct Reached {
+    lease: Lease,
+    stream: Box<dyn Connection>,
+    /// Changes when the service ends.
+    state: watch::Receiver<PluginState>,
+}
+
+/// The same request once more, if it may be sent twice: it changes nothing and has no body (RFC 9110, 9.2.2).
+fn copy(request: &Request<RequestBody>) -> Option<Request<RequestBody>> {
+    let is_safe = matches!(*request.method(), Method::GET | Method::HEAD | Method::OPTIONS);
+    if !is_safe || !request.body().is_end_stream() || headers::upgrade(request.headers()).is_some() {
+        return None;
+    }
+    let mut copy = Request::new(request_body(Empty::new()));
+    *copy.method_mut() = request.method().clone();
+    *copy.uri_mut() = request.uri().clone();
+    *copy.version_mut() = request.version();
+    *copy.headers_mut() = request.headers().clone();
+    Some(copy)
 }
 
 /// Why there is no answer of the service.

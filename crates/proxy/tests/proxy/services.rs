@@ -25,7 +25,14 @@ import http.server, os, sys
 class Handler(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
 
+    def do_POST(self):
+        self.do_GET()
+
     def do_GET(self):
+        once, _, marker = self.path.partition("?")
+        if once == "/once" and not os.path.exists(marker):
+            open(marker, "w").close()
+            os.kill(os.getpid(), 9)
         upgrade = self.headers.get("Upgrade")
         self.send_response(101 if upgrade else 200)
         if upgrade:
@@ -168,7 +175,10 @@ async fn an_upgraded_connection_is_a_use_until_it_ends() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_request_right_after_the_service_was_killed_is_answered_by_the_next_one() {
     let place = Place::start(Limits::default(), None).await;
-    let pid = async || place.ask("/").await.split_once("\r\n\r\n").unwrap().1.parse::<i32>().unwrap();
+    let pid = async || {
+        let answer = place.ask("/").await;
+        answer.split_once("\r\n\r\n").unwrap().1.parse::<i32>().unwrap_or_else(|_| panic!("{answer}"))
+    };
     let mut before = pid().await;
     for _ in 0..3 {
         kill_process(Pid::from_raw(before).unwrap(), Signal::KILL).unwrap();
@@ -178,6 +188,23 @@ async fn a_request_right_after_the_service_was_killed_is_answered_by_the_next_on
         assert_ne!(now, before);
         before = now;
     }
+    place.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_service_that_dies_of_a_request_gets_it_again_once_and_only_if_it_changes_nothing() {
+    let place = Place::start(Limits::default(), None).await;
+    let directory = tempfile::tempdir().unwrap();
+    let marker = |name: &str| directory.path().join(name).display().to_string();
+    assert!(place.ask(&format!("/once?{}", marker("get"))).await.starts_with("HTTP/1.1 200 "));
+    let cookie = &place.cookie;
+    let request = format!(
+        "POST /once?{} HTTP/1.1\r\nHost: a\r\nCookie: {cookie}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n",
+        marker("post")
+    );
+    let mut stream = place.connect().await;
+    stream.write_all(request.as_bytes()).await.unwrap();
+    assert!(read_all(&mut stream).await.starts_with("HTTP/1.1 502 "));
     place.end().await;
 }
 
