@@ -109,10 +109,9 @@ pub(crate) async fn replay(arguments: ReplayArgs, owner: &Owner) -> anyhow::Resu
                 arguments.image.is_none(),
                 "the runtime `{name}` works on this machine and has no images; leave --image out"
             );
-            let workspace_base = Some(directory(&arguments, scratch.path())?.display().to_string());
-            let config = Config { workspace_base, ..loaded.config };
-            let cli = Cli::from_config(&config).owned_by(owner.spawner.clone());
-            RuntimeOptions { attach_to_existing: true, ..RuntimeOptions::new(config, cli) }
+            let cli = Cli::from_config(&loaded.config).within(directory(&arguments, scratch.path())?);
+            let cli = cli.owned_by(owner.spawner.clone());
+            RuntimeOptions { attach_to_existing: true, ..RuntimeOptions::new(loaded.config, cli) }
         }
         (None, None) => {
             let mut tools = local::executor_options(owner, directory(&arguments, scratch.path())?)?;

@@ -71,6 +71,27 @@ fn a_replay_in_a_fresh_sandbox_of_a_runtime_leaves_nothing_of_it() {
 }
 
 #[test]
+fn a_replay_leaves_the_settings_of_the_user_alone_in_whichever_runtime() {
+    let home = tempfile::tempdir().unwrap();
+    let events = json!([
+        {"id": 0, "source": "user", "action": "message", "args": {"content": "Go."}},
+        {"id": 1, "source": "agent", "action": "run", "args": {"command": "echo \"[$A]\""}},
+    ]);
+    fs::write(home.path().join("trajectory.json"), events.to_string()).unwrap();
+    fs::write(home.path().join(".bashrc"), "# mine\n").unwrap();
+    fs::write(home.path().join(".gitconfig"), "[user]\n\tname = Me\n").unwrap();
+    for (flags, shown) in [(&[][..], "[]"), (&["--runtime", "local"], "[b]"), (&["--runtime", "cli"], "[]")] {
+        let mut command = gloveport(home.path());
+        command.current_dir(home.path()).args(["replay", "trajectory.json"]).args(flags).env("SANDBOX_ENV_A", "b");
+        let output = command.output().unwrap();
+        assert!(output.status.success(), "{flags:?} {}", text(&output.stderr));
+        assert!(text(&output.stdout).contains(shown), "{flags:?} {}", text(&output.stdout));
+        assert_eq!(fs::read_to_string(home.path().join(".bashrc")).unwrap(), "# mine\n", "{flags:?}");
+        assert_eq!(fs::read_to_string(home.path().join(".gitconfig")).unwrap(), "[user]\n\tname = Me\n", "{flags:?}");
+    }
+}
+
+#[test]
 fn a_replay_in_a_runtime_that_is_not_there_says_so_and_executes_nothing() {
     let home = tempfile::tempdir().unwrap();
     for (flags, status, said) in [

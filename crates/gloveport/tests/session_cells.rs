@@ -7,8 +7,9 @@ mod support;
 
 use std::{
     fs,
+    io::{BufRead as _, BufReader},
     path::{Path, PathBuf},
-    process::Command,
+    process::{Command, Stdio},
 };
 
 use rustix::process::Signal;
@@ -120,4 +121,20 @@ fn a_session_without_kernels_and_one_that_there_is_not_are_told_with_125() {
     let events = home.events("plain");
     assert_eq!((&events[0]["action"], &events[1]["observation"]), (&"run_ipython".into(), &"error".into()));
     assert_eq!(events.len(), 2);
+}
+
+#[test]
+fn a_cell_whose_output_nobody_reads_any_more_is_interrupted_and_the_history_says_so() {
+    let home = home("u");
+    let mut command = home.command(&["ipython", "u", "import itertools\nfor i in itertools.count(): print(i)"]);
+    let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
+    let mut first = String::new();
+    BufReader::new(child.stdout.take().unwrap()).read_line(&mut first).unwrap();
+    assert_eq!((first.as_str(), child.wait().unwrap().code()), ("0\n", Some(141)));
+    let events = home.events("u");
+    let content = events[1]["content"].as_str().unwrap();
+    assert!(
+        content.starts_with("0\n1\n") && content.ends_with("[The user read no further; the cell was interrupted.]")
+    );
+    assert_eq!(home.ok(&["ipython", "u", "1 + 1"]), "2");
 }

@@ -47,7 +47,13 @@ impl Cli {
 
     /// The defaults, with this workspace.
     pub fn in_directory(workspace: impl Into<PathBuf>) -> Self {
-        Self { workspace: Some(workspace.into()), ..Self::from_config(&Config::default()) }
+        Self::from_config(&Config::default()).within(workspace)
+    }
+
+    /// With this workspace instead.
+    #[must_use]
+    pub fn within(self, workspace: impl Into<PathBuf>) -> Self {
+        Self { workspace: Some(workspace.into()), ..self }
     }
 
     /// With somebody who owns the processes also if this one is killed.

@@ -19,6 +19,8 @@ pub(super) struct OverHttp {
     pub(super) session_key: Option<Secret>,
     /// Where the work is, if it is known.
     pub(super) workspace: Option<String>,
+    /// Its tools have the home directory of the user of this machine.
+    pub(super) own_home: bool,
 }
 
 impl ActionExecutor for OverHttp {
@@ -47,6 +49,10 @@ impl SandboxConnection for OverHttp {
 
     fn mcp(&self) -> Option<&dyn McpHost> {
         Some(self)
+    }
+
+    fn is_own_home(&self) -> bool {
+        self.own_home
     }
 
     fn session_key(&self) -> Option<Secret> {

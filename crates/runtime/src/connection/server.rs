@@ -42,7 +42,8 @@ impl Connector for ServerAt {
                 source: Some(Box::new(error)),
             })?;
             let session_key = self.options.session_key.as_deref().map(Secret::new);
-            Ok(Arc::new(OverHttp { client, session_key, workspace: None }) as Arc<dyn SandboxConnection>)
+            Ok(Arc::new(OverHttp { client, session_key, workspace: None, own_home: false })
+                as Arc<dyn SandboxConnection>)
         })
     }
 

@@ -171,6 +171,8 @@ impl Connecting<'_> {
             client,
             session_key: plain.session_key.as_deref().map(Secret::new),
             workspace: sandbox.workspace.clone(),
+            // Its sandboxes are processes of this machine's user.
+            own_home: *engine == Engine::Local,
         };
         let environment = (!self.request.attach_to_existing).then(|| Arc::clone(self.request.environment));
         let revival = Arc::new(Revival {
