@@ -163,7 +163,7 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "NAME", env = "GLOVEPORT_RUNTIME")]
     pub(crate) runtime: Option<String>,
     /// Interrupt it after this time, such as 2.5, 90s or 15m, and end it if it goes on.
-    #[arg(long, value_name = "TIME", value_parser = limit)]
+    #[arg(long, value_name = "TIME", value_parser = limit, allow_negative_numbers = true)]
     pub(crate) timeout: Option<f64>,
     /// Directory to run in; on a server and in a sandbox a relative one begins where the tools start.
     #[arg(long, short = 'w', value_name = "DIRECTORY")]
@@ -280,7 +280,7 @@ pub(crate) struct ServeArgs {
     #[arg(long, default_value = "127.0.0.1")]
     pub(crate) host: IpAddr,
     /// Port to listen on; 0 lets the system choose.
-    #[arg(long, short, default_value_t = 8000)]
+    #[arg(long, short, default_value_t = 8000, allow_negative_numbers = true)]
     pub(crate) port: u16,
     /// Directory that tools start in; made if it is missing.
     #[arg(long, value_name = "DIRECTORY", default_value = ".")]

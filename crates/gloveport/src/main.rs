@@ -13,6 +13,7 @@ mod container_health;
 mod container_server;
 mod describe;
 mod doctor;
+mod explain;
 mod files;
 mod follow;
 mod gate;
@@ -39,10 +40,10 @@ mod visible;
 
 use std::{process::ExitCode, sync::Arc};
 
-use gloveport_client::ClientError;
 use gloveport_sys::{Guard, Spawner};
 
 use crate::cli::{Cli, Command};
+pub(crate) use crate::explain::explained;
 
 /// Exit code when gloveport itself fails, so that it is not taken for the command's.
 const OWN_FAILURE: u8 = 125;
@@ -72,31 +73,6 @@ fn main() -> ExitCode {
 /// Tells a person what failed.
 fn report(error: &anyhow::Error) {
     output::tell(&format!("gloveport: {}", explained(error)));
-}
-
-/// An error with its causes, for people.
-pub(crate) fn explained(error: &anyhow::Error) -> String {
-    let mut text = String::new();
-    for cause in error.chain().map(for_people) {
-        // Some errors tell their causes themselves.
-        if text.is_empty() {
-            text = cause;
-        } else if !text.contains(&cause) {
-            text = format!("{text}: {cause}");
-        }
-    }
-    text
-}
-
-/// The text of one error. What a server says itself is enough; the rest of a status error is for programs.
-fn for_people(error: &(dyn std::error::Error + 'static)) -> String {
-    match error.downcast_ref::<ClientError>() {
-        Some(ClientError::Status(status)) => match &status.native {
-            Some(native) => format!("{}; {}", native.message, native.hint),
-            None => error.to_string(),
-        },
-        _ => error.to_string(),
-    }
 }
 
 fn start(cli: Cli) -> anyhow::Result<ExitCode> {

@@ -14,6 +14,7 @@ use gloveport_provider::{
 use tokio::time::timeout;
 
 use crate::{
+    explained,
     output::{print, tell},
     providers,
     session::values::duration,
@@ -128,7 +129,7 @@ pub(crate) async fn check_all(names: &[String], context: &ProviderContext) -> Ve
                 provider.close().await;
                 checks.unwrap_or_else(|_| vec![failed(format!("no answer within {} s", CHECKS.as_secs()))])
             }
-            Err(error) => vec![failed(format!("{error:#}"))],
+            Err(error) => vec![failed(explained(&error))],
         };
         all.push((name, checks));
     }

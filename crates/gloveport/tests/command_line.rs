@@ -498,6 +498,8 @@ fn whoever_has_read_enough_is_no_failure_that_is_told() {
         &["config", "show"],
         &["provider", "matrix"],
         &["view", "--raw", "long"],
+        &["cp", "long", "-"],
+        &["cp", ".", "-"],
         &["--help"],
         &["run", "seq 100000"],
         &["run", "--json", "seq 1000"],
@@ -527,6 +529,24 @@ fn errors_say_what_is_wrong_in_the_words_of_the_command_line() {
         (&["replay", "/dev/null"], 1, "/dev/null is no regular file"),
         (&["replay", "."], 1, ". is a directory"),
         (&["session", "start", "--memory", "10k"], 2, "at least 6m"),
+        (&["session", "start", "--runtime", "nope"], 1, "no program gloveport-provider-nope in PATH"),
+        (&["session", "start", "--runtime", "exec:"], 1, "names no program; write exec:/path/to/program"),
+        (&["session", "start", "--plugin", "nope"], 1, "gloveport: making the sandbox, "),
+        (&["ls", "missing"], 1, "missing does not exist\n"),
+        (
+            &["ls", "--url", "http://127.0.0.1:1"],
+            1,
+            "no server answers at http://127.0.0.1:1/; is it running?: Connection refused",
+        ),
+        (&["run", "--url", "http://no-such-host.invalid", "true"], 125, "is it running?: there is no host"),
+        (&["plugin", "check", "nope"], 1, "there is no plugin `nope`; `gloveport plugin ls` lists"),
+        (&["edit", "insert", "short", "--line", "-1", "--text", "x"], 2, "-1 is not in 0.."),
+        (&["view", "short", "-n", "-1"], 2, "lines are counted from 1"),
+        (&["run", "--timeout", "-1", "true"], 2, "it must be a time such as"),
+        (&["edit", "replace", "short", "--old", "1", "--new", "1"], 1, "the new text is the old one"),
+        (&["edit", "create", "short", "--text", "x"], 1, "short exists already"),
+        (&["edit", "create", "no/x", "--text", "x"], 1, "cannot write "),
+        (&["cp", ".", "inside"], 1, "inside is inside of ., so the copy would never end"),
     ] {
         let output = gloveport(home.path()).current_dir(home.path()).args(words).output().unwrap();
         let told = text(&output.stderr);

@@ -96,7 +96,7 @@ fn check_tells_every_mistake_of_a_file_or_of_a_name() {
     let built_in = "vscode: built in; there is no manifest to check\n".to_owned();
     assert_eq!(told(&plugin(home.path(), &["check", "vscode"])), (Some(0), built_in));
     let output = plugin(home.path(), &["check", "tolos"]);
-    let error = "gloveport: Plugin tolos not found; there is tools; did you mean `tools`?\n";
+    let error = "gloveport: there is no plugin `tolos`; did you mean `tools`?\n";
     assert_eq!((output.status.code(), text(&output.stderr).as_str()), (Some(1), error));
     let absent = "absent.toml: cannot read it: No such file or directory (os error 2); name a manifest that can be \
                   read\nabsent.toml: one problem\n";

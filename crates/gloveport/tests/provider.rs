@@ -189,7 +189,7 @@ fn the_checks_are_listed_and_one_that_nobody_has_is_an_error() {
     assert_eq!(output.status.code(), Some(1));
     assert!(text(&output.stderr).contains("no check has an id that begins so"), "{}", text(&output.stderr));
     let output = provider(home.path(), &["conformance", "nobody"]);
-    assert!(text(&output.stderr).contains("Runtime nobody not supported"), "{}", text(&output.stderr));
+    assert!(text(&output.stderr).contains("there is no runtime `nobody`"), "{}", text(&output.stderr));
 }
 
 #[test]

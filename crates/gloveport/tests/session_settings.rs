@@ -150,7 +150,7 @@ fn a_wrong_value_is_an_error_with_its_place_and_makes_nothing() {
         (
             "[core]\nruntime = \"nowhere\"\n",
             &[][..],
-            &["config.toml:2: `runtime` in [core]", "nowhere not supported"][..],
+            &["config.toml:2: `runtime` in [core]", "there is no runtime `nowhere`"][..],
         ),
         ("[core]\nruntime = 5\n", &[], &["config.toml:2:11: `runtime` in [core]: must be a text"]),
         (

@@ -32,7 +32,7 @@ pub(crate) struct ViewWhat {
     /// File or directory.
     pub(crate) path: String,
     /// Lines to show, counted from 1: `5:10`, `5:` to the end, or `5`.
-    #[arg(long, short = 'n', value_name = "FIRST:LAST", value_parser = lines)]
+    #[arg(long, short = 'n', value_name = "FIRST:LAST", value_parser = lines, allow_hyphen_values = true)]
     pub(crate) lines: Option<(i64, i64)>,
     /// The text as it is, without numbers.
     #[arg(long)]
@@ -59,7 +59,7 @@ pub(crate) struct WriteWhat {
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
     pub(crate) text: Option<String>,
     /// Replace only these lines, counted from 1: `5:10`, `5:` to the end, or `5`.
-    #[arg(long, short = 'n', value_name = "FIRST:LAST", value_parser = lines)]
+    #[arg(long, short = 'n', value_name = "FIRST:LAST", value_parser = lines, allow_hyphen_values = true)]
     pub(crate) lines: Option<(i64, i64)>,
     /// Print the observation as JSON.
     #[arg(long)]
@@ -122,7 +122,7 @@ pub(crate) enum EditCommand {
         /// File.
         path: String,
         /// The line, counted from 1; 0 is before the first.
-        #[arg(long, value_name = "NUMBER")]
+        #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(i64).range(0..), allow_negative_numbers = true)]
         line: i64,
         /// The lines; `@FILE` or `-` read them from there.
         #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]

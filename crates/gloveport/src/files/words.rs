@@ -1,11 +1,15 @@
 //! What the editor says, in the words of the command line: its messages are for agents, and name what agents send.
 
+use crate::explain::errno;
+
 /// The message for a person; as it is if there is nothing to change.
 pub(super) fn for_people(message: &str) -> String {
     absent(message)
         .or_else(|| behind_the_end(message))
         .or_else(|| not_inserted(message))
         .or_else(|| not_found(message))
+        .or_else(|| known(message))
+        .or_else(|| failed(message))
         .unwrap_or_else(|| {
             message.replace("old_str `", "the text `").replace("Multiple occurrences of old_str", "The text")
         })
@@ -44,6 +48,36 @@ fn not_found(message: &str) -> Option<String> {
     Some(format!("nothing is changed: {path} does not contain the text `{text}`"))
 }
 
+/// Messages that have one meaning.
+fn known(message: &str) -> Option<String> {
+    if message.contains("`new_str` and `old_str` must be different") {
+        return Some("nothing is changed: the new text is the old one".to_owned());
+    }
+    if let Some(path) = between(message, "File already exists at: ", ". Cannot overwrite files using command") {
+        return Some(format!("{path} exists already; `gloveport write` replaces it"));
+    }
+    if let Some(path) = message.strip_prefix("File could not be decoded as utf-8: ") {
+        return Some(format!("{path} is no text in UTF-8; `gloveport cp` copies it"));
+    }
+    let lines = between(message, "Multiple occurrences of old_str `` in lines [", "]");
+    if lines.is_some() {
+        return Some("nothing is changed: the text to replace is empty".to_owned());
+    }
+    let path = between(message, "Invalid `path` parameter: ", ". The path ")?;
+    message.contains(" is a directory and only the `view` command").then(|| format!("{path} is a directory"))
+}
+
+/// What the system, or a codec of Python, has against a file.
+fn failed(message: &str) -> Option<String> {
+    let (reason, what) = message.strip_prefix("Ran into ")?.split_once(" while trying to ")?;
+    let reason = match errno(reason) {
+        Some((_, reason, _)) => reason,
+        None if reason.contains(" codec can't decode") => "it is no text, or in no encoding that is known",
+        None => reason,
+    };
+    Some(format!("cannot {}: {reason}", what.replacen("write to ", "write ", 1)))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -68,6 +102,33 @@ mod tests {
                 "No replacement was performed, old_str `zz` did not appear verbatim in /tmp/a.txt.",
                 "nothing is changed: /tmp/a.txt does not contain the text `zz`",
             ),
+            (
+                "Invalid `new_str` parameter: 1. No replacement was performed. `new_str` and `old_str` must be different.",
+                "nothing is changed: the new text is the old one",
+            ),
+            (
+                "Invalid `path` parameter: /a. File already exists at: /a. Cannot overwrite files using command `create`.",
+                "/a exists already; `gloveport write` replaces it",
+            ),
+            (
+                "Invalid `path` parameter: /a. The path /a is a directory and only the `view` command can be used on \
+                 directories.",
+                "/a is a directory",
+            ),
+            (
+                "No replacement was performed. Multiple occurrences of old_str `` in lines [1, 2]. Please ensure it is \
+                 unique.",
+                "nothing is changed: the text to replace is empty",
+            ),
+            (
+                "Ran into [Errno 2] No such file or directory: '/a/x' while trying to write to /a/x",
+                "cannot write /a/x: No such file or directory",
+            ),
+            (
+                "Ran into 'utf-16' codec can't decode what follows the byte order mark while trying to read /a",
+                "cannot read /a: it is no text, or in no encoding that is known",
+            ),
+            ("File could not be decoded as utf-8: /a", "/a is no text in UTF-8; `gloveport cp` copies it"),
             ("something else", "something else"),
         ] {
             assert_eq!(for_people(message), expected);

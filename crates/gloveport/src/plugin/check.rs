@@ -8,7 +8,8 @@ use std::{
 
 use anyhow::Context as _;
 use gloveport_plugin::{
-    Manifest, ManifestError, ManifestPlugin, Plugin as _, PluginError, PluginHost, Registry, initialize_all,
+    Manifest, ManifestError, ManifestPlugin, Plugin as _, PluginError, PluginHost, Registry, RegistryError,
+    initialize_all,
     manifest::{self, Problem},
     registry::Source,
     stop_all,
@@ -89,7 +90,14 @@ fn find(what: &str, registry: &Registry) -> anyhow::Result<Found> {
     if file.exists() || what.contains('/') || path.extension().is_some() {
         return Ok(Manifest::read(&file).map_or_else(Found::Broken, |manifest| Found::Manifest(Box::new(manifest))));
     }
-    Ok(match &registry.find(what)?.source {
+    let found = registry.find(what).map_err(|error| match error {
+        RegistryError::Unknown { meant, .. } => {
+            let help = meant.unwrap_or_else(|| "`gloveport plugin ls` lists those that there are".to_owned());
+            anyhow::anyhow!("there is no plugin `{what}`; {help}")
+        }
+        other => other.into(),
+    })?;
+    Ok(match &found.source {
         Source::BuiltIn(_) => Found::BuiltIn(what.to_owned()),
         Source::Manifest(manifest) => Found::Manifest(manifest.clone()),
         Source::Broken(error) => Found::Broken(error.clone()),

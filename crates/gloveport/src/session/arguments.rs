@@ -203,19 +203,19 @@ pub(crate) struct MakeArgs {
     #[arg(long, value_name = "SIZE", value_parser = values::memory)]
     pub(super) memory: Option<u64>,
     /// Most processors, such as 1.5.
-    #[arg(long, value_name = "NUMBER", value_parser = values::processors)]
+    #[arg(long, value_name = "NUMBER", value_parser = values::processors, allow_negative_numbers = true)]
     pub(super) cpus: Option<f64>,
     /// Most processes and threads.
-    #[arg(long, value_name = "NUMBER")]
+    #[arg(long, value_name = "NUMBER", allow_negative_numbers = true)]
     pub(super) processes: Option<u64>,
     /// It gets the machine's GPUs.
     #[arg(long)]
     pub(super) gpus: bool,
     /// It is deleted after this time, such as 90s, 15m, 2h or 1d.
-    #[arg(long, value_name = "TIME", value_parser = values::duration)]
+    #[arg(long, value_name = "TIME", allow_negative_numbers = true, value_parser = values::duration)]
     pub(super) ttl: Option<Duration>,
     /// It is stopped when nobody has asked it anything for this time.
-    #[arg(long, value_name = "TIME", value_parser = values::duration)]
+    #[arg(long, value_name = "TIME", allow_negative_numbers = true, value_parser = values::duration)]
     pub(super) idle_stop: Option<Duration>,
     /// Whom it may talk to: `full`, `none`, or hosts and networks with commas between them.
     #[arg(long, value_name = "POLICY", value_parser = values::network)]
@@ -247,7 +247,7 @@ pub(super) struct StartArgs {
     #[arg(long, overrides_with = "wait")]
     pub(super) no_wait: bool,
     /// Give up after this time.
-    #[arg(long, value_name = "TIME", value_parser = values::duration, default_value = "2m")]
+    #[arg(long, value_name = "TIME", allow_negative_numbers = true, value_parser = values::duration, default_value = "2m")]
     pub(super) timeout: Duration,
     /// Print all about it as JSON instead of its id.
     #[arg(long)]
@@ -287,7 +287,7 @@ pub(super) struct ExecArgs {
     #[arg(long, short, value_name = "NAME[=VALUE]", value_parser = values::variable)]
     pub(super) env: Vec<(String, String)>,
     /// Interrupt it after this time, such as 90s or 15m.
-    #[arg(long, value_name = "TIME", value_parser = values::duration)]
+    #[arg(long, value_name = "TIME", allow_negative_numbers = true, value_parser = values::duration)]
     pub(super) timeout: Option<Duration>,
     /// Print the observation as JSON when the command ended, instead of its output as it comes.
     #[arg(long)]
@@ -436,7 +436,7 @@ pub(super) struct EventsArgs {
     #[arg(long, short)]
     pub(super) follow: bool,
     /// Begin with the event of this number.
-    #[arg(long, value_name = "NUMBER", default_value_t = 0)]
+    #[arg(long, value_name = "NUMBER", default_value_t = 0, allow_negative_numbers = true)]
     pub(super) since: i64,
     /// Only these actions or observations, such as run or message; may be repeated.
     #[arg(long, value_name = "KIND")]
@@ -488,7 +488,7 @@ pub(super) struct ResumeArgs {
     #[arg(value_name = "ID", required = true)]
     pub(super) ids: Vec<String>,
     /// Give up waiting for their servers after this time.
-    #[arg(long, value_name = "TIME", value_parser = values::duration, default_value = "2m")]
+    #[arg(long, value_name = "TIME", allow_negative_numbers = true, value_parser = values::duration, default_value = "2m")]
     pub(super) timeout: Duration,
     /// Print JSON.
     #[arg(long)]
@@ -530,7 +530,7 @@ pub(super) struct ForkArgs {
     #[arg(long = "id", value_name = "ID")]
     pub(super) new: Option<String>,
     /// Give up after this time.
-    #[arg(long, value_name = "TIME", default_value = "10m", value_parser = values::duration)]
+    #[arg(long, value_name = "TIME", allow_negative_numbers = true, default_value = "10m", value_parser = values::duration)]
     pub(super) timeout: Duration,
     /// Print all about it as JSON instead of its id.
     #[arg(long)]
@@ -549,7 +549,7 @@ pub(super) struct LogsArgs {
     #[arg(long, short)]
     pub(super) follow: bool,
     /// Begin with this many last lines.
-    #[arg(long, value_name = "NUMBER")]
+    #[arg(long, value_name = "NUMBER", allow_negative_numbers = true)]
     pub(super) tail: Option<usize>,
     /// Print each line as one line of JSON.
     #[arg(long)]

@@ -1,6 +1,9 @@
 //! The histories of sessions, in the store that the configuration names.
 
-use std::{collections::BTreeMap, path::PathBuf};
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+};
 
 use gloveport_event_stream::{
     ConversationPaths, EventStore, SharedHistory,
@@ -17,6 +20,16 @@ const CONVERSATIONS: &str = "sessions";
 struct Mark {
     /// The name by which the runtime of the session is chosen.
     runtime: String,
+}
+
+/// Whether there is a store. To open one of this machine makes it.
+fn has_store(context: &ProviderContext) -> bool {
+    let path = Path::new(&context.config.file_store_path);
+    let path = match (path.strip_prefix("~"), context.environment.get("HOME")) {
+        (Ok(rest), Some(home)) => Path::new(home).join(rest),
+        _ => path.to_owned(),
+    };
+    context.config.file_store != "local" || path.is_dir()
 }
 
 /// The history of one session.
@@ -46,6 +59,9 @@ impl History {
 
     /// The sessions that have a history. Stores without directories cannot tell.
     pub(super) async fn kept(context: &ProviderContext) -> anyhow::Result<Vec<String>> {
+        if !has_store(context) {
+            return Ok(Vec::new());
+        }
         let Some(any) = Self::of(context, "")? else { return Ok(Vec::new()) };
         let entries = match any.shared.store().list(CONVERSATIONS).await {
             Ok(entries) => entries,

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use gloveport_protocol::Secret;
 use gloveport_provider::{
-    Progress, Provider, ProviderError, Sandbox, SandboxSpec, SessionId, WaitError, WaitOptions, wait_until_alive,
+    Phase, Progress, Provider, ProviderError, Sandbox, SandboxSpec, SessionId, WaitError, WaitOptions, wait_until_alive,
 };
 use tokio::time::{Instant, timeout, timeout_at};
 use tokio_util::sync::CancellationToken;
@@ -28,7 +28,7 @@ enum LaunchError {
     Create(#[from] ProviderError),
     #[error(transparent)]
     Wait(#[from] WaitError),
-    #[error("the sandbox was not made within {} s; --timeout gives it more", .0.as_secs())]
+    #[error("the sandbox was not made within {} s; --timeout gives it more", .0.as_secs_f64())]
     Late(Duration),
     #[error("interrupted; nothing is left of the session")]
     Interrupted,
@@ -81,7 +81,8 @@ fn with_phase(error: LaunchError, progress: &Progress) -> anyhow::Error {
                 | ProviderError::Unreachable { .. }
         ) | LaunchError::Wait(WaitError::NotYet { .. } | WaitError::Never(_))
     );
-    match progress.timings().last() {
+    // A sandbox that failed does not run, whatever was told before.
+    match progress.timings().iter().rfind(|timing| !matches!(timing.phase, Phase::Started | Phase::Alive)) {
         Some(latest) if of_engine => {
             let what =
                 format!("{}, {:.1} s after the start", latest.phase.text(), (latest.began + latest.took).as_secs_f64());

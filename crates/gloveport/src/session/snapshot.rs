@@ -47,7 +47,7 @@ pub(super) async fn fork(runtimes: &Runtimes, arguments: &ForkArgs) -> anyhow::R
             () = stop.cancelled() => anyhow::bail!("interrupted; what was begun is being removed"),
         };
         let made = made.with_context(|| {
-            format!("the fork was not made within {} s; --timeout gives it more", arguments.timeout.as_secs())
+            format!("the fork was not made within {} s; --timeout gives it more", arguments.timeout.as_secs_f64())
         })??;
         let id = made.id.clone();
         let options = WaitOptions { limit: arguments.timeout, cancel: stop.clone() };

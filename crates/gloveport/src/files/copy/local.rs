@@ -8,7 +8,7 @@ use std::{
 };
 
 use anyhow::Context as _;
-use gloveport_archive::tar;
+use gloveport_archive::{ArchiveError, tar};
 use gloveport_sys::replace::{self, NewFile, Replacement};
 
 use super::{Copied, End, PIECE, Progress, limits, target};
@@ -19,7 +19,7 @@ pub(super) async fn copy(source: End, destination: End, progress: &Progress) -> 
     tokio::task::spawn_blocking(move || match (source, destination) {
         (End::Here(from), End::Here(to)) => from_path_to_path(&from, &to, &progress),
         (End::Here(from), End::Stream) if from.is_dir() => {
-            tar::pack(&from, io::stdout().lock())?;
+            tar::pack(&from, io::stdout().lock()).map_err(unread)?;
             Ok(Copied::printed())
         }
         (End::Here(from), End::Stream) => {
@@ -39,6 +39,14 @@ pub(super) async fn copy(source: End, destination: End, progress: &Progress) -> 
     .await?
 }
 
+/// An archive that nobody reads to its end is no failure that is told.
+fn unread(error: ArchiveError) -> anyhow::Error {
+    match error {
+        ArchiveError::Output(error) => anyhow::Error::from(error).context(WRITING),
+        other => other.into(),
+    }
+}
+
 fn from_path_to_path(from: &Path, to: &Path, progress: &Progress) -> anyhow::Result<Copied> {
     let metadata = fs::metadata(from).with_context(|| format!("cannot read {}", from.display()))?;
     let to = target(from, to, to.is_dir())?;
@@ -48,7 +56,9 @@ fn from_path_to_path(from: &Path, to: &Path, progress: &Progress) -> anyhow::Res
         return store(file, &to, NewFile { mode: Some(metadata.permissions().mode()), owner: None }, progress);
     }
     let resolved = fs::canonicalize(from).with_context(|| format!("cannot read {}", from.display()))?;
-    let inside = to.ancestors().find_map(|parent| fs::canonicalize(parent).ok());
+    // A relative name has an end that is no path.
+    let whole = std::path::absolute(&to).with_context(|| format!("cannot use the path {}", to.display()))?;
+    let inside = whole.ancestors().find_map(|parent| fs::canonicalize(parent).ok());
     anyhow::ensure!(
         !inside.is_some_and(|parent| parent.starts_with(&resolved)),
         "{} is inside of {}, so the copy would never end",
