@@ -46,11 +46,20 @@ pub(crate) fn context() -> anyhow::Result<ProviderContext> {
 /// The configuration of this process. What is lost of it is told.
 pub(crate) fn load() -> anyhow::Result<Loaded> {
     let loaded = Config::load(&LoadOptions::from_process()?)?;
-    let lost = loaded.notes.iter().filter(|note| note.costs_a_setting()).count();
-    if lost > 0 {
-        tracing::warn!("{lost} of the settings have no effect; `gloveport config check` tells which");
+    if let Some(message) = lost(loaded.notes.iter().filter(|note| note.costs_a_setting()).count()) {
+        tracing::warn!("{message}");
     }
     Ok(loaded)
+}
+
+/// What is told of settings that are lost, if there are any.
+pub(crate) fn lost(count: usize) -> Option<String> {
+    let settings = match count {
+        0 => return None,
+        1 => "one of the settings has".to_owned(),
+        count => format!("{count} of the settings have"),
+    };
+    Some(format!("{settings} no effect; `gloveport config check` tells which"))
 }
 
 /// What providers are made from.

@@ -546,6 +546,11 @@ fn errors_say_what_is_wrong_in_the_words_of_the_command_line() {
         (&["edit", "replace", "short", "--old", "1", "--new", "1"], 1, "the new text is the old one"),
         (&["edit", "create", "short", "--text", "x"], 1, "short exists already"),
         (&["edit", "create", "no/x", "--text", "x"], 1, "cannot write "),
+        (
+            &["image", "tag", "--base-image", "a", "--binary", "short"],
+            1,
+            "short cannot go into the image: it is no program",
+        ),
         (&["cp", ".", "inside"], 1, "inside is inside of ., so the copy would never end"),
     ] {
         let output = gloveport(home.path()).current_dir(home.path()).args(words).output().unwrap();
@@ -556,6 +561,23 @@ fn errors_say_what_is_wrong_in_the_words_of_the_command_line() {
     let port = taken.local_addr().unwrap().port().to_string();
     let told = text(&run(&["serve", "--no-key", "--port", &port]).stderr);
     assert!(told.contains("something else uses the port; --port 0 takes a free one"), "{told}");
+}
+
+#[test]
+fn lists_make_nothing_and_a_file_that_is_not_there_is_no_file_with_defaults() {
+    let home = tempfile::tempdir().unwrap();
+    let ran = |words: &[&str]| {
+        let mut command = gloveport(home.path());
+        let output = command.env_remove("XDG_STATE_HOME").current_dir(home.path()).args(words).output().unwrap();
+        assert!(output.status.success(), "{words:?} {}", text(&output.stderr));
+        text(&output.stdout)
+    };
+    for words in [&["session", "ls", "--all"][..], &["session", "ls"], &["config", "show"]] {
+        ran(words);
+        assert_eq!(std::fs::read_dir(home.path()).unwrap().count(), 0, "{words:?}");
+    }
+    let shown = ran(&["config", "show", "--config-file", "nowhere"]);
+    assert!(shown.ends_with("there is no file nowhere, so it sets nothing\n"), "{shown}");
 }
 
 #[test]

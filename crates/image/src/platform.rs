@@ -1,6 +1,12 @@
 //! What an image is built for, and which program fits it.
 
-use std::{fmt, fs::File, io::Read as _, path::Path, str::FromStr};
+use std::{
+    fmt,
+    fs::File,
+    io::{ErrorKind, Read as _},
+    path::Path,
+    str::FromStr,
+};
 
 use crate::error::ImageError;
 
@@ -58,7 +64,11 @@ impl FromStr for Platform {
 pub(crate) fn architecture_of(program: &Path) -> Result<&'static str, ImageError> {
     let refused = |reason: String| ImageError::Program { path: program.into(), reason };
     let mut head = [0; 20];
-    File::open(program).and_then(|mut file| file.read_exact(&mut head)).map_err(|error| refused(error.to_string()))?;
+    let read = File::open(program).and_then(|mut file| file.read_exact(&mut head));
+    read.map_err(|error| match error.kind() {
+        ErrorKind::UnexpectedEof => refused("it is no program of Linux".into()),
+        _ => refused(error.to_string()),
+    })?;
     let [0x7f, b'E', b'L', b'F', _, order, .., low, high] = head else {
         return Err(refused("it is no program of Linux".into()));
     };

@@ -2,14 +2,14 @@
 
 use std::{fmt::Write as _, process::ExitCode};
 
-use gloveport_config::{Config, Effect, Loaded, Note, Origin, Place, Severity, ShownValue};
+use gloveport_config::{Config, Effect, Loaded, Note, NoteKind, Origin, Place, Severity, ShownValue};
 use serde_json::{Map, Value, json};
 
 use super::{ShowArgs, options};
 use crate::{
     output::{print, print_painted},
     paint::{Paint, Style},
-    visible,
+    providers, visible,
 };
 
 pub(super) fn show(arguments: &ShowArgs) -> anyhow::Result<ExitCode> {
@@ -58,9 +58,16 @@ fn text(loaded: &Loaded, values: &[ShownValue], arguments: &ShowArgs, paint: Pai
     if !hint.is_empty() {
         let _ = writeln!(text, "{}", paint.text(Style::Faint, hint));
     }
-    let problems = loaded.notes.iter().filter(|note| note.costs_a_setting()).count();
-    if problems > 0 {
-        let message = format!("{problems} of the settings have no effect; `gloveport config check` tells which");
+    let (missing, lost): (Vec<&Note>, Vec<&Note>) = loaded
+        .notes
+        .iter()
+        .filter(|note| note.costs_a_setting())
+        .partition(|note| matches!(note.kind, NoteKind::MissingFile));
+    for place in missing.iter().filter_map(|note| note.place.as_ref()) {
+        let message = format!("there is no file {}, so it sets nothing", visible::one_line(&place.to_string()));
+        let _ = writeln!(text, "{}", paint.text(Style::Warning, &message));
+    }
+    if let Some(message) = providers::lost(lost.len()) {
         let _ = writeln!(text, "{}", paint.text(Style::Warning, &message));
     }
     text
