@@ -229,7 +229,7 @@ fn wrong_use_of_the_file_commands_is_told_in_the_words_of_the_person_and_changes
         (&["edit", "w", "replace", "a", "--old", "zz", "--new", "x"], 1, "does not contain the text `zz`"),
         (&["edit", "w", "replace", "a", "--old", "-", "--new", "-"], 1, "only one text can come from standard input"),
         (&["edit", "w", "insert", "a", "--line", "9", "--text", "x"], 1, "there is no line 9"),
-        (&["edit", "w", "create", "a", "--text", "x"], 1, "Cannot overwrite"),
+        (&["edit", "w", "create", "a", "--text", "x"], 1, "a exists already; `write` replaces it"),
         (&["edit", "w", "undo", "a"], 1, "No edit history"),
         (&["edit", "w"], 2, "Usage"),
         (&["edit", "replace", "a", "--old", "x", "--new", "y"], 2, "<ID>"),

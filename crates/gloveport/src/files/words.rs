@@ -54,10 +54,10 @@ fn known(message: &str) -> Option<String> {
         return Some("nothing is changed: the new text is the old one".to_owned());
     }
     if let Some(path) = between(message, "File already exists at: ", ". Cannot overwrite files using command") {
-        return Some(format!("{path} exists already; `gloveport write` replaces it"));
+        return Some(format!("{path} exists already; `write` replaces it"));
     }
     if let Some(path) = message.strip_prefix("File could not be decoded as utf-8: ") {
-        return Some(format!("{path} is no text in UTF-8; `gloveport cp` copies it"));
+        return Some(format!("{path} is no text in UTF-8; `cp` copies it"));
     }
     let lines = between(message, "Multiple occurrences of old_str `` in lines [", "]");
     if lines.is_some() {
@@ -108,7 +108,7 @@ mod tests {
             ),
             (
                 "Invalid `path` parameter: /a. File already exists at: /a. Cannot overwrite files using command `create`.",
-                "/a exists already; `gloveport write` replaces it",
+                "/a exists already; `write` replaces it",
             ),
             (
                 "Invalid `path` parameter: /a. The path /a is a directory and only the `view` command can be used on \
@@ -128,7 +128,7 @@ mod tests {
                 "Ran into 'utf-16' codec can't decode what follows the byte order mark while trying to read /a",
                 "cannot read /a: it is no text, or in no encoding that is known",
             ),
-            ("File could not be decoded as utf-8: /a", "/a is no text in UTF-8; `gloveport cp` copies it"),
+            ("File could not be decoded as utf-8: /a", "/a is no text in UTF-8; `cp` copies it"),
             ("something else", "something else"),
         ] {
             assert_eq!(for_people(message), expected);
