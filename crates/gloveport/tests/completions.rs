@@ -168,6 +168,10 @@ fn sessions_are_offered_where_they_can_be_meant() {
         ("gloveport session exec lives -- ls -", &["words"]),
         ("gloveport session exec lives ls --", &["words"]),
         ("gloveport session start --id ", &["words"]),
+        ("gloveport session edit ", &["words", "lives"]),
+        ("gloveport session edit lives rep", &["words", "replace"]),
+        ("gloveport session edit lives replace --ol", &["words", "--old"]),
+        ("gloveport session view lives f", &["words"]),
         ("gloveport session exec lives > ", &["files"]),
         ("gloveport session exec --cwd ", &["directories"]),
     ] {

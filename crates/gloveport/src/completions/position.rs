@@ -86,12 +86,13 @@ impl<'a> Position<'a> {
     }
 
     fn pass_plain(&mut self, word: &str) {
-        if self.positionals.is_empty()
+        if self.awaits_a_command()
             && let Some(command) = self.command.find_subcommand(word)
         {
             self.inherited.extend(self.command.get_arguments().filter(|flag| flag.is_global_set()));
             self.path.push(command.get_name());
             self.command = command;
+            self.positionals.clear();
             return;
         }
         self.is_plain = self.positional().is_some_and(Arg::is_trailing_var_arg_set);
@@ -114,7 +115,7 @@ impl<'a> Position<'a> {
         if begun.starts_with('-') && !self.is_plain {
             return self.flags_to_offer(begun).beginning_with(begun);
         }
-        if self.positionals.is_empty() && !self.is_plain {
+        if self.awaits_a_command() && !self.is_plain {
             let commands = self.command.get_subcommands().filter(|command| !command.is_hide_set());
             offer.words.extend(commands.map(|command| Word::new(command.get_name(), command.get_about())));
         }
@@ -148,6 +149,11 @@ impl<'a> Position<'a> {
 
     fn flags(&self) -> impl Iterator<Item = &'a Arg> + '_ {
         self.command.get_arguments().chain(self.inherited.iter().copied()).filter(|flag| !flag.is_positional())
+    }
+
+    /// Whether one of its commands stands there: behind its own words, such as the session of `session edit ID`.
+    fn awaits_a_command(&self) -> bool {
+        self.positionals.len() == self.command.get_positionals().count()
     }
 
     /// The flag of this name, with its hyphens.
