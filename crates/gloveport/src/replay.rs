@@ -23,7 +23,7 @@ use crate::{
     Owner, confined, describe, key_file, local, operate,
     output::{moving_line, print, tell},
     plugins,
-    session::{Fresh, hosted},
+    session::{Fresh, hosted, random_id},
     visible,
 };
 
@@ -87,8 +87,7 @@ pub(crate) async fn replay(arguments: ReplayArgs, owner: &Owner) -> anyhow::Resu
     let environment = loaded.environment.clone();
     let scratch = tempfile::tempdir().context("cannot make a temporary directory")?;
     let history = arguments.history.clone().unwrap_or_else(|| scratch.path().join("history"));
-    let session_id = SessionId::random().map_err(|error| anyhow::anyhow!("no random id can be made: {error}"))?;
-    let sid = format!("replay-{session_id}");
+    let sid = format!("replay-{}", random_id()?);
     let stream = EventStream::open(Arc::new(LocalStore::new(&history, None)?), &sid, None).await?;
     let options = match (&arguments.url, &arguments.runtime) {
         (Some(url), _) => {

@@ -37,6 +37,7 @@ pub(crate) use fresh::run_in_fresh;
 pub(crate) use hosted::{Fresh, hosted};
 pub(crate) use known::known;
 use runtimes::Runtimes;
+pub(crate) use start::random_id;
 
 /// The runtime of commands that name none.
 const DEFAULT_RUNTIME: &str = "local";

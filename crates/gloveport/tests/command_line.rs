@@ -563,15 +563,17 @@ fn errors_say_what_is_wrong_in_the_words_of_the_command_line() {
     assert!(told.contains("something else uses the port; --port 0 takes a free one"), "{told}");
 }
 
+/// Standard output of a command that must succeed, with this home.
+fn ran_at(home: &Path, words: &[&str]) -> String {
+    let output = gloveport(home).env_remove("XDG_STATE_HOME").current_dir(home).args(words).output().unwrap();
+    assert!(output.status.success(), "{words:?} {}", text(&output.stderr));
+    text(&output.stdout)
+}
+
 #[test]
 fn lists_make_nothing_and_a_file_that_is_not_there_is_no_file_with_defaults() {
     let home = tempfile::tempdir().unwrap();
-    let ran = |words: &[&str]| {
-        let mut command = gloveport(home.path());
-        let output = command.env_remove("XDG_STATE_HOME").current_dir(home.path()).args(words).output().unwrap();
-        assert!(output.status.success(), "{words:?} {}", text(&output.stderr));
-        text(&output.stdout)
-    };
+    let ran = |words: &[&str]| ran_at(home.path(), words);
     for words in [&["session", "ls", "--all"][..], &["session", "ls"], &["config", "show"]] {
         ran(words);
         assert_eq!(std::fs::read_dir(home.path()).unwrap().count(), 0, "{words:?}");
@@ -583,12 +585,7 @@ fn lists_make_nothing_and_a_file_that_is_not_there_is_no_file_with_defaults() {
 #[test]
 fn commands_have_the_names_that_fingers_type() {
     let home = tempfile::tempdir().unwrap();
-    let ran = |words: &[&str]| {
-        let mut command = gloveport(home.path());
-        let output = command.env_remove("XDG_STATE_HOME").current_dir(home.path()).args(words).output().unwrap();
-        assert!(output.status.success(), "{words:?} {}", text(&output.stderr));
-        text(&output.stdout)
-    };
+    let ran = |words: &[&str]| ran_at(home.path(), words);
     std::fs::create_dir(home.path().join("tree")).unwrap();
     ran(&["cp", "-r", "tree", "copy"]);
     assert!(home.path().join("copy").is_dir());

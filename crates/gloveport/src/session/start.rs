@@ -86,6 +86,6 @@ fn phase(timing: &PhaseTiming) -> serde_json::Value {
 }
 
 /// An id for a session that got none.
-pub(super) fn random_id() -> anyhow::Result<SessionId> {
+pub(crate) fn random_id() -> anyhow::Result<SessionId> {
     SessionId::random().map_err(|error| anyhow::anyhow!("no random id can be made: {error}"))
 }
