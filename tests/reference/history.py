@@ -20,7 +20,7 @@ from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
 PROGRAM = os.path.abspath(sys.argv[1])
-GOLDEN = Path(__file__).resolve().parents[2] / "crates/protocol/tests/golden"
+GOLDEN = Path(__file__).resolve().parents[2] / "crates/base/protocol/tests/golden"
 HOME = tempfile.mkdtemp(prefix="reference-history-")
 os.environ.update(HOME=HOME, LOG_LEVEL="ERROR")
 

@@ -60,7 +60,7 @@ fn every_example_of_the_default_file_can_be_used() {
 
 /// Compares what stands between two marks of the documentation with what is made of the code, or writes it there.
 fn compare(mark: &str, made: &str) {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/configuration.md");
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../docs/configuration.md");
     let text = fs::read_to_string(&path).unwrap();
     let (before, rest) = text.split_once(&format!("<!-- {mark}: begin -->\n")).unwrap();
     let (written, after) = rest.split_once(&format!("<!-- {mark}: end -->\n")).unwrap();

@@ -13,7 +13,7 @@ use gloveport_plugin::{PluginState, Registry, registry::Source};
 use support::{Place, get};
 
 fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../..").canonicalize().unwrap()
 }
 
 #[tokio::test]

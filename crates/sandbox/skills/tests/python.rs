@@ -24,7 +24,7 @@ async fn passes(file: &str) {
     let directory = tempfile::tempdir().unwrap();
     let surroundings = Surroundings::inherited("/".into());
     let skills = Skills::start_below(&surroundings, vec![directory.path().join("state")]).await.unwrap();
-    let tests = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../python/tests");
+    let tests = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../python/tests");
     let mut command = Command::new(python());
     command.args(["-B", "-m", "unittest", "-v", file]).current_dir(tests);
     command.env("PYTHONPATH", skills.packages()).env("GLOVEPORT_EDITOR_SOCKET", skills.socket());

@@ -93,7 +93,7 @@ impl Lab {
 
     /// Our scripts.
     pub(crate) fn scripts(&self) -> Scripts<'_> {
-        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../runtime/src/git_scripts");
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../agent/runtime/src/git_scripts");
         Scripts { name: "scripts", lab: self, python: python(), folder }
     }
 

@@ -14,7 +14,7 @@ use sha2::{Digest as _, Sha256};
 use crate::place::{self, Place};
 
 macro_rules! files {
-    ($($path:literal),* $(,)?) => { &[$(($path, include_str!(concat!("../../../python/", $path)))),*] };
+    ($($path:literal),* $(,)?) => { &[$(($path, include_str!(concat!("../../../../python/", $path)))),*] };
 }
 
 /// Paths in the package, and contents.
@@ -187,7 +187,7 @@ mod tests {
     #[test]
     fn every_file_of_the_package_is_in_the_program() {
         let mut found = BTreeSet::new();
-        sources(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../../python"), Path::new(""), &mut found);
+        sources(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../python"), Path::new(""), &mut found);
         assert_eq!(found, FILES.iter().map(|(path, _)| (*path).to_owned()).collect());
         assert!(FILES.iter().any(|(path, _)| *path == PROBE));
     }
