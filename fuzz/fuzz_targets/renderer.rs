@@ -1,7 +1,7 @@
 //! Any bytes: the renderer shows text without control characters, in bounded memory, however the bytes are cut.
 #![no_main]
 
-use gloveport_terminal::render::{Renderer, Size};
+use gloveport_screen::{Renderer, Size};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|data: &[u8]| {

@@ -9,7 +9,7 @@ use std::{
 
 use anyhow::Context as _;
 use clap::Args;
-use gloveport_provider_docker::inside::PORT;
+use gloveport_provider::container::PORT;
 
 /// Limit of each step.
 const LIMIT: Duration = Duration::from_secs(2);

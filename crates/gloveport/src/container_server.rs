@@ -1,4 +1,4 @@
-//! `gloveport container-server`: what the runtime `docker` starts in a container (`gloveport_provider_docker::inside`).
+//! `gloveport container-server`: what the runtime `docker` starts in a container (`gloveport_provider::container`).
 
 use std::{
     fs::{self, OpenOptions},
@@ -14,7 +14,7 @@ use std::{
 use anyhow::Context as _;
 use clap::Args;
 use gloveport_executor::Executor;
-use gloveport_provider_docker::inside::{ABANDONED, EXPIRED, INPUT, Input, KEY, PORT, STATE, UNUSED};
+use gloveport_provider::container::{ABANDONED, EXPIRED, INPUT, Input, KEY, PORT, STATE, UNUSED};
 use gloveport_server::{DrainEnd, Occupancy, ServerOptions, SessionKey};
 use rustix::{
     io::Errno,

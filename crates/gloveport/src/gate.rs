@@ -6,7 +6,8 @@ use std::{
 };
 
 use clap::Args;
-use gloveport_gate::{Forward, Gate, GateOptions, Limits, ProxyOptions, Rules};
+use gloveport_allow_list::Rules;
+use gloveport_gate::{Forward, Gate, GateOptions, Limits, ProxyOptions};
 
 use crate::local;
 

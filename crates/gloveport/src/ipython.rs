@@ -16,11 +16,11 @@ use gloveport_client::{ActionExecutionClient, CellEvent, ClientError};
 use gloveport_executor::{
     Executor,
     cell::outcome,
-    kernels::{Cell, DEFAULT, KernelState, Output},
+    kernels::{Cell, KernelState, Output},
 };
 use gloveport_protocol::{
     Action, ActionEvent, Observation, ObservationEvent, RunIpythonAction,
-    kernels::{CellOutcome, CellRequest, CellResult},
+    kernels::{CellOutcome, CellRequest, CellResult, DEFAULT_KERNEL},
 };
 use gloveport_runtime::CellOutput;
 use serde_json::json;
@@ -68,7 +68,7 @@ pub(crate) struct IpythonArgs {
     #[arg(long, value_name = "FILE", requires = "url")]
     key_file: Option<PathBuf>,
     /// Name of the kernel on that server. The agent's is `default`.
-    #[arg(long, value_name = "NAME", default_value = DEFAULT, requires = "url")]
+    #[arg(long, value_name = "NAME", default_value = DEFAULT_KERNEL, requires = "url")]
     kernel: String,
     /// Interpreter of a fresh kernel; without it one is looked for.
     #[arg(long, value_name = "FILE", env = "GLOVEPORT_PYTHON", conflicts_with = "url")]
@@ -105,7 +105,7 @@ pub(crate) async fn here(arguments: IpythonArgs, owner: &Owner) -> anyhow::Resul
     let executor = Executor::start(options).await?;
     let performed = async {
         let notebook = executor.plugins().notebook().context("there is no notebook")?;
-        let kernel = notebook.kernel(DEFAULT).await?;
+        let kernel = notebook.kernel(DEFAULT_KERNEL).await?;
         // The time limit is that of the cell. What is wrong with the kernel, the cell tells.
         let mut state = kernel.state();
         drop(state.wait_for(|state| !matches!(state, KernelState::Starting(_))).await);
@@ -269,7 +269,7 @@ async fn by_action(
     shown: &mut Shown,
 ) -> anyhow::Result<Observation> {
     anyhow::ensure!(
-        kernel == DEFAULT,
+        kernel == DEFAULT_KERNEL,
         "the server has only the OpenHands interface, and with it one kernel; leave --kernel out"
     );
     let action = RunIpythonAction { include_extra: false, ..RunIpythonAction::new(&request.code) };

@@ -6,11 +6,8 @@ use std::{io::IsTerminal as _, path::PathBuf, process::ExitCode, sync::Arc, time
 
 use anyhow::Context as _;
 use clap::{Args, Subcommand};
-use gloveport_provider::{
-    Check, Provider, ProviderContext,
-    conformance::{self, CheckResult, Make, Options, Verdict},
-    matrix,
-};
+use gloveport_provider::{Check, Provider, ProviderContext, matrix};
+use gloveport_provider_conformance::{self as conformance, CheckResult, Make, Options, Verdict};
 use tokio::time::timeout;
 
 use crate::{

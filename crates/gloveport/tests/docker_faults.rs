@@ -16,10 +16,10 @@ use docker::{
     BUSYBOX, DEBIAN, Engine, LIMIT, OwnEngine, Place, alive, context_at, execute, refused, run, start, try_run, until,
 };
 use gloveport_config::Config;
+use gloveport_hosting::{WaitOptions, wait_until_alive};
 use gloveport_protocol::{Action, RunAction, WriteAction};
 use gloveport_provider::{
     ExposedPort, GcOptions, ListFilter, Progress, ProviderError, ResourceLimits, SandboxSpec, SandboxState,
-    WaitOptions, wait_until_alive,
 };
 use gloveport_provider_docker::Docker;
 use serde_json::json;

@@ -9,10 +9,8 @@ use std::{
     time::{Duration, Instant},
 };
 
-use gloveport_provider::{
-    GcOptions, Lifetime, ListFilter, Progress, Provider, Sandbox, SandboxSpec, SandboxState, WaitOptions,
-    wait_until_alive,
-};
+use gloveport_hosting::{WaitOptions, wait_until_alive};
+use gloveport_provider::{GcOptions, Lifetime, ListFilter, Progress, Provider, Sandbox, SandboxSpec, SandboxState};
 use gloveport_provider_local::{Local, LocalOptions, Observer, Step};
 use gloveport_sys::process;
 use rustix::process::{Pid, Signal, kill_process, set_child_subreaper};

@@ -10,16 +10,14 @@
 //! | [`Sandbox`] | a sandbox as its engine tells it |
 //! | [`Capabilities`] | what a provider can do, and what it refuses |
 //! | [`Progress`] | how far the making of a sandbox is, with times |
-//! | [`wait_until_alive`] | not yet, never, or gone |
 //! | [`Registry`] | providers by name |
 //! | [`backend`] | who of this machine uses sandboxes, and whether it lives |
 //! | [`matrix()`] | the capabilities of several providers side by side |
-//! | `conformance` | the suite that every provider must pass (feature `conformance`) |
+//! | [`container`] | what a provider and the server in a container have agreed on |
 
 pub mod backend;
 mod capabilities;
-#[cfg(feature = "conformance")]
-pub mod conformance;
+pub mod container;
 mod error;
 mod matrix;
 mod names;
@@ -28,7 +26,6 @@ mod provider;
 mod registry;
 mod sandbox;
 mod spec;
-mod wait;
 
 pub use capabilities::{Capabilities, Isolation};
 pub use error::{Cause, ProviderError};
@@ -39,4 +36,3 @@ pub use provider::{Check, GcOptions, GcReport, ListFilter, LogOptions, LogStream
 pub use registry::{Factory, Fallback, ProviderContext, Registry};
 pub use sandbox::{Lifetime, Restarts, Sandbox, SandboxState};
 pub use spec::{ExposedPort, Mount, MountSource, NetworkPolicy, ResourceLimits, RunAs, SandboxSpec, Workspace};
-pub use wait::{WaitError, WaitOptions, wait_until_alive};

@@ -1,14 +1,15 @@
 //! What a session needs of a sandbox beside the execution of actions, and who gives it.
 
+#[cfg(feature = "in-process")]
 mod cli;
 mod hosted;
+#[cfg(feature = "in-process")]
 mod in_process;
 mod over_http;
 mod server;
 
 use std::{collections::BTreeMap, fmt, path::Path, sync::Arc};
 
-use gloveport_cli_runtime::ShellStream;
 use gloveport_protocol::{
     ActionExecutor, BoxFuture, McpServerEntry, Secret,
     exec::{ExecEnd, ExecRequest},
@@ -17,11 +18,16 @@ use tempfile::TempPath;
 
 use crate::{InitialEnvironment, RuntimeError, StatusReporter};
 
+#[cfg(feature = "in-process")]
 pub use cli::Cli;
 pub(crate) use hosted::urls;
 pub use hosted::{FromConfig, Hosted, HostedOptions, WarmPool, delete};
+#[cfg(feature = "in-process")]
 pub use in_process::InProcess;
 pub use server::ServerAt;
+
+/// Is told each line of output, with its end, on the thread that reads it. It must not block.
+pub type ShellStream = Arc<dyn Fn(&str) + Send + Sync>;
 
 /// A sandbox whose tools answer.
 pub trait SandboxConnection: ActionExecutor {

@@ -2,8 +2,8 @@
 
 use std::{path::Path, time::Duration};
 
+use gloveport_changes::lint::{self, PythonLinter};
 use gloveport_config::Config;
-use gloveport_editor::lint::{self, PythonLinter};
 use gloveport_protocol::{Action, BoxFuture, EditAction, ErrorObservation, Observation, ReadAction, WriteAction};
 use reqwest::Url;
 

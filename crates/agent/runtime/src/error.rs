@@ -3,9 +3,11 @@
 use std::{io, path::PathBuf};
 
 use gloveport_archive::ArchiveError;
+#[cfg(feature = "in-process")]
 use gloveport_cli_runtime::CliError;
 use gloveport_client::{ClientError, causes};
 use gloveport_event_stream::{AddEventError, HistoryError, SharedError, SubscribeError};
+#[cfg(feature = "in-process")]
 use gloveport_executor::{ExecError, ExecutorError};
 use gloveport_protocol::ExecuteError;
 use gloveport_provider::ProviderError;
@@ -50,6 +52,7 @@ pub enum RuntimeError {
     #[error("{0}")]
     NotFound(String),
     /// The tools that are confined to a directory refuse something, or could not do it.
+    #[cfg(feature = "in-process")]
     #[error(transparent)]
     Confined(#[from] CliError),
     /// The provider of the sandbox could not do something.
@@ -79,6 +82,7 @@ pub enum RuntimeError {
         value: String,
     },
     /// The tools in this process could not be started.
+    #[cfg(feature = "in-process")]
     #[error(transparent)]
     Executor(#[from] ExecutorError),
     /// An action gave no observation.
@@ -174,6 +178,7 @@ pub enum RuntimeError {
     )]
     OnlyActions,
     /// The command cannot be started.
+    #[cfg(feature = "in-process")]
     #[error(transparent)]
     Exec(#[from] ExecError),
     /// An event was not added to a history that others write, too.
@@ -191,6 +196,12 @@ pub enum RuntimeError {
     /// A task of the session failed by a defect.
     #[error("a part of the session failed by a defect: {0}")]
     Defect(#[from] tokio::task::JoinError),
+}
+
+impl From<ArchiveError> for RuntimeError {
+    fn from(error: ArchiveError) -> Self {
+        Self::Archive(Box::new(error))
+    }
 }
 
 impl RuntimeError {

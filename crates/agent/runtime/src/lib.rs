@@ -43,8 +43,10 @@ mod setup;
 mod status;
 mod tasks;
 
+#[cfg(feature = "in-process")]
+pub use connection::{Cli, InProcess};
 pub use connection::{
-    Cli, ConnectRequest, Connector, FromConfig, Hosted, HostedOptions, InProcess, McpHost, SandboxConnection, ServerAt,
+    ConnectRequest, Connector, FromConfig, Hosted, HostedOptions, McpHost, SandboxConnection, ServerAt, ShellStream,
     WarmPool, delete,
 };
 pub use dispatch::Submitted;

@@ -3,6 +3,8 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use crate::python::float_text;
+
 /// One kernel in the answer to `GET /v1/kernels`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct KernelStatus {
@@ -93,5 +95,23 @@ mod tests {
         for wire in ["timed_out", "timed-out"] {
             assert_eq!(from_value::<CellOutcome>(json!(wire)).unwrap(), CellOutcome::TimedOut, "{wire}");
         }
+    }
+}
+
+/// The kernel of agents.
+pub const DEFAULT_KERNEL: &str = "default";
+/// What is shown of a cell that shows nothing.
+pub const NO_OUTPUT: &str = "[Code executed successfully with no output]";
+/// What the end of a kernel means for whoever used it.
+pub const KERNEL_LOST: &str = "A new kernel takes its place; variables and imports of the old one are gone.";
+
+/// What an agent reads of a cell that showed this text, and that had this many seconds.
+pub fn cell_content(text: &str, end: CellOutcome, timeout: Option<f64>) -> String {
+    match end {
+        CellOutcome::TimedOut => {
+            format!("[Execution timed out ({} seconds).]", float_text(timeout.unwrap_or_default()))
+        }
+        CellOutcome::Completed | CellOutcome::Raised if text.is_empty() => NO_OUTPUT.to_owned(),
+        CellOutcome::Completed | CellOutcome::Raised | CellOutcome::Died => text.trim_end().to_owned(),
     }
 }

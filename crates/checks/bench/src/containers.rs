@@ -8,9 +8,8 @@ use std::{
 };
 
 use gloveport_config::Config;
-use gloveport_provider::{
-    Phase, Progress, Provider as _, ProviderContext, Sandbox, SandboxSpec, SessionId, WaitOptions, wait_until_alive,
-};
+use gloveport_hosting::{WaitOptions, wait_until_alive};
+use gloveport_provider::{Phase, Progress, Provider as _, ProviderContext, Sandbox, SandboxSpec, SessionId};
 use gloveport_provider_docker::{Docker, DockerOptions};
 use serde::Serialize;
 use tokio::task::JoinSet;

@@ -8,8 +8,9 @@ use std::{
 
 use anyhow::Context as _;
 use gloveport_client::{ActionExecutionClient, ClientOptions};
+use gloveport_hosting::{WaitOptions, wait_until_alive};
 use gloveport_protocol::{Action, ActionEvent, ActionExecutor as _, Observation, RunAction, Secret};
-use gloveport_provider::{Progress, Provider as _, Sandbox, SandboxSpec, SessionId, WaitOptions, wait_until_alive};
+use gloveport_provider::{Progress, Provider as _, Sandbox, SandboxSpec, SessionId};
 use gloveport_provider_local::{Local, LocalOptions, Observer};
 use gloveport_sys::process;
 use serde::Serialize;

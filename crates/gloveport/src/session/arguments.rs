@@ -3,7 +3,7 @@
 use std::{path::PathBuf, time::Duration};
 
 use clap::{Arg, Args, Subcommand};
-use gloveport_executor::kernels::DEFAULT;
+use gloveport_protocol::kernels::DEFAULT_KERNEL as DEFAULT;
 use gloveport_provider::{ExposedPort, Mount, NetworkPolicy, RunAs};
 
 use super::{

@@ -5,6 +5,7 @@ use std::{process::ExitCode, time::Duration};
 use anyhow::Context as _;
 use gloveport_client::ActionExecutionClient;
 use gloveport_config::Loaded;
+use gloveport_hosting::client;
 use gloveport_protocol::{Action, EventSource, RunAction};
 use gloveport_provider::{Provider, Sandbox};
 use gloveport_runtime::Begun;
@@ -17,7 +18,7 @@ use super::{
     launch::{Launch, launch},
     operations::{self, Handling},
     report::Report,
-    runtimes::{Runtimes, client},
+    runtimes::Runtimes,
     settings::{Wanted, command_limit, tell_limit, wanted},
     start::random_id,
     terminal, waiting,

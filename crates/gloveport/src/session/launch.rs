@@ -2,10 +2,9 @@
 
 use std::time::Duration;
 
+use gloveport_hosting::{WaitError, WaitOptions, wait_until_alive};
 use gloveport_protocol::Secret;
-use gloveport_provider::{
-    Phase, Progress, Provider, ProviderError, Sandbox, SandboxSpec, SessionId, WaitError, WaitOptions, wait_until_alive,
-};
+use gloveport_provider::{Phase, Progress, Provider, ProviderError, Sandbox, SandboxSpec, SessionId};
 use tokio::time::{Instant, timeout, timeout_at};
 use tokio_util::sync::CancellationToken;
 

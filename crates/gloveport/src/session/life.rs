@@ -4,7 +4,8 @@ use std::process::ExitCode;
 
 use anyhow::Context as _;
 use futures_util::{StreamExt as _, stream};
-use gloveport_provider::{Progress, SandboxState, SessionId, WaitOptions, wait_until_alive};
+use gloveport_hosting::{WaitOptions, wait_until_alive};
+use gloveport_provider::{Progress, SandboxState, SessionId};
 use serde_json::json;
 
 use super::{

@@ -3,12 +3,12 @@
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use futures_util::future::join_all;
-use gloveport_client::{ActionExecutionClient, ClientOptions};
+use gloveport_client::ActionExecutionClient;
 use gloveport_config::{Loaded, Origin};
-use gloveport_protocol::Secret;
+use gloveport_hosting::{WaitOptions, client, wait_until_alive};
 use gloveport_provider::{
     ListFilter, Progress, Provider, ProviderContext, ProviderError, Registry, Sandbox, SandboxId, SandboxState,
-    SessionId, WaitOptions, wait_until_alive,
+    SessionId,
 };
 
 use super::{DEFAULT_RUNTIME, settings};
@@ -264,16 +264,6 @@ impl Found {
         }
         let options = WaitOptions { limit: ALIVE, ..WaitOptions::default() };
         self.sandbox = wait_until_alive(&*self.provider, self.sandbox.clone(), &options, &Progress::silent()).await?;
-        client(&self.sandbox)
+        Ok(client(&self.sandbox)?)
     }
-}
-
-/// A client of the server of a sandbox.
-pub(super) fn client(sandbox: &Sandbox) -> anyhow::Result<ActionExecutionClient> {
-    let Some(url) = &sandbox.url else {
-        anyhow::bail!("the sandbox `{}` has no URL, and so cannot be reached", sandbox.id);
-    };
-    let headers = sandbox.headers.iter().map(|(name, value)| (name.clone(), value.expose().to_owned())).collect();
-    let key = sandbox.session_key.as_ref().map(Secret::expose);
-    Ok(ActionExecutionClient::new(&ClientOptions { headers, ..ClientOptions::new(url).with_key(key) })?)
 }

@@ -3,7 +3,8 @@
 use std::process::ExitCode;
 
 use anyhow::Context as _;
-use gloveport_provider::{SessionId, WaitOptions, wait_until_alive};
+use gloveport_hosting::{WaitOptions, wait_until_alive};
+use gloveport_provider::SessionId;
 use serde_json::json;
 use tokio::time::timeout;
 

@@ -21,12 +21,11 @@ use std::{
 
 use gloveport_client::{ActionExecutionClient, ClientOptions};
 use gloveport_config::Config;
+use gloveport_hosting::{WaitOptions, wait_until_alive};
 use gloveport_protocol::{
     Action, ActionEvent, ActionExecutor as _, ExecuteError, Observation, ReadAction, RunAction, Secret, WriteAction,
 };
-use gloveport_provider::{
-    Progress, Provider, ProviderContext, ProviderError, Sandbox, SandboxSpec, SessionId, WaitOptions, wait_until_alive,
-};
+use gloveport_provider::{Progress, Provider, ProviderContext, ProviderError, Sandbox, SandboxSpec, SessionId};
 use gloveport_provider_docker::Docker;
 use serde_json::{Value, json};
 use tempfile::TempDir;

@@ -11,13 +11,13 @@ use bollard::models::{
     ContainerCreateBody, DeviceRequest, HostConfig, Mount as EngineMount, MountType, MountVolumeOptions,
     MountVolumeOptionsDriverConfig, PortBinding, PortMap,
 };
+use gloveport_provider::container::{KEY, PORT, STATE};
 use gloveport_provider::{Mount, MountSource, ProviderError, ResourceLimits, RunAs, SandboxId, SandboxSpec, Workspace};
 
 use crate::{
     DockerOptions,
     binary::Binary,
     fault::{failed, wrong},
-    inside::{KEY, PORT, STATE},
     kwargs,
     names::{self, EDITOR, FIRST_FREE, Ports, WORK},
     network::Closed,

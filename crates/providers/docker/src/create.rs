@@ -8,6 +8,7 @@ use bollard::{
 };
 use gloveport_docker_engine::{EngineError, images};
 use gloveport_protocol::Secret;
+use gloveport_provider::container::Input;
 use gloveport_provider::{Phase, Progress, ProviderError, Sandbox, SandboxId, SandboxSpec, Workspace, backend};
 use tokio::{
     io::{AsyncWrite, AsyncWriteExt as _},
@@ -21,7 +22,6 @@ use crate::{
     binary::{self, Binary},
     body::Plan,
     fault::{self, NAME, failed, wrong},
-    inside::Input,
     names,
     network::{Closed, Policy},
     ports::{self, LockedPort},

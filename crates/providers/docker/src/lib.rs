@@ -8,7 +8,6 @@
 //! |---|---|
 //! | [`Docker`] | the provider |
 //! | [`DockerOptions`] | what can be set on it |
-//! | [`inside`] | what the provider and the server in a container have agreed on |
 //! | `names` | names, labels, ports |
 //! | `body` | from a spec to what the engine is asked to make |
 //! | `closing` | what would open a closed network |
@@ -34,7 +33,6 @@ mod fault;
 mod garbage;
 mod hardening;
 mod held;
-pub mod inside;
 mod kwargs;
 mod life;
 mod names;

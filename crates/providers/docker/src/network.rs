@@ -26,7 +26,7 @@ use bollard::{
         RemoveContainerOptionsBuilder,
     },
 };
-use gloveport_gate::Rules;
+use gloveport_allow_list::Rules;
 use gloveport_provider::{NetworkPolicy, ProviderError, SandboxId, SandboxSpec, SandboxState};
 use tokio::time::sleep;
 

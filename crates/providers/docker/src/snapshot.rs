@@ -19,6 +19,7 @@ use bollard::{
 };
 use futures_util::StreamExt as _;
 use gloveport_docker_engine::images;
+use gloveport_provider::container::KEY;
 use gloveport_provider::{
     ExposedPort, Mount, MountSource, NetworkPolicy, Progress, ProviderError, ResourceLimits, RunAs, Sandbox, SandboxId,
     SandboxSpec, SessionId, Workspace, backend,
@@ -29,7 +30,6 @@ use sha2::{Digest as _, Sha256};
 
 use crate::{
     fault::{self, NAME, failed, wrong},
-    inside::KEY,
     names,
     provider::Inner,
 };

@@ -7,13 +7,13 @@ use std::{
 
 use bollard::models::{ContainerInspectResponse, ContainerState, ContainerStateStatusEnum as Status, PortMap};
 use gloveport_protocol::Secret;
+use gloveport_provider::container::{ABANDONED, EXPIRED, KEY, UNUSED};
 use gloveport_provider::{Lifetime, Restarts, Sandbox, SandboxId, SandboxState, SessionId};
 
 use crate::{
     DockerOptions,
     fault::NAME,
     held::Holders,
-    inside::{ABANDONED, EXPIRED, KEY, UNUSED},
     names::{self, EDITOR, PREFIX, Ports},
     network,
 };

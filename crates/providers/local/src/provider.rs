@@ -12,8 +12,9 @@ use std::{
 };
 
 use futures_util::future::join_all;
-use gloveport_client::{ActionExecutionClient, ClientOptions, causes};
-use gloveport_protocol::{BoxFuture, Secret};
+use gloveport_client::{ActionExecutionClient, causes};
+use gloveport_hosting::client;
+use gloveport_protocol::BoxFuture;
 use gloveport_provider::{
     Capabilities, Check, GcOptions, GcReport, Isolation, ListFilter, LogOptions, LogStream, Progress, Provider,
     ProviderContext, ProviderError, Sandbox, SandboxId, SandboxSpec, SandboxState, SessionId,
@@ -160,9 +161,7 @@ impl Inner {
     }
 
     fn client(sandbox: &Sandbox) -> Result<ActionExecutionClient, ProviderError> {
-        let url = sandbox.url.as_deref().unwrap_or_default();
-        let options = ClientOptions::new(url).with_key(sandbox.session_key.as_ref().map(Secret::expose));
-        ActionExecutionClient::new(&options).map_err(|error| engine("use the URL of the sandbox", causes(&error)))
+        client(sandbox).map_err(|error| engine("use the URL of the sandbox", causes(&error)))
     }
 
     pub(crate) async fn close(self: &Arc<Self>) {

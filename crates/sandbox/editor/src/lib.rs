@@ -25,17 +25,16 @@
 //! ```
 
 mod commands;
-pub mod diff;
 mod editor;
 mod error;
 mod history;
-pub mod lint;
 mod listing;
 mod locks;
 mod output;
 mod request;
 mod source;
 
+pub use gloveport_changes::{diff, lint};
 pub use gloveport_documents as documents;
 pub use gloveport_text::{binary, encoding};
 use gloveport_text::{path, python};

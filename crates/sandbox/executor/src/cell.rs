@@ -5,18 +5,14 @@ use std::path::PathBuf;
 
 use gloveport_kernel::{Cell, CellEnd, CellReport};
 use gloveport_protocol::{
-    ErrorObservation, ExecuteError, Observation, RunIpythonAction, RunIpythonObservation, kernels::CellOutcome,
-    python::float_text, seconds,
+    ErrorObservation, ExecuteError, Observation, RunIpythonAction, RunIpythonObservation,
+    kernels::{CellOutcome, DEFAULT_KERNEL, KERNEL_LOST, cell_content},
+    python::float_text,
+    seconds,
 };
 use gloveport_sys::session::Exit;
 
-use crate::{
-    kernels::{DEFAULT, KernelsError},
-    plugins::Notebook,
-};
-
-/// What is shown of a cell that shows nothing.
-const NO_OUTPUT: &str = "[Code executed successfully with no output]";
+use crate::{kernels::KernelsError, plugins::Notebook};
 
 /// Runs a cell in the default kernel. `directory` is where the shell is.
 pub(crate) async fn run(
@@ -33,7 +29,7 @@ pub(crate) async fn run(
         }
     };
     let cell = Cell { code: action.code.clone(), limit, directory: Some(directory.clone()), progress: None };
-    let result = async { Ok::<_, KernelsError>(notebook.kernel(DEFAULT).await?.execute(cell).await?) }.await;
+    let result = async { Ok::<_, KernelsError>(notebook.kernel(DEFAULT_KERNEL).await?.execute(cell).await?) }.await;
     match result {
         Ok(report) => Ok(observe(action, timeout, &directory.display().to_string(), report)),
         Err(error) => Ok(Observation::Error(ErrorObservation::new(error.to_string()))),
@@ -50,27 +46,17 @@ pub const fn outcome(end: CellEnd) -> CellOutcome {
     }
 }
 
-/// What an agent reads of a cell that showed this text, and that had this many seconds.
-pub fn content(text: &str, end: CellOutcome, timeout: Option<f64>) -> String {
-    match end {
-        CellOutcome::TimedOut => {
-            format!("[Execution timed out ({} seconds).]", float_text(timeout.unwrap_or_default()))
-        }
-        CellOutcome::Completed | CellOutcome::Raised if text.is_empty() => NO_OUTPUT.to_owned(),
-        CellOutcome::Completed | CellOutcome::Raised | CellOutcome::Died => text.trim_end().to_owned(),
-    }
-}
-
 fn observe(action: &RunIpythonAction, timeout: Option<f64>, directory: &str, report: CellReport) -> Observation {
     let timed_out = report.end == CellEnd::TimedOut;
-    let mut content = content(&report.text, outcome(report.end), timeout);
+    let mut content = cell_content(&report.text, outcome(report.end), timeout);
     if let Some(exit) = &report.lost_before {
-        let note = format!("[The kernel had ended before this cell: it {}. {LOST}]\n", describe(exit));
+        let note = format!("[The kernel had ended before this cell: it {}. {KERNEL_LOST}]\n", describe(exit));
         content.insert_str(0, &note);
     }
     if let CellEnd::Died(exit) = &report.end {
         let gap = if content.is_empty() { "" } else { "\n" };
-        content = format!("{content}{gap}[The kernel ended while it ran the cell: it {}. {LOST}]", describe(exit));
+        content =
+            format!("{content}{gap}[The kernel ended while it ran the cell: it {}. {KERNEL_LOST}]", describe(exit));
     }
     if action.include_extra {
         content = format!(
@@ -85,9 +71,6 @@ fn observe(action: &RunIpythonAction, timeout: Option<f64>, directory: &str, rep
     })
 }
 
-/// What the end of a kernel means for whoever used it.
-pub const LOST: &str = "A new kernel takes its place; variables and imports of the old one are gone.";
-
 fn describe(exit: &Exit) -> String {
     match (exit.code, exit.signal) {
         (Some(code), _) => format!("ended with exit code {code}"),
@@ -98,6 +81,8 @@ fn describe(exit: &Exit) -> String {
 
 #[cfg(test)]
 mod tests {
+    use gloveport_protocol::kernels::NO_OUTPUT;
+
     use super::*;
 
     fn report(text: &str, end: CellEnd) -> CellReport {
@@ -131,12 +116,12 @@ mod tests {
             (report("lost", CellEnd::TimedOut), "[Execution timed out (10.0 seconds).]".to_owned(), 0),
             (
                 report("half\n", CellEnd::Died(exit)),
-                format!("half\n[The kernel ended while it ran the cell: it ended with exit code 1. {LOST}]"),
+                format!("half\n[The kernel ended while it ran the cell: it ended with exit code 1. {KERNEL_LOST}]"),
                 1,
             ),
             (
                 CellReport { lost_before: Some(killed), ..report("1", CellEnd::Completed) },
-                format!("[The kernel had ended before this cell: it was killed by signal 9. {LOST}]\n1"),
+                format!("[The kernel had ended before this cell: it was killed by signal 9. {KERNEL_LOST}]\n1"),
                 1,
             ),
         ] {

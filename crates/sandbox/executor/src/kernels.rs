@@ -6,11 +6,9 @@ use std::{
 };
 
 use gloveport_kernel::KernelOptions;
-pub use gloveport_kernel::{Cell, CellEnd, CellReport, Collector, Kernel, KernelError, KernelState, Output};
+pub use gloveport_kernel::{Cell, CellEnd, CellReport, Kernel, KernelError, KernelState, Output};
 use gloveport_plugin::PluginError;
 
-/// Name of the kernel that `run_ipython` uses.
-pub const DEFAULT: &str = "default";
 /// Kernels at the same time.
 pub const MOST: usize = 16;
 /// Longest name.

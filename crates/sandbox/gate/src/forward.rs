@@ -16,11 +16,11 @@ use tokio::{
 
 use crate::{
     gate::Limits,
-    host::{Host, HostError, Target, port_number},
     names::Names,
     reach::ready,
     watch::{Activity, Watched},
 };
+use gloveport_allow_list::{Host, HostError, Target, port_number};
 
 /// What a connection holds in each direction.
 const BUFFER: usize = 16 * 1024;

@@ -20,8 +20,8 @@ use crate::{
     names::{Names, NamesError},
     proxy::{Proxy, RefusalLog},
     reach::Reach,
-    rules::Rules,
 };
+use gloveport_allow_list::{Host, Rules};
 
 /// Time before connections are accepted again when the system has no room for them.
 const NO_ROOM: Duration = Duration::from_millis(100);
@@ -131,7 +131,7 @@ impl Gate {
         let GateOptions { address, forwards, proxy, sandbox, dns, limits } = options;
         // Addresses need nobody who knows names.
         let mut names = None;
-        if proxy.is_some() || forwards.iter().any(|forward| matches!(forward.to.host, crate::Host::Name(_))) {
+        if proxy.is_some() || forwards.iter().any(|forward| matches!(forward.to.host, Host::Name(_))) {
             names = Some(match dns {
                 Some(server) => Names::of_server(server)?,
                 None => Names::of_system()?,

@@ -9,10 +9,8 @@ use http::{
     uri::Scheme,
 };
 
-use crate::{
-    host::{Host, Target},
-    refusal::Refusal,
-};
+use crate::refusal::Refusal;
+use gloveport_allow_list::{Host, Target};
 
 /// Port of URLs without one.
 const HTTP_PORT: u16 = 80;

@@ -11,7 +11,7 @@ use hickory_resolver::{
     net::{NetError, runtime::TokioRuntimeProvider},
 };
 
-use crate::host::Name;
+use gloveport_allow_list::Name;
 
 /// Answers that are remembered.
 const CACHED: u64 = 256;

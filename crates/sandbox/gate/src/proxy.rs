@@ -25,11 +25,11 @@ use tokio_util::task::AbortOnDropHandle;
 use crate::{
     gate::Limits,
     headers::{drop_hop_by_hop, target_of, to_target},
-    host::Target,
     reach::{Reach, ready},
     refusal::Refusal,
     watch::{Activity, Watched},
 };
+use gloveport_allow_list::Target;
 
 /// What a tunnel holds in each direction.
 const BUFFER: usize = 16 * 1024;

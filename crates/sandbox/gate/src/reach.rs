@@ -8,13 +8,8 @@ use std::{
 use rustix::net::sockopt;
 use tokio::{net::TcpStream, time::timeout};
 
-use crate::{
-    address::is_closed,
-    host::{Host, Name, Target},
-    names::Names,
-    refusal::Refusal,
-    rules::Rules,
-};
+use crate::{names::Names, refusal::Refusal};
+use gloveport_allow_list::{Host, Name, Rules, Target, is_closed};
 
 /// Addresses of one name that are tried.
 const MOST_ADDRESSES: usize = 8;

@@ -4,10 +4,7 @@ use std::{net::IpAddr, time::Duration};
 
 use http::StatusCode;
 
-use crate::{
-    host::{HostError, Target},
-    rules::{Rules, in_words, rule_for},
-};
+use gloveport_allow_list::{HostError, Rules, Target, in_words, rule_for};
 
 /// Why a request is not passed on.
 #[derive(Debug, thiserror::Error)]

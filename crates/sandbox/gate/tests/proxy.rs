@@ -4,7 +4,8 @@ mod support;
 
 use std::time::Duration;
 
-use gloveport_gate::{Gate, GateOptions, Limits, ProxyOptions, Rules};
+use gloveport_allow_list::Rules;
+use gloveport_gate::{Gate, GateOptions, Limits, ProxyOptions};
 use support::{Dns, LOOPBACK, Origin, options, own_address, proxy, run, send, soon, status, tunnel};
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},

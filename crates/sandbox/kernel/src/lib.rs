@@ -23,7 +23,6 @@
 
 pub mod cell;
 mod channels;
-mod collect;
 mod environment;
 mod find;
 mod journal;
@@ -38,7 +37,6 @@ pub mod state;
 mod wire;
 
 pub use cell::{Cell, CellEnd, CellReport, Output};
-pub use collect::Collector;
 pub use find::Python;
 pub use kernel::Kernel;
 pub use options::KernelOptions;

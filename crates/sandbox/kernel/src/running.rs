@@ -10,11 +10,11 @@ use tokio::{
 
 use crate::{
     cell::{Cell, CellEnd, CellReport, Output},
-    collect::Collector,
     message::{Content, Picture},
     options::KernelOptions,
     state::KernelError,
 };
+use gloveport_screen::Collector;
 
 /// The cell whose turn it is, and where its report goes.
 pub(crate) struct Running {

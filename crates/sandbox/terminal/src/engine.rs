@@ -18,6 +18,7 @@ mod supervise;
 
 use std::{io, path::PathBuf, time::Duration};
 
+use gloveport_screen::{Renderer, Size};
 use gloveport_sys::{Exit, SessionProcess, host::find_program, process, pty};
 use tokio::{
     sync::{mpsc, oneshot, watch},
@@ -34,7 +35,6 @@ use crate::{
     instance::{Instance, Queue, StartupFiles},
     log::OutputLog,
     probe,
-    render::{Renderer, Size},
     scanner::{Part, PromptReport, Report},
     session::{Facts, Job, Progress, RunEnd, RunReport, ShellLoss, ShellOptions, WhenWaiting},
 };

@@ -29,7 +29,7 @@ pub(crate) use posix::Queue;
 
 use crate::{error::TerminalError, scanner::Scanner, session::ShellOptions};
 
-/// Name of the terminal type whose sequences [`crate::render`] understands, found in every terminfo database.
+/// Name of the terminal type whose sequences [`gloveport_screen`] understands, found in every terminfo database.
 const TERM: &str = "screen-256color";
 /// The start-up file, as the shell sees it.
 const STARTUP: &str = "/proc/self/fd/3";

@@ -2,7 +2,7 @@
 //!
 //! One task owns one shell ([`Shell`]). The shell reports each prompt in a private sequence, so the end of a command
 //! is an event and not a guess. What programs write goes into a numbered [`OutputLog`], and what a report shows is
-//! rendered from it as a terminal would show it ([`render`]).
+//! rendered from it as a terminal would show it ([`gloveport_screen`]).
 //!
 //! A person gets a [`Terminal`] instead: any program on a pseudo-terminal, with nothing read into its bytes.
 //!
@@ -24,7 +24,6 @@ mod instance;
 mod keys;
 mod log;
 mod probe;
-pub mod render;
 mod scanner;
 mod session;
 pub mod split;

@@ -10,11 +10,9 @@ use std::{
     time::{Duration, Instant},
 };
 
+use gloveport_screen::{Renderer, Size};
 use gloveport_sys::process;
-use gloveport_terminal::{
-    RunEnd, RunRequest, Shell, ShellOptions,
-    render::{Renderer, Size},
-};
+use gloveport_terminal::{RunEnd, RunRequest, Shell, ShellOptions};
 use tempfile::TempDir;
 use tokio::{sync::Mutex, task::JoinSet};
 

@@ -7,14 +7,14 @@ use std::{
     sync::Arc,
 };
 
-use gloveport_cli_runtime::{CliOptions, CliRuntime, ShellStream};
+use gloveport_cli_runtime::{CliOptions, CliRuntime};
 use gloveport_config::Config;
 use gloveport_protocol::{ActionEvent, ActionExecutor, BoxFuture, ExecuteError, Observation, Secret};
 use gloveport_sys::Spawner;
 use tempfile::TempPath;
 use tokio::sync::OnceCell;
 
-use super::{ConnectRequest, Connector, SandboxConnection};
+use super::{ConnectRequest, Connector, SandboxConnection, ShellStream};
 use crate::{Runtime, RuntimeError, RuntimeStatus, StatusLevel, blocking};
 
 /// Executes actions in this process, confined to the workspace of the configuration or, without one, to a temporary one.

@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use gloveport_archive::{ArchiveError, Limits, zip};
+use gloveport_archive::{Limits, zip};
 use gloveport_executor::{Execution, Executor, ExecutorOptions, files};
 use gloveport_protocol::{
     ActionEvent, ActionExecutor, BoxFuture, ExecuteError, Observation,
@@ -227,10 +227,4 @@ fn copy_file(source: &Path, destination: &Path) -> Result<(), RuntimeError> {
         replacement.commit().map(drop)
     };
     copy().map_err(|source| RuntimeError::File { action: "copy to", path: target.clone(), source })
-}
-
-impl From<ArchiveError> for RuntimeError {
-    fn from(error: ArchiveError) -> Self {
-        Self::Archive(Box::new(error))
-    }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use gloveport_editor::diff;
+use gloveport_changes::diff;
 use gloveport_protocol::{EditAction, EditObservation, ErrorObservation, FileEditSource, Observation};
 use serde_json::Value;
 

@@ -3,15 +3,13 @@
 use std::fmt;
 
 use gloveport_event_stream::MaskStream;
-use gloveport_executor::{
-    cell::{LOST, content},
-    kernels::{Collector, DEFAULT},
-};
 use gloveport_protocol::{
     ErrorObservation, Observation, RunIpythonObservation,
-    kernels::CellOutcome,
+    kernels::{CellOutcome, DEFAULT_KERNEL as DEFAULT, KERNEL_LOST as LOST, cell_content as content},
     truncate::{CONTENT_LIMIT, truncate_content},
 };
+
+use gloveport_screen::Collector;
 
 use super::output::KEPT;
 

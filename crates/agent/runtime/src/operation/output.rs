@@ -4,7 +4,7 @@ use std::{collections::VecDeque, fmt};
 
 use gloveport_event_stream::{MaskStream, Masker};
 use gloveport_protocol::{CommandMetadata, Observation, RunAction, RunObservation, exec::ExecEnd};
-use gloveport_terminal::render::{Renderer, Size};
+use gloveport_screen::{Renderer, Size};
 
 /// Bytes that are kept of the beginning, and as many of the end: more than an observation shows.
 pub(super) const KEPT: usize = 128 * 1024;

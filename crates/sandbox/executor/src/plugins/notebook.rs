@@ -12,7 +12,9 @@ use gloveport_skills::Skills;
 use tokio::sync::watch;
 
 use super::AgentSkills;
-use crate::kernels::{self, DEFAULT, Kernels, KernelsError};
+use gloveport_protocol::kernels::DEFAULT_KERNEL;
+
+use crate::kernels::{self, Kernels, KernelsError};
 
 /// When the first kernel is started.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -61,7 +63,7 @@ impl Notebook {
         let host = self.host.get().ok_or(KernelsError::Closed)?;
         let options = self.options(host).await?;
         let (kernel, made) = self.kernels.start(name, options)?;
-        if made && name == DEFAULT {
+        if made && name == DEFAULT_KERNEL {
             tokio::spawn(follow(kernel.state(), self.state.clone()));
         }
         Ok(kernel)
@@ -98,7 +100,7 @@ impl Plugin for Notebook {
         Box::pin(async {
             self.host.get_or_init(|| host.clone());
             if self.first == FirstKernel::AtOnce
-                && let Err(error) = self.kernel(DEFAULT).await
+                && let Err(error) = self.kernel(DEFAULT_KERNEL).await
             {
                 tracing::warn!(%error, "the IPython kernel cannot be started");
             }

@@ -15,7 +15,8 @@ use std::{
     time::Duration,
 };
 
-use gloveport_gate::{Forward, Gate, GateOptions, Limits, ProxyOptions, Rules};
+use gloveport_allow_list::Rules;
+use gloveport_gate::{Forward, Gate, GateOptions, Limits, ProxyOptions};
 use tokio::{
     io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader},
     net::{TcpListener, TcpStream, UdpSocket},

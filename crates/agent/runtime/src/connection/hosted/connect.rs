@@ -2,12 +2,10 @@
 
 use std::sync::{Arc, atomic::AtomicU64};
 
-use gloveport_client::ActionExecutionClient;
+use gloveport_client::{ActionExecutionClient, ClientOptions};
+use gloveport_hosting::{WaitError, WaitOptions, client_options, wait_until_alive};
 use gloveport_protocol::Secret;
-use gloveport_provider::{
-    Lifetime, Phase, Progress, ProviderError, Sandbox, SandboxId, SandboxState, WaitError, WaitOptions,
-    wait_until_alive,
-};
+use gloveport_provider::{Lifetime, Phase, Progress, ProviderError, Sandbox, SandboxId, SandboxState};
 
 use super::{Hosted, Stage, engine::Engine, recovery::Reconnect, revival::Revival, warm};
 use crate::{
@@ -161,12 +159,9 @@ impl Connecting<'_> {
 
     fn connection(&self, sandbox: Sandbox, wait: WaitOptions) -> Result<Arc<dyn SandboxConnection>, RuntimeError> {
         let Hosted { provider, engine, options, stop, .. } = self.hosted;
-        let mut plain = options.client.clone();
-        plain.url = sandbox.url.clone().unwrap_or_default();
-        plain.session_key = sandbox.session_key.as_ref().map(|key| key.expose().to_owned());
-        plain.headers.extend(sandbox.headers.iter().map(|(name, value)| (name.clone(), value.expose().to_owned())));
-        plain.shutdown = stop.clone();
-        plain.recovery = None;
+        let plain = ClientOptions { shutdown: stop.clone(), recovery: None, ..options.client.clone() };
+        // One without a URL is told by the client.
+        let plain = client_options(&sandbox, plain.clone()).unwrap_or(plain);
         let over_http = |client: ActionExecutionClient| OverHttp {
             client,
             session_key: plain.session_key.as_deref().map(Secret::new),

@@ -5,7 +5,8 @@ use std::{
     time::Duration,
 };
 
-use gloveport_provider::{Phase, PhaseReport, ProgressCallback, ProviderError, SandboxState, SessionId, WaitError};
+use gloveport_hosting::WaitError;
+use gloveport_provider::{Phase, PhaseReport, ProgressCallback, ProviderError, SandboxState, SessionId};
 
 use crate::{Cause, RuntimeError, RuntimeStatus, StatusLevel, StatusReporter};
 

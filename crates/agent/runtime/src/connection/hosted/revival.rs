@@ -5,7 +5,8 @@ use std::sync::{
     atomic::{AtomicU64, Ordering},
 };
 
-use gloveport_provider::{Progress, Provider, SandboxId, WaitOptions, wait_until_alive};
+use gloveport_hosting::{WaitOptions, wait_until_alive};
+use gloveport_provider::{Progress, Provider, SandboxId};
 use tokio::sync::Mutex;
 
 use super::engine::Engine;

@@ -2,11 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use super::{
+use crate::{
     bench::Bench,
     check::{At as _, Check, Found, Problem, check, must, same},
 };
-use crate::{Lifetime, ListFilter, LogOptions, Progress, ProviderError, Sandbox, SandboxId, SandboxSpec, SandboxState};
+use gloveport_provider::{
+    Lifetime, ListFilter, LogOptions, Progress, ProviderError, Sandbox, SandboxId, SandboxSpec, SandboxState,
+};
 
 pub(super) const CHECKS: &[Check] = &[
     check!("found/by-id-and-session", "a sandbox is found by its id and its session, and listed", by_id_and_session),

@@ -4,11 +4,12 @@ use std::time::{Duration, Instant};
 
 use tokio_util::sync::CancellationToken;
 
-use super::{
+use crate::{
     bench::Bench,
     check::{At as _, Check, Found, Problem, check, must},
 };
-use crate::{Progress, Sandbox, WaitError, WaitOptions, wait_until_alive};
+use gloveport_hosting::{WaitError, WaitOptions, wait_until_alive};
+use gloveport_provider::{Progress, Sandbox};
 
 pub(super) const CHECKS: &[Check] = &[
     check!("waits/not-yet", "a wait that is too short says that it is not yet, and a longer one succeeds", not_yet),

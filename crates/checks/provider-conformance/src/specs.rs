@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use gloveport_protocol::Secret;
 
-use super::{
+use crate::{
     bench::Bench,
     check::{At as _, Check, Found, Problem, check, must, same, unsupported},
 };
-use crate::{
+use gloveport_provider::{
     Capabilities, ExposedPort, LogOptions, NetworkPolicy, Progress, ProviderError, ResourceLimits, RunAs, SandboxSpec,
     Workspace,
 };

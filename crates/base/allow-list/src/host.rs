@@ -77,7 +77,7 @@ impl Name {
     }
 
     /// Whether it is a name below `parent`, and not `parent` itself.
-    pub(crate) fn is_below(&self, parent: &Self) -> bool {
+    pub fn is_below(&self, parent: &Self) -> bool {
         self.0.strip_suffix(&parent.0).is_some_and(|rest| rest.len() > 1 && rest.ends_with('.'))
     }
 }
@@ -170,7 +170,7 @@ impl fmt::Display for Target {
 }
 
 /// A port in decimal digits alone: `+80` is none.
-pub(crate) fn port_number(text: &str) -> Result<u16, HostError> {
+pub fn port_number(text: &str) -> Result<u16, HostError> {
     if !text.bytes().all(|byte| byte.is_ascii_digit()) {
         return Err(HostError::Port);
     }

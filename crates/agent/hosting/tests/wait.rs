@@ -9,11 +9,11 @@ use std::{
     time::{Duration, Instant},
 };
 
+use gloveport_hosting::{WaitError, WaitOptions, wait_until_alive};
 use gloveport_protocol::BoxFuture;
 use gloveport_provider::{
     Capabilities, Check, GcOptions, GcReport, Lifetime, ListFilter, LogOptions, LogStream, Phase, Progress, Provider,
-    ProviderError, Restarts, Sandbox, SandboxId, SandboxSpec, SandboxState, SessionId, WaitError, WaitOptions,
-    wait_until_alive,
+    ProviderError, Restarts, Sandbox, SandboxId, SandboxSpec, SandboxState, SessionId,
 };
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},

@@ -2,11 +2,11 @@
 
 use std::time::{Duration, Instant};
 
-use super::{
+use crate::{
     bench::Bench,
     check::{At as _, Check, Found, Problem, check, must, same},
 };
-use crate::{GcOptions, GcReport, Lifetime, Progress, Sandbox, SandboxSpec};
+use gloveport_provider::{GcOptions, GcReport, Lifetime, Progress, Sandbox, SandboxSpec};
 
 /// Time that an engine may take beyond a limit of time.
 const LATE: Duration = Duration::from_secs(30);
@@ -68,7 +68,7 @@ async fn ended(bench: &Bench) -> Found {
 }
 
 /// A kept sandbox and its backend.
-async fn kept(bench: &Bench) -> Result<(Sandbox, std::sync::Arc<dyn crate::Provider>), Problem> {
+async fn kept(bench: &Bench) -> Result<(Sandbox, std::sync::Arc<dyn gloveport_provider::Provider>), Problem> {
     let mortal = bench.mortal()?;
     let spec = SandboxSpec { keep_alive: true, ..bench.spec("a")? };
     let sandbox = mortal.create(&spec, &Progress::silent()).await.at("create")?;

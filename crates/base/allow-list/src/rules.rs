@@ -75,7 +75,7 @@ impl Rules {
 
     /// Whether what a name resolves to can matter. If not, names that no rule names are never looked up, so that
     /// looking up cannot carry anything out.
-    pub(crate) fn have_addresses(&self, port: u16) -> bool {
+    pub fn have_addresses(&self, port: u16) -> bool {
         self.of_port(port).any(|pattern| matches!(pattern, Pattern::Network(_)))
     }
 
@@ -150,7 +150,7 @@ impl Rule {
 const SHOWN: usize = 20;
 
 /// What rules let through, in words.
-pub(crate) fn in_words(rules: &Rules) -> String {
+pub fn in_words(rules: &Rules) -> String {
     match rules.0.len() {
         0 => "nothing".to_owned(),
         count if count > SHOWN => {
@@ -161,7 +161,7 @@ pub(crate) fn in_words(rules: &Rules) -> String {
 }
 
 /// The rule that would let a target through.
-pub(crate) fn rule_for(target: &Target) -> String {
+pub fn rule_for(target: &Target) -> String {
     target.to_string()
 }
 

@@ -1,7 +1,7 @@
 //! The suite that every provider must pass.
 //!
 //! It is a black box: sandboxes are made, used and ended through the [`Provider`] and the server in them, and nothing
-//! is known of the engine. Where the paths of a sandbox are those of this machine ([`Isolation`](crate::Isolation)),
+//! is known of the engine. Where the paths of a sandbox are those of this machine ([`Isolation`](gloveport_provider::Isolation)),
 //! files are looked at as well. What a provider does not declare it must refuse; what cannot be found out is skipped
 //! with the reason, never passed over.
 //!
@@ -38,7 +38,7 @@ use self::{
     bench::Bench,
     check::{Check, Problem},
 };
-use crate::{Provider, ProviderError, SessionId};
+use gloveport_provider::{Provider, ProviderError, SessionId};
 
 /// Makes a provider anew, as another backend on the same engine would.
 pub type Make = Arc<dyn Fn() -> Result<Arc<dyn Provider>, ProviderError> + Send + Sync>;

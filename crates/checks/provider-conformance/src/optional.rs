@@ -5,11 +5,11 @@ use std::time::{Duration, Instant};
 use futures_util::StreamExt as _;
 use tokio::time::timeout;
 
-use super::{
+use crate::{
     bench::Bench,
     check::{At as _, Check, Found, Problem, check, must, same},
 };
-use crate::{ExposedPort, LogOptions, ResourceLimits, SandboxId, SandboxSpec, SandboxState};
+use gloveport_provider::{ExposedPort, LogOptions, ResourceLimits, SandboxId, SandboxSpec, SandboxState};
 
 pub(super) const CHECKS: &[Check] = &[
     check!("optional/pause", "a paused sandbox does nothing, and goes on under the same id and URL", pause),
@@ -203,7 +203,8 @@ async fn fork(bench: &Bench) -> Found {
     let origin = bench.start(&SandboxSpec { secrets, ..bench.spec("a")? }).await?;
     origin.run("echo here > gp-file; sleep 1000 & disown").await?;
     let session = bench.session("fork")?;
-    let made = bench.provider.fork(&origin.sandbox.id, &session, &crate::Progress::silent()).await.at("fork")?;
+    let made =
+        bench.provider.fork(&origin.sandbox.id, &session, &gloveport_provider::Progress::silent()).await.at("fork")?;
     let forked = bench.live(&*bench.provider, made).await?;
     same(&forked.sandbox.session_id, &session, "the session of the fork")?;
     same(&forked.run("cat gp-file").await?, &"here".to_owned(), "a file of the origin in the fork")?;
@@ -222,14 +223,14 @@ async fn warm(bench: &Bench) -> Found {
     }
     let mortal = bench.mortal()?;
     mortal.warm(1).await.at("warm")?;
-    let listed = mortal.list(&crate::ListFilter::default()).await.at("list")?;
+    let listed = mortal.list(&gloveport_provider::ListFilter::default()).await.at("list")?;
     let spec = SandboxSpec {
         warm: true,
         environment: [("GP_WARM".to_owned(), "its own".to_owned())].into(),
         ..bench.spec("a")?
     };
     let began = Instant::now();
-    let sandbox = mortal.create(&spec, &crate::Progress::silent()).await.at("create")?;
+    let sandbox = mortal.create(&spec, &gloveport_provider::Progress::silent()).await.at("create")?;
     let live = bench.live(&*mortal, sandbox).await?;
     same(&live.run("echo $GP_WARM").await?, &"its own".to_owned(), "a variable of the spec")?;
     same(&Some(live.run("pwd -P").await?), &live.sandbox.workspace, "the directory in which a shell starts")?;

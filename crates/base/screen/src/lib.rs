@@ -7,7 +7,10 @@
 //! The work is split like this: `parser` finds text and escape sequences in the bytes, `screen` knows what they do to
 //! the cursor and the cells, `grid` holds the rows, `row` is one line of cells and `history` the text that has left the
 //! screen.
+//!
+//! What a cell of a notebook shows is no terminal: a [`Collector`] keeps its beginning and its end, without colours.
 
+mod collect;
 mod grid;
 mod history;
 mod parser;
@@ -18,6 +21,7 @@ mod tests;
 
 use memchr::memchr_iter;
 
+pub use collect::Collector;
 use parser::Parser;
 use screen::{Arrows, Screen};
 

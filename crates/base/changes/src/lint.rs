@@ -33,7 +33,7 @@ pub trait Linter: Send + Sync {
 }
 
 /// The report about the issues that an edit brought.
-pub(crate) fn report(linter: &dyn Linter, path: &Path, old: &str, new: &str) -> String {
+pub fn report(linter: &dyn Linter, path: &Path, old: &str, new: &str) -> String {
     let issues = new_issues(linter, path, old, new);
     if issues.is_empty() {
         return "No linting issues found in the changes.".to_owned();

@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use tokio::time::timeout;
 
-use super::{
+use crate::{
     bench::Bench,
     check::{At as _, Check, Found, Problem, check, must, same},
 };
-use crate::{GcOptions, ListFilter, Progress, ProviderError, SandboxSpec};
+use gloveport_provider::{GcOptions, ListFilter, Progress, ProviderError, SandboxSpec};
 
 /// How long the end of a server may go unnoticed.
 const NOTICED: Duration = Duration::from_secs(20);
@@ -98,7 +98,7 @@ async fn keep_alive(bench: &Bench) -> Found {
     same(&live.run("echo $STATE").await?, &"kept".to_owned(), "an action after the backend has ended")?;
     let found = bench.find(&live.sandbox.id).await?;
     let view = found.map(|sandbox| (sandbox.lifetime, sandbox.state.is_live()));
-    same(&view, &Some((crate::Lifetime::Kept, true)), "what another backend finds")
+    same(&view, &Some((gloveport_provider::Lifetime::Kept, true)), "what another backend finds")
 }
 
 async fn given_up(bench: &Bench) -> Found {

@@ -5,8 +5,8 @@ use std::{error::Error, fmt::Debug};
 use gloveport_client::causes;
 use gloveport_protocol::BoxFuture;
 
-use super::bench::Bench;
-use crate::ProviderError;
+use crate::bench::Bench;
+use gloveport_provider::ProviderError;
 
 /// Most characters of a value in a report.
 const SHOWN: usize = 2_000;

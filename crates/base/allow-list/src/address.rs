@@ -86,7 +86,7 @@ const METADATA: Ipv6Addr = Ipv6Addr::new(0xfd00, 0x0ec2, 0, 0, 0, 0, 0, 0x0254);
 
 /// Whether an address belongs to the gate's own machine or link, or to nobody. No rule for a name leads there: whoever
 /// owns the name would choose what is reached.
-pub(crate) fn is_closed(address: IpAddr) -> bool {
+pub fn is_closed(address: IpAddr) -> bool {
     match address.to_canonical() {
         IpAddr::V4(v4) => {
             v4.octets()[0] == 0 || v4.is_loopback() || v4.is_link_local() || v4.is_multicast() || v4.octets()[0] >= 240 // reserved, and the broadcast address

@@ -8,13 +8,12 @@ use std::{
 
 use gloveport_protocol::Secret;
 
-use super::{
+use crate::{
     bench::{Bench, client},
     check::{At as _, Check, Found, Problem, check, must, same},
 };
-use crate::{
-    Lifetime, LogOptions, Phase, Progress, SandboxSpec, SandboxState, WaitOptions, Workspace, wait_until_alive,
-};
+use gloveport_hosting::{WaitOptions, wait_until_alive};
+use gloveport_provider::{Lifetime, LogOptions, Phase, Progress, SandboxSpec, SandboxState, Workspace};
 
 pub(super) const CHECKS: &[Check] = &[
     check!("life/first-action", "a sandbox is made, is alive, and executes an action", first_action),

@@ -5,17 +5,17 @@ use std::{
     time::{Duration, Instant},
 };
 
-use gloveport_client::{ActionExecutionClient, ClientOptions};
+use gloveport_client::ActionExecutionClient;
 use gloveport_protocol::{Action, ActionEvent, ActionExecutor as _, Observation, RunAction, Secret};
 use tokio::time::sleep;
 
-use super::{
+use crate::{
     Make, Options,
     check::{At as _, Found, Problem},
 };
-use crate::{
+use gloveport_hosting::{WaitOptions, wait_until_alive};
+use gloveport_provider::{
     Capabilities, GcOptions, Isolation, ListFilter, Progress, Provider, Sandbox, SandboxId, SandboxSpec, SessionId,
-    WaitOptions, wait_until_alive,
 };
 
 /// Limit of a command in a sandbox, in seconds.
@@ -163,12 +163,11 @@ impl Bench {
 
 /// A client with this key.
 pub(super) fn client(sandbox: &Sandbox, key: Option<&Secret>) -> Result<ActionExecutionClient, Problem> {
-    let Some(url) = &sandbox.url else {
+    if sandbox.url.is_none() {
         return Err(Problem::new("asking the server", "a URL of the server", format!("{sandbox:?}")));
-    };
-    let headers = sandbox.headers.iter().map(|(name, value)| (name.clone(), value.expose().to_owned())).collect();
-    let options = ClientOptions { headers, ..ClientOptions::new(url).with_key(key.map(Secret::expose)) };
-    ActionExecutionClient::new(&options).at("making a client")
+    }
+    let with_key = Sandbox { session_key: key.cloned(), ..sandbox.clone() };
+    gloveport_hosting::client(&with_key).at("making a client")
 }
 
 impl Live {

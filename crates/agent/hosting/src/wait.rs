@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use gloveport_client::{ActionExecutionClient, ClientOptions, causes};
-use gloveport_protocol::Secret;
+use gloveport_client::{ActionExecutionClient, causes};
+use gloveport_provider::{Phase, Progress, Provider, ProviderError, Sandbox, SandboxState};
 use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
-use crate::{Phase, Progress, Provider, ProviderError, Sandbox, SandboxState};
+use crate::{Unreachable, client};
 
 /// Shortest pause between two requests to the server; the longer it was waited for, the longer they are.
 const FIRST_PAUSE: Duration = Duration::from_millis(1);
@@ -117,20 +117,19 @@ impl Wait<'_> {
 
     /// Whether the server answers.
     async fn is_alive(&mut self) -> Result<bool, WaitError> {
-        let Some(url) = &self.sandbox.url else { return Ok(false) };
-        let client = if let Some(client) = &self.client {
-            client
-        } else {
-            let key = self.sandbox.session_key.as_ref().map(Secret::expose);
-            let headers = self.sandbox.headers.iter().map(|(name, value)| (name.clone(), value.expose().to_owned()));
-            let options = ClientOptions { headers: headers.collect(), ..ClientOptions::new(url).with_key(key) };
-            let made = ActionExecutionClient::new(&options);
-            let made = made.map_err(|error| ProviderError::Engine {
-                engine: self.provider.name().to_owned(),
-                action: "give the URL of the server".to_owned(),
-                reason: causes(&error),
-            })?;
-            self.client.insert(made)
+        let client = match &self.client {
+            Some(client) => client,
+            None => match client(&self.sandbox) {
+                Ok(made) => self.client.insert(made),
+                Err(Unreachable::NoUrl(_)) => return Ok(false),
+                Err(error) => {
+                    return Err(WaitError::Provider(ProviderError::Engine {
+                        engine: self.provider.name().to_owned(),
+                        action: "give the URL of the server".to_owned(),
+                        reason: causes(&error),
+                    }));
+                }
+            },
         };
         match timeout(ANSWER, client.probe()).await {
             Ok(Ok(())) => return Ok(true),
