@@ -18,7 +18,7 @@ pub struct KernelOptions {
     /// Where `ipykernel` is installed if the interpreter has none; below the user's home if nothing is said.
     pub environments: Option<PathBuf>,
     /// Where an image that OpenHands has built keeps the environments of its server, whose Python runs the cells there
-    /// (`ipython-and-plugins` 1).
+    /// (`ipython-and-plugins` 2.1).
     pub image_environments: PathBuf,
     /// Most bytes of text of one cell that are kept: the first half and the last half.
     pub output_limit: usize,
