@@ -9,13 +9,13 @@ use std::{
 };
 
 use gloveport_archive::{
-    Limits,
+    ArchiveLimits,
     tar::{Origin, unpack},
 };
 use libfuzzer_sys::fuzz_target;
 use tempfile::TempDir;
 
-const LIMITS: Limits = Limits { bytes: 64 * 1024, files: 20, ratio: 50, unsuspicious: 16 * 1024 };
+const LIMITS: ArchiveLimits = ArchiveLimits { bytes: 64 * 1024, files: 20, ratio: 50, unsuspicious: 16 * 1024 };
 
 static ROOT: LazyLock<TempDir> = LazyLock::new(|| {
     let root = tempfile::tempdir().expect("a directory for the fuzzer");

@@ -9,11 +9,11 @@ use std::{
     sync::LazyLock,
 };
 
-use gloveport_archive::{Limits, zip::unpack};
+use gloveport_archive::{ArchiveLimits, zip::unpack};
 use libfuzzer_sys::fuzz_target;
 use tempfile::TempDir;
 
-const LIMITS: Limits = Limits { bytes: 64 * 1024, files: 20, ratio: 50, unsuspicious: 16 * 1024 };
+const LIMITS: ArchiveLimits = ArchiveLimits { bytes: 64 * 1024, files: 20, ratio: 50, unsuspicious: 16 * 1024 };
 
 static ROOT: LazyLock<TempDir> = LazyLock::new(|| {
     let root = tempfile::tempdir().expect("a directory for the fuzzer");

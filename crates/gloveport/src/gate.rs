@@ -7,7 +7,7 @@ use std::{
 
 use clap::Args;
 use gloveport_allow_list::Rules;
-use gloveport_gate::{Forward, Gate, GateOptions, Limits, ProxyOptions};
+use gloveport_egress::{Egress, EgressLimits, EgressOptions, Forward, ProxyOptions};
 
 use crate::local;
 
@@ -38,7 +38,8 @@ pub(crate) async fn gate(arguments: GateArgs) -> anyhow::Result<ExitCode> {
     let rules = Rules::parse(&allowed)?;
     let proxy = proxy.map(|listen| ProxyOptions { listen, rules });
     let stop = local::stop_signal()?;
-    let gate = Gate::open(GateOptions { address, forwards, proxy, sandbox, dns, limits: Limits::default() }).await?;
+    let gate =
+        Egress::open(EgressOptions { address, forwards, proxy, sandbox, dns, limits: EgressLimits::default() }).await?;
     tracing::info!(forwards = ?gate.forwards(), proxy = ?gate.proxy(), "the gate is open");
     local::settle();
     gate.serve(stop).await;

@@ -36,7 +36,7 @@ pub use files::{
     ByteStream, Content, ContentInfo, Files, ListOptions, PutOptions, Range, RemotePath, Upload, Watch, WatchEvent,
 };
 pub use kernels::{CellEvent, CellStream, Kernels};
-pub use options::{ClientOptions, Clock, Limits, Pause};
+pub use options::{ClientOptions, Clock, Pause, RequestLimits};
 pub use pool::{Certificates, Pool};
 pub use retry::{Failure, Recovery, Verdict};
 #[cfg(fuzzing)]

@@ -20,7 +20,7 @@ pub struct ClientOptions {
     /// Hard limit of actions that have none (`action-execution-client` 4).
     pub sandbox_timeout: Duration,
     /// How long each kind of request may pause.
-    pub limits: Limits,
+    pub limits: RequestLimits,
     /// Most bytes of an answer that is held in memory.
     pub max_answer: usize,
     /// Most bytes of a copy that is stored in a file on this machine.
@@ -43,7 +43,7 @@ impl ClientOptions {
             session_key: None,
             headers: Vec::new(),
             sandbox_timeout: Duration::from_mins(2),
-            limits: Limits::default(),
+            limits: RequestLimits::default(),
             max_answer: 256 * 1024 * 1024,
             max_copy: 16 * 1024 * 1024 * 1024,
             pool: None,
@@ -93,7 +93,7 @@ impl fmt::Debug for ClientOptions {
 /// the wait for the head of the answer, so these three share one limit, where the reference gives each its own. Making
 /// a connection takes at most 10 s beside that.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Limits {
+pub struct RequestLimits {
     /// `GET /alive`.
     pub alive: Duration,
     /// Added to the time limit of an action, so that its end arrives as an observation.
@@ -114,7 +114,7 @@ pub struct Limits {
     pub stream: Duration,
 }
 
-impl Default for Limits {
+impl Default for RequestLimits {
     fn default() -> Self {
         Self {
             alive: Duration::from_secs(5),

@@ -19,7 +19,7 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 
 use crate::{
-    ClientError, ClientOptions, Failure, Limits, NativeError, Pause, Pool, Recovery, StatusError, Verdict,
+    ClientError, ClientOptions, Failure, NativeError, Pause, Pool, Recovery, RequestLimits, StatusError, Verdict,
     retry::{self, Failures},
 };
 use tokio_util::sync::CancellationToken;
@@ -33,7 +33,7 @@ pub(crate) struct Session {
     base: Url,
     headers: HeaderMap,
     closed: AtomicBool,
-    pub(crate) limits: Limits,
+    pub(crate) limits: RequestLimits,
     max_answer: usize,
     pub(crate) max_copy: u64,
     recovery: Option<Arc<dyn Recovery>>,

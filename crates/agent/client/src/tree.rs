@@ -7,7 +7,7 @@ use std::{
 
 use bytes::Bytes;
 use futures_util::StreamExt as _;
-use gloveport_archive::{ArchiveError, Limits, Summary, tar, zip};
+use gloveport_archive::{ArchiveError, ArchiveLimits, Summary, tar, zip};
 
 use crate::{
     ActionExecutionClient, ClientError, RemotePath, Upload,
@@ -84,7 +84,7 @@ impl ActionExecutionClient {
         &self,
         source: impl Into<RemotePath>,
         destination: &Path,
-        limits: &Limits,
+        limits: &ArchiveLimits,
         progress: impl Fn(usize) + Send + Sync,
     ) -> Result<TreeCopy, ClientError> {
         let source = source.into();

@@ -5,7 +5,7 @@ mod common;
 use std::{ffi::OsStr, os::unix::ffi::OsStrExt as _};
 
 use common::{Peer, Reply, within};
-use gloveport_archive::Limits;
+use gloveport_archive::ArchiveLimits;
 use gloveport_client::{ExecEvent, ListOptions, PutOptions, Range, TreeForm, WatchEvent};
 use gloveport_protocol::{
     exec::{ExecRequest, Session},
@@ -188,11 +188,11 @@ async fn a_tree_travels_as_tar_where_the_server_knows_it() {
         assert_eq!((copy.files, copy.bytes, copy.form, copy.form.lost()), (1, 5, TreeForm::Tar, None));
         let destination = tempfile::tempdir().unwrap();
         let target = destination.path().join("new");
-        client.download_tree("/from", &target, &Limits::default(), |_| {}).await.unwrap();
+        client.download_tree("/from", &target, &ArchiveLimits::default(), |_| {}).await.unwrap();
         assert_eq!(std::fs::read(target.join("a")).unwrap(), b"hello");
         assert!(target.join("empty").is_dir());
         // An archive without its end is an error.
-        assert!(client.download_tree("/from", &target, &Limits::default(), |_| {}).await.is_err());
+        assert!(client.download_tree("/from", &target, &ArchiveLimits::default(), |_| {}).await.is_err());
         let expected = [
             "GET /v1/files/archive",
             "PUT /v1/files/archive?path=%2Fto&parents=true",
@@ -218,7 +218,7 @@ async fn a_tree_travels_as_zip_where_the_server_does_not_know_tar() {
         assert_eq!((copy.files, copy.bytes, copy.form), (1, 5, TreeForm::Zip));
         assert_eq!(copy.form.lost(), Some("modes, owners, times, links and empty directories"));
         let destination = tempfile::tempdir().unwrap();
-        client.download_tree("/from", destination.path(), &Limits::default(), |_| {}).await.unwrap();
+        client.download_tree("/from", destination.path(), &ArchiveLimits::default(), |_| {}).await.unwrap();
         assert_eq!(std::fs::read(destination.path().join("a")).unwrap(), b"hello");
         let expected = [
             "GET /v1/files/archive",

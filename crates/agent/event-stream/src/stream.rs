@@ -41,7 +41,7 @@ struct Shared {
 
 /// What grows, and how far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Limits {
+pub(crate) struct StreamLimits {
     pub(crate) queue: QueueLimits,
     pub(crate) journal: JournalLimits,
 }
@@ -53,7 +53,7 @@ impl EventStream {
     /// the conversation can be open once in all processes, and what a crash has left is repaired. In other stores each
     /// event is a write, and nothing keeps a second process out.
     pub async fn open(store: Arc<dyn FileStore>, sid: &str, user_id: Option<&str>) -> Result<Self, HistoryError> {
-        Self::open_with(store, sid, user_id, Limits::default()).await
+        Self::open_with(store, sid, user_id, StreamLimits::default()).await
     }
 
     /// Opens the history of a conversation in a directory of this machine, which is created. A `~` at the start of
@@ -71,7 +71,7 @@ impl EventStream {
         store: Arc<dyn FileStore>,
         sid: &str,
         user_id: Option<&str>,
-        limits: Limits,
+        limits: StreamLimits,
     ) -> Result<Self, HistoryError> {
         let reader = EventStore::new(Arc::clone(&store), sid, user_id);
         let (log, first) = Log::open(Arc::clone(&store), reader, limits.journal).await?;

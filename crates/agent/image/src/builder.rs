@@ -58,9 +58,9 @@ pub trait ImageBuilder: Send + Sync {
     ) -> impl Future<Output = Result<bool, ImageError>> + Send;
 }
 
-/// Limits of time.
+/// BuildLimits of time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Limits {
+pub struct BuildLimits {
     /// For a build.
     pub build: Duration,
     /// For fetching an image.
@@ -69,7 +69,7 @@ pub struct Limits {
     pub request: Duration,
 }
 
-impl Default for Limits {
+impl Default for BuildLimits {
     fn default() -> Self {
         Self { build: Duration::from_hours(1), pull: Duration::from_mins(30), request: Duration::from_secs(30) }
     }

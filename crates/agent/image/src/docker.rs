@@ -12,7 +12,7 @@ use gloveport_docker_engine::{About, Engine, EngineError, images};
 use crate::{
     arguments,
     base::ImageName,
-    builder::{BuildRequest, ImageBuilder, Limits, Lookup, Progress},
+    builder::{BuildLimits, BuildRequest, ImageBuilder, Lookup, Progress},
     error::ImageError,
 };
 
@@ -38,8 +38,8 @@ pub struct DockerOptions {
     pub method: Method,
     /// A directory that BuildKit keeps its cache in.
     pub cache: Option<PathBuf>,
-    /// Limits of time.
-    pub limits: Limits,
+    /// BuildLimits of time.
+    pub limits: BuildLimits,
     /// The program `docker`, if it is not the one in `PATH`.
     pub program: Option<PathBuf>,
 }

@@ -38,7 +38,7 @@ mod recipe;
 mod remote;
 
 pub use base::ImageName;
-pub use builder::{BuildRequest, ImageBuilder, Limits, Lookup, Progress};
+pub use builder::{BuildLimits, BuildRequest, ImageBuilder, Lookup, Progress};
 pub use digest::Fingerprint;
 pub use docker::{DockerBuilder, DockerOptions, Method};
 pub use error::ImageError;

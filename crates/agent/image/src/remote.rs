@@ -36,7 +36,7 @@ const PIECE: usize = 64 * 1024;
 /// How often a request is made that is answered with 429.
 const ATTEMPTS: u32 = 3;
 
-/// Limits and pauses of a build service's client.
+/// BuildLimits and pauses of a build service's client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RemoteTimes {
     /// For a build, all in all.

@@ -24,8 +24,8 @@ use bollard::{
 use futures_util::{StreamExt as _, TryStreamExt as _};
 use gloveport_docker_engine::{Endpoint, Engine};
 use gloveport_image::{
-    BuildFrom, BuildRequest, Built, Contents, DockerBuilder, DockerOptions, ImageBuilder as _, ImageError, Job, Limits,
-    Lookup, Method, Naming, Programs, Progress, Recipe, Reuse, build, build_program,
+    BuildFrom, BuildLimits, BuildRequest, Built, Contents, DockerBuilder, DockerOptions, ImageBuilder as _, ImageError,
+    Job, Lookup, Method, Naming, Programs, Progress, Recipe, Reuse, build, build_program,
 };
 
 struct Bench {
@@ -49,7 +49,7 @@ impl Bench {
     }
 
     fn builder(&self, limit: Duration) -> DockerBuilder {
-        let limits = Limits { build: limit, ..Limits::default() };
+        let limits = BuildLimits { build: limit, ..BuildLimits::default() };
         let options = DockerOptions { method: Method::Engine, limits, ..DockerOptions::default() };
         DockerBuilder::new(Arc::clone(&self.engine), options)
     }

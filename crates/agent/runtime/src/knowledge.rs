@@ -2,7 +2,7 @@
 
 use std::fs::File;
 
-use gloveport_archive::{Limits, zip};
+use gloveport_archive::{ArchiveLimits, zip};
 use gloveport_protocol::RunAction;
 
 use crate::{
@@ -66,7 +66,7 @@ impl Runtime {
                 path: inner.clone(),
                 source,
             })?;
-            let limits = Limits { files: MOST_FILES, bytes: MOST_BYTES, ..Limits::default() };
+            let limits = ArchiveLimits { files: MOST_FILES, bytes: MOST_BYTES, ..ArchiveLimits::default() };
             zip::unpack(&File::open(&zip_file).map_err(open)?, &inner, &limits)?;
             Ok(microagents::load_directory(&inner))
         });

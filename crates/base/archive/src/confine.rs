@@ -146,7 +146,7 @@ mod tests {
     use std::{os::unix::fs::symlink, sync::atomic::AtomicBool};
 
     use super::*;
-    use crate::limits::Limits;
+    use crate::limits::ArchiveLimits;
 
     #[test]
     fn names_are_taken_apart_and_dangerous_ones_are_refused() {
@@ -178,7 +178,7 @@ mod tests {
         symlink("real", inside.path().join("alias")).unwrap();
         symlink("loop", inside.path().join("loop")).unwrap();
         std::fs::write(inside.path().join("file"), "").unwrap();
-        let (limits, never) = (Limits::default(), AtomicBool::new(false));
+        let (limits, never) = (ArchiveLimits::default(), AtomicBool::new(false));
         for by_kernel in [true, false] {
             let root = Root::open(inside.path()).unwrap();
             let mut destination = Destination::beneath(if by_kernel { root } else { root.step_by_step() });

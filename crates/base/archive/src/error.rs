@@ -89,13 +89,13 @@ pub enum ArchiveError {
         /// The error of the system.
         source: io::Error,
     },
-    /// The contents are larger than [`Limits::bytes`](crate::Limits::bytes).
+    /// The contents are larger than [`ArchiveLimits::bytes`](crate::ArchiveLimits::bytes).
     #[error("the contents of the archive are larger than {limit} bytes")]
     TooManyBytes {
         /// The bound.
         limit: u64,
     },
-    /// There are more files and directories than [`Limits::files`](crate::Limits::files).
+    /// There are more files and directories than [`ArchiveLimits::files`](crate::ArchiveLimits::files).
     #[error("the archive has more than {limit} files and directories")]
     TooManyFiles {
         /// The bound.

@@ -2,7 +2,7 @@
 //!
 //! Packing never holds a file in memory, never waits on a FIFO or device, and fails rather than ending a stream that
 //! does not have everything. Unpacking writes nothing outside of its destination, whatever names and links an archive
-//! has, because the kernel resolves every path beneath it; and it stops at [`Limits`].
+//! has, because the kernel resolves every path beneath it; and it stops at [`ArchiveLimits`].
 //!
 //! | module | idea |
 //! |---|---|
@@ -21,7 +21,7 @@ pub mod tar;
 pub mod zip;
 
 pub use error::ArchiveError;
-pub use limits::{Limits, Summary};
+pub use limits::{ArchiveLimits, Summary};
 
 /// Bytes that are read or written at once.
 pub(crate) const PIECE: usize = 256 * 1024;

@@ -6,7 +6,7 @@ use crate::error::ArchiveError;
 
 /// What an archive may become. The bounds hold for what is really written, whatever the archive announces.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Limits {
+pub struct ArchiveLimits {
     /// Bytes of all contents.
     pub bytes: u64,
     /// Files, links and directories, those included that are made on the way to a file.
@@ -17,7 +17,7 @@ pub struct Limits {
     pub unsuspicious: u64,
 }
 
-impl Default for Limits {
+impl Default for ArchiveLimits {
     fn default() -> Self {
         Self { bytes: 64 << 30, files: 1_000_000, ratio: 200, unsuspicious: 100_000_000 }
     }
@@ -37,7 +37,7 @@ pub struct Summary {
 /// What has been unpacked so far, against its bounds.
 #[derive(Debug)]
 pub(crate) struct Account<'a> {
-    pub(crate) limits: &'a Limits,
+    pub(crate) limits: &'a ArchiveLimits,
     /// Whether nobody wants it any more.
     stop: &'a AtomicBool,
     pub(crate) done: Summary,
@@ -48,7 +48,7 @@ pub(crate) struct Account<'a> {
 }
 
 impl<'a> Account<'a> {
-    pub(crate) fn new(limits: &'a Limits, stop: &'a AtomicBool) -> Self {
+    pub(crate) fn new(limits: &'a ArchiveLimits, stop: &'a AtomicBool) -> Self {
         Self { limits, stop, done: Summary::default(), current: 0, made: 0 }
     }
 

@@ -17,7 +17,7 @@ use std::{
 };
 
 use gloveport_archive::{
-    Limits, Summary,
+    ArchiveLimits, Summary,
     tar::{Origin, pack, unpack},
 };
 use support::{fifo, names, tree};
@@ -108,11 +108,11 @@ fn a_tree_goes_out_and_comes_in_as_it_was() {
     rich_tree(&from);
     fs::create_dir(&to).unwrap();
     let before = description(&from);
-    let summary = unpack(packed(&from).as_slice(), &to, Origin::Trusted, &Limits::default()).unwrap();
+    let summary = unpack(packed(&from).as_slice(), &to, Origin::Trusted, &ArchiveLimits::default()).unwrap();
     assert_eq!(description(&to), before);
     assert_eq!(summary.files, 10);
     // And once more over what is there.
-    unpack(packed(&from).as_slice(), &to, Origin::Trusted, &Limits::default()).unwrap();
+    unpack(packed(&from).as_slice(), &to, Origin::Trusted, &ArchiveLimits::default()).unwrap();
     assert_eq!(description(&to), before);
 }
 
@@ -140,7 +140,7 @@ fn gnu_tar_reads_what_is_packed_and_its_streams_are_unpacked() {
         fs::create_dir(&to).unwrap();
         let stream =
             run(&[format.as_ref(), "-cf".as_ref(), "-".as_ref(), "-C".as_ref(), path("from").as_ref(), ".".as_ref()]);
-        unpack(stream.as_slice(), &to, Origin::Trusted, &Limits::default()).unwrap();
+        unpack(stream.as_slice(), &to, Origin::Trusted, &ArchiveLimits::default()).unwrap();
         // The format of GNU has whole seconds.
         let exact = format == "--format=pax";
         let seconds = |list: Vec<String>| -> Vec<String> {
@@ -165,10 +165,10 @@ fn a_single_file_is_one_entry_and_special_files_are_left_out() {
     let mut bytes = Vec::new();
     assert_eq!(pack(&file, &mut bytes).unwrap(), Summary { files: 1, bytes: 7, skipped: 0 });
     let to = tempfile::tempdir().unwrap();
-    unpack(bytes.as_slice(), to.path(), Origin::Trusted, &Limits::default()).unwrap();
+    unpack(bytes.as_slice(), to.path(), Origin::Trusted, &ArchiveLimits::default()).unwrap();
     assert_eq!(names(to.path()), ["file"]);
     let to = tempfile::tempdir().unwrap();
-    unpack(packed(directory.path()).as_slice(), to.path(), Origin::Trusted, &Limits::default()).unwrap();
+    unpack(packed(directory.path()).as_slice(), to.path(), Origin::Trusted, &ArchiveLimits::default()).unwrap();
     assert_eq!(names(to.path()), ["file"]);
 }
 
@@ -180,7 +180,7 @@ fn every_cut_of_a_stream_is_noticed_and_leaves_no_half_of_a_file() {
     let stream = packed(directory.path());
     for length in (0..stream.len() - 1024).step_by(100) {
         let to = tempfile::tempdir().unwrap();
-        let error = unpack(&stream[..length], to.path(), Origin::Trusted, &Limits::default()).unwrap_err();
+        let error = unpack(&stream[..length], to.path(), Origin::Trusted, &ArchiveLimits::default()).unwrap_err();
         assert_eq!(error.reason().to_string(), "the archive is damaged: it ends too early", "{length}");
         for name in names(to.path()) {
             assert_eq!(fs::read(to.path().join(&name)).unwrap().len(), 700, "{name} {length}");
@@ -243,7 +243,7 @@ fn hostile_streams_change_nothing_outside() {
         let inside = to.path().join("inside");
         fs::create_dir(&inside).unwrap();
         let stream = [stream, vec![0; 1024]].concat();
-        let error = unpack(stream.as_slice(), &inside, Origin::Trusted, &Limits::default()).unwrap_err();
+        let error = unpack(stream.as_slice(), &inside, Origin::Trusted, &ArchiveLimits::default()).unwrap_err();
         assert_eq!(error.reason().to_string(), reason, "{case}");
         assert_eq!(names(outside.path()), ["file"], "{case}");
         assert_eq!(fs::read_to_string(outside.path().join("file")).unwrap(), "old", "{case}");
@@ -263,12 +263,12 @@ fn a_file_over_a_link_replaces_the_link_and_one_over_a_fifo_is_refused() {
     ]
     .concat();
     let to = tempfile::tempdir().unwrap();
-    unpack(stream.as_slice(), to.path(), Origin::Trusted, &Limits::default()).unwrap();
+    unpack(stream.as_slice(), to.path(), Origin::Trusted, &ArchiveLimits::default()).unwrap();
     assert!(to.path().join("l").symlink_metadata().unwrap().is_file());
     assert_eq!(fs::read_to_string(&target).unwrap(), "old");
     fifo(&to.path().join("pipe"));
     let stream = [header("pipe", EntryType::Regular, "", 0), vec![0; 1024]].concat();
-    let error = unpack(stream.as_slice(), to.path(), Origin::Trusted, &Limits::default()).unwrap_err();
+    let error = unpack(stream.as_slice(), to.path(), Origin::Trusted, &ArchiveLimits::default()).unwrap_err();
     assert_eq!(error.reason().to_string(), "`pipe` cannot be written: a FIFO is in the way");
 }
 
@@ -297,7 +297,7 @@ fn files_of_another_system_bring_no_rights_along() {
         mode(&from.join("setuid"), 0o4755);
         stream = packed(&from);
     }
-    unpack(stream.as_slice(), &to, Origin::Foreign, &Limits::default()).unwrap();
+    unpack(stream.as_slice(), &to, Origin::Foreign, &ArchiveLimits::default()).unwrap();
     let (user, group) = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
     for (name, bits) in
         [("", 0o755), ("there", 0o755), ("new", 0o777), ("setuid", 0o755), ("setgid", 0o755), ("plain", 0o640)]
@@ -314,8 +314,11 @@ fn bounds_hold_for_what_arrives() {
     tree(directory.path());
     let stream = packed(directory.path());
     for (limits, reason) in [
-        (Limits { bytes: 500_000, ..Limits::default() }, "the contents of the archive are larger than 500000 bytes"),
-        (Limits { files: 3, ..Limits::default() }, "the archive has more than 3 files and directories"),
+        (
+            ArchiveLimits { bytes: 500_000, ..ArchiveLimits::default() },
+            "the contents of the archive are larger than 500000 bytes",
+        ),
+        (ArchiveLimits { files: 3, ..ArchiveLimits::default() }, "the archive has more than 3 files and directories"),
     ] {
         let to = tempfile::tempdir().unwrap();
         let error = unpack(stream.as_slice(), to.path(), Origin::Trusted, &limits).unwrap_err();
@@ -337,7 +340,7 @@ fn a_full_disk_is_told_and_leaves_no_half_of_a_file() {
     let directory = tempfile::tempdir().unwrap();
     let mut file = File::create(directory.path().join("too large")).unwrap();
     file.write_all(&vec![7; 200_000]).unwrap();
-    let result = unpack(packed(directory.path()).as_slice(), to.path(), Origin::Trusted, &Limits::default());
+    let result = unpack(packed(directory.path()).as_slice(), to.path(), Origin::Trusted, &ArchiveLimits::default());
     let left = names(to.path());
     assert!(Command::new("umount").arg(to.path()).status().unwrap().success());
     let expected =

@@ -13,7 +13,7 @@ use std::{
 };
 
 use gloveport_archive::{
-    ArchiveError, Limits, Summary,
+    ArchiveError, ArchiveLimits, Summary,
     zip::{Plan, unpack, unpack_until},
 };
 use support::{fifo, names, tree};
@@ -91,7 +91,7 @@ fn what_goes_out_comes_in_again() {
     tree(&from);
     fs::create_dir(&to).unwrap();
     let plan = Plan::of_contents(&from).unwrap();
-    let summary = unpack(&file_of(&zipped(&plan)), &to, &Limits::default()).unwrap();
+    let summary = unpack(&file_of(&zipped(&plan)), &to, &ArchiveLimits::default()).unwrap();
     assert_eq!(summary, Summary { files: 5, bytes: plan.bytes(), skipped: 0 });
     for name in ["a.txt", "ü.txt", "deep/b/empty", "deep/b/large", "deep/c.txt"] {
         assert_eq!(fs::read(from.join(name)).unwrap(), fs::read(to.join(name)).unwrap(), "{name}");
@@ -108,7 +108,7 @@ fn names_that_are_not_utf8_survive() {
     fs::create_dir(&to).unwrap();
     let name = OsStr::from_bytes(b"caf\xe9 \xff");
     fs::write(from.join(name), "content").unwrap();
-    unpack(&file_of(&zipped(&Plan::of_contents(&from).unwrap())), &to, &Limits::default()).unwrap();
+    unpack(&file_of(&zipped(&Plan::of_contents(&from).unwrap())), &to, &ArchiveLimits::default()).unwrap();
     assert_eq!(fs::read(to.join(name)).unwrap(), b"content");
 }
 
@@ -168,9 +168,9 @@ fn more_entries_than_16_bits_can_count_are_read_by_everybody() {
     // Names that are left out cost no time.
     let absolute: Vec<String> = (0..65_600).map(|number| format!("/{number}")).collect();
     let entries: Vec<(&[u8], &[u8])> = absolute.iter().map(|name| (name.as_bytes(), b"".as_slice())).collect();
-    let summary = unpack(&made(&entries), to.path(), &Limits::default()).unwrap();
+    let summary = unpack(&made(&entries), to.path(), &ArchiveLimits::default()).unwrap();
     assert_eq!(summary, Summary { files: 0, bytes: 0, skipped: 65_600 });
-    let limits = Limits { files: 65_599, ..Limits::default() };
+    let limits = ArchiveLimits { files: 65_599, ..ArchiveLimits::default() };
     let error = unpack(&file_of(&bytes), to.path(), &limits).unwrap_err();
     let expected = "the archive has more than 65599 files and directories (stopped after 0 files with 0 bytes)";
     assert_eq!(error.to_string(), expected);
@@ -242,7 +242,7 @@ with zipfile.ZipFile(theirs, 'w', zipfile.ZIP_DEFLATED) as z:
     let paths = [path("ours.zip"), path("by python"), path("from"), path("theirs.zip")];
     let output = Command::new("python3").args(["-c", script]).args(paths).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    unpack(&File::open(path("theirs.zip")).unwrap(), &path("back"), &Limits::default()).unwrap();
+    unpack(&File::open(path("theirs.zip")).unwrap(), &path("back"), &ArchiveLimits::default()).unwrap();
     assert!(path("back/no entries").is_dir());
     for name in ["a.txt", "ü.txt", "deep/b/empty", "deep/b/large", "deep/c.txt"] {
         let expected = fs::read(path("from").join(name)).unwrap();
@@ -269,7 +269,7 @@ fn hostile_names_are_left_out_and_strange_ones_are_kept() {
         (b"./good//name", b"10"),
         (b"directory/", b""),
     ]);
-    let summary = unpack(&file, &inside, &Limits::default()).unwrap();
+    let summary = unpack(&file, &inside, &ArchiveLimits::default()).unwrap();
     assert_eq!(summary, Summary { files: 4, bytes: 5, skipped: 6 });
     assert_eq!(
         names(to.path()),
@@ -295,13 +295,14 @@ fn links_that_lead_out_are_not_written_through() {
     symlink(outside.path(), to.path().join("out")).unwrap();
     let target = outside.path().join("file");
     symlink(&target, to.path().join("link")).unwrap();
-    let error = unpack(&made(&[(b"first", b"1"), (b"out/file", b"new")]), to.path(), &Limits::default()).unwrap_err();
+    let error =
+        unpack(&made(&[(b"first", b"1"), (b"out/file", b"new")]), to.path(), &ArchiveLimits::default()).unwrap_err();
     assert_eq!(
         error.to_string(),
         "`out` would be written outside of the destination (stopped after 1 files with 1 bytes)"
     );
     // A link that is itself the name is replaced.
-    unpack(&made(&[(b"link", b"new")]), to.path(), &Limits::default()).unwrap();
+    unpack(&made(&[(b"link", b"new")]), to.path(), &ArchiveLimits::default()).unwrap();
     assert_eq!(fs::read_to_string(to.path().join("link")).unwrap(), "new");
     assert!(!to.path().join("link").is_symlink());
     assert_eq!(fs::read_to_string(&target).unwrap(), "old");
@@ -314,7 +315,7 @@ fn a_link_in_an_archive_becomes_a_file_with_its_target_as_text() {
     let mut writer = ZipWriter::new(Cursor::new(Vec::new()));
     writer.add_symlink("link", "/etc", SimpleFileOptions::default()).unwrap();
     let file = file_of(&writer.finish().unwrap().into_inner());
-    unpack(&file, to.path(), &Limits::default()).unwrap();
+    unpack(&file, to.path(), &ArchiveLimits::default()).unwrap();
     assert!(to.path().join("link").symlink_metadata().unwrap().is_file());
     assert_eq!(fs::read_to_string(to.path().join("link")).unwrap(), "/etc");
 }
@@ -325,13 +326,14 @@ fn a_file_that_is_replaced_keeps_its_mode_and_other_things_in_the_way_are_errors
     let path = |name: &str| to.path().join(name);
     fs::write(path("secret"), "old and longer").unwrap();
     fs::set_permissions(path("secret"), fs::Permissions::from_mode(0o600)).unwrap();
-    unpack(&made(&[(b"secret", b"new")]), to.path(), &Limits::default()).unwrap();
+    unpack(&made(&[(b"secret", b"new")]), to.path(), &ArchiveLimits::default()).unwrap();
     assert_eq!(fs::read_to_string(path("secret")).unwrap(), "new");
     assert_eq!(fs::metadata(path("secret")).unwrap().permissions().mode() & 0o777, 0o600);
 
     fifo(&path("fifo"));
     fs::create_dir(path("directory")).unwrap();
-    let in_the_way = |name: &str| unpack(&made(&[(name.as_bytes(), b"x")]), to.path(), &Limits::default()).unwrap_err();
+    let in_the_way =
+        |name: &str| unpack(&made(&[(name.as_bytes(), b"x")]), to.path(), &ArchiveLimits::default()).unwrap_err();
     for (name, reason) in [
         ("fifo", "`fifo` cannot be written: a FIFO is in the way"),
         ("directory", "`directory` cannot be written: a directory is in the way"),
@@ -355,9 +357,9 @@ fn bomb(megabytes: usize) -> File {
 
 #[test]
 fn bombs_are_refused_and_leave_no_half_of_a_file() {
-    let limits = Limits::default();
-    let small = Limits { bytes: 5_000_000, ..limits };
-    let strict = Limits { unsuspicious: 1_000_000, ..limits };
+    let limits = ArchiveLimits::default();
+    let small = ArchiveLimits { bytes: 5_000_000, ..limits };
+    let strict = ArchiveLimits { unsuspicious: 1_000_000, ..limits };
     for (name, limits, reason) in [
         ("bytes", small, "the contents of the archive are larger than 5000000 bytes"),
         ("ratio", strict, "`zeros` makes the contents more than 200 times as large as the archive, as a bomb would"),
@@ -377,7 +379,7 @@ fn bombs_are_refused_and_leave_no_half_of_a_file() {
 fn directories_on_the_way_count_as_well() {
     let to = tempfile::tempdir().unwrap();
     let deep = "d/".repeat(50) + "file";
-    let limits = Limits { files: 20, ..Limits::default() };
+    let limits = ArchiveLimits { files: 20, ..ArchiveLimits::default() };
     let error = unpack(&made(&[(deep.as_bytes(), b"x")]), to.path(), &limits).unwrap_err();
     assert_eq!(error.reason().to_string(), "the archive has more than 20 files and directories");
 }
@@ -444,7 +446,7 @@ fn damaged_archives_are_told_and_leave_nothing() {
         ),
     ] {
         let to = tempfile::tempdir().unwrap();
-        let result = unpack(&file_of(&bytes), to.path(), &Limits::default());
+        let result = unpack(&file_of(&bytes), to.path(), &ArchiveLimits::default());
         let text = result.as_ref().err().map(|error| error.reason().to_string()).unwrap_or_default();
         assert_eq!(text, expected, "{case}");
         let expected = if result.is_ok() { vec!["name".to_owned()] } else { Vec::new() };
@@ -456,14 +458,14 @@ fn damaged_archives_are_told_and_leave_nothing() {
 fn nothing_is_written_after_it_was_cancelled() {
     let to = tempfile::tempdir().unwrap();
     let stop = AtomicBool::new(true);
-    let error = unpack_until(&file_of(&one_entry()), to.path(), &Limits::default(), &stop).unwrap_err();
+    let error = unpack_until(&file_of(&one_entry()), to.path(), &ArchiveLimits::default(), &stop).unwrap_err();
     assert_eq!(error.to_string(), "unpacking was cancelled (stopped after 0 files with 0 bytes)");
     assert_eq!(names(to.path()), Vec::<String>::new());
 }
 
 #[test]
 fn a_missing_destination_is_told() {
-    let error = unpack(&file_of(&one_entry()), Path::new("/nothing/here"), &Limits::default()).unwrap_err();
+    let error = unpack(&file_of(&one_entry()), Path::new("/nothing/here"), &ArchiveLimits::default()).unwrap_err();
     assert!(matches!(error, ArchiveError::Destination { .. }));
     assert_eq!(error.to_string(), "cannot unpack into `/nothing/here`: No such file or directory (os error 2)");
 }

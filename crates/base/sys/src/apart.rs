@@ -35,7 +35,7 @@ use rustix::{
     process::{Pid, PidfdFlags, pidfd_open},
 };
 
-pub use confine::{ConfineError, Limits, confine};
+pub use confine::{ChildLimits, ConfineError, confine};
 
 /// Bytes of complaints that are kept.
 const COMPLAINT: usize = 4 * 1024;

@@ -12,7 +12,7 @@ use std::{
 };
 
 use anyhow::Context as _;
-use gloveport_archive::Limits;
+use gloveport_archive::ArchiveLimits;
 use gloveport_client::{ActionExecutionClient, RemotePath};
 use gloveport_protocol::files::FileKind;
 use serde::Serialize;
@@ -177,8 +177,8 @@ fn target(source: &Path, destination: &Path, destination_is_directory: bool) -> 
 }
 
 /// What a tree that comes from elsewhere may take up: only the disk is the limit.
-fn limits() -> Limits {
-    Limits { bytes: u64::MAX, files: u64::MAX, ..Limits::default() }
+fn limits() -> ArchiveLimits {
+    ArchiveLimits { bytes: u64::MAX, files: u64::MAX, ..ArchiveLimits::default() }
 }
 
 /// What is at a path of the sandbox, links followed; `None` if nothing is.

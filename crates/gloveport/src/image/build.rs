@@ -11,7 +11,7 @@ use std::{
 use anyhow::Context as _;
 use gloveport_config::Config;
 use gloveport_image::{
-    Built, Contents, DockerOptions, ImageBuilder, ImageName, Job, Limits, Method, Naming, Progress, Recipe, Reuse,
+    BuildLimits, Built, Contents, DockerOptions, ImageBuilder, ImageName, Job, Method, Naming, Progress, Recipe, Reuse,
     build as build_sandbox, build_program, prepare, user_id,
 };
 use serde_json::json;
@@ -63,7 +63,7 @@ struct Done {
 }
 
 fn docker_options(arguments: &BuildArgs) -> DockerOptions {
-    let mut limits = Limits::default();
+    let mut limits = BuildLimits::default();
     if let Some(seconds) = arguments.timeout {
         limits.build = Duration::from_secs_f64(seconds);
     }

@@ -35,14 +35,14 @@ struct Entry {
 
 /// The limits of one action.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Limits {
+pub(crate) struct CommandLimits {
     /// In seconds, as it was given.
     pub(crate) seconds: f64,
     /// How long a command may be silent while it waits for input.
     pub(crate) patience: Duration,
 }
 
-impl Limits {
+impl CommandLimits {
     /// When the time is over.
     pub(crate) fn deadline(&self) -> Option<Instant> {
         let within = self.seconds < FOREVER;
@@ -78,7 +78,7 @@ impl Commands {
         &self,
         command: Arc<Command>,
         action: &RunAction,
-        limits: Limits,
+        limits: CommandLimits,
         directory: &str,
     ) -> Observation {
         self.table().push(Entry { command: Arc::clone(&command), is_given_back: false });
@@ -107,7 +107,7 @@ impl Commands {
     }
 
     /// An action with `is_input`.
-    pub(crate) async fn input(&self, action: &RunAction, limits: Limits, directory: &str) -> Observation {
+    pub(crate) async fn input(&self, action: &RunAction, limits: CommandLimits, directory: &str) -> Observation {
         let text = action.command.trim();
         if let Some(command) = self.given_back() {
             if command.is_over() || text.is_empty() {
@@ -143,7 +143,7 @@ impl Commands {
         &self,
         command: Arc<Command>,
         action: &RunAction,
-        limits: Limits,
+        limits: CommandLimits,
         directory: &str,
     ) -> Observation {
         self.attend(&command);
@@ -156,7 +156,7 @@ impl Commands {
         attention: Attention<'_>,
         sent: Sent,
         action: &RunAction,
-        limits: Limits,
+        limits: CommandLimits,
         directory: &str,
     ) -> Observation {
         let text = action.command.trim();

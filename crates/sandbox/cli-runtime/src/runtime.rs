@@ -21,7 +21,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
     command::{Command, GRACE, Start},
-    commands::{Commands, Limits},
+    commands::{CommandLimits, Commands},
     error::CliError,
     files::Files,
     paths::Workspace,
@@ -227,7 +227,7 @@ impl CliRuntime {
             return failed(format!("Runtime not initialized for command: {}", action.command));
         }
         let seconds = timeout.filter(|seconds| *seconds > 0.0).unwrap_or(self.options.timeout);
-        let limits = Limits { seconds, patience: self.options.patience };
+        let limits = CommandLimits { seconds, patience: self.options.patience };
         let root = self.workspace_root().display().to_string();
         if action.is_input {
             return self.commands.input(action, limits, &root).await;

@@ -9,7 +9,7 @@ use std::{
 
 use gloveport_sys::{
     Identity,
-    apart::{Limits, confine},
+    apart::{ChildLimits, confine},
 };
 
 use crate::{
@@ -115,7 +115,7 @@ pub fn run_if_asked(arguments: impl IntoIterator<Item = OsString>) -> Option<Exi
         let _told = writeln!(complaints, "{COMMAND} is started by programs that show documents, and by nobody else");
         return Some(ExitCode::from(MISUSED));
     };
-    let limits = Limits { memory: order.job.memory(), stack: STACK, seconds: SECONDS };
+    let limits = ChildLimits { memory: order.job.memory(), stack: STACK, seconds: SECONDS };
     if let Err(error) = confine(order.parent, order.identity.as_ref(), &limits) {
         let _told = writeln!(complaints, "{error}");
         return Some(ExitCode::from(UNCONFINED));

@@ -21,7 +21,7 @@ use crate::{
     connect::{Connection, connect},
     error::ForwardError,
     headers,
-    limits::Limits,
+    limits::ProxyLimits,
     mount::Mount,
     progress::{Progress, Watched},
     tunnel,
@@ -40,7 +40,7 @@ pub struct Forwarding<'a> {
     /// Address of the client, where it is known.
     pub client: Option<IpAddr>,
     /// What is waited for.
-    pub limits: &'a Limits,
+    pub limits: &'a ProxyLimits,
     /// Ends what was upgraded.
     pub stop: &'a CancellationToken,
 }

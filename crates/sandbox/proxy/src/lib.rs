@@ -4,7 +4,7 @@
 //! |---|---|
 //! | [`forward`](mod@forward) | one request, its answer, and what it is upgraded to |
 //! | [`mount`] | the path that a service is under, and what of its answers must say so |
-//! | [`gate`] | who is let in: a token that becomes a cookie, and pages of other origins that are not |
+//! | [`admission`] | who is let in: a token that becomes a cookie, and pages of other origins that are not |
 //! | [`service`] | all of that for the service of one plugin, which is started by its first request |
 //! | [`origin`] | which page, person or program caused a request, and by which name it asked |
 //! | [`listener`] | a small HTTP listener of its own for one service |
@@ -14,11 +14,11 @@
 //!
 //! Nothing is collected: bodies of any size travel both ways as fast as the slower end takes them.
 
+pub mod admission;
 pub mod answer;
 mod connect;
 mod error;
 pub mod forward;
-pub mod gate;
 mod headers;
 pub mod limits;
 pub mod listener;
@@ -31,11 +31,11 @@ mod stall;
 pub mod token;
 mod tunnel;
 
+pub use admission::{Admission, Trust};
 pub use answer::{Answer, RequestBody};
 pub use error::ForwardError;
 pub use forward::{Forwarding, forward};
-pub use gate::{Gate, Trust};
-pub use limits::Limits;
+pub use limits::ProxyLimits;
 pub use listener::serve;
 pub use mount::Mount;
 pub use page::error_page;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 /// What is waited for, and for how long.
 #[derive(Debug, Clone)]
-pub struct Limits {
+pub struct ProxyLimits {
     /// Time for a connection to the service; then status 504.
     pub connect: Duration,
     /// Time in which neither a byte of the request travels nor the head of the answer comes; then status 504, or 408 if
@@ -22,7 +22,7 @@ pub struct Limits {
     pub drain: Duration,
 }
 
-impl Default for Limits {
+impl Default for ProxyLimits {
     fn default() -> Self {
         Self {
             connect: Duration::from_secs(10),

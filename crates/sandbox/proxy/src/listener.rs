@@ -13,7 +13,7 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-use crate::{answer::request_body, gate::Trust, service::ServiceProxy, stall::Client};
+use crate::{admission::Trust, answer::request_body, service::ServiceProxy, stall::Client};
 
 /// Most bytes of the head of a request.
 const HEAD: usize = 32 * 1024;

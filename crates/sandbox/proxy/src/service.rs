@@ -1,4 +1,4 @@
-//! The service of one plugin behind its gate: started by the first request, and used for as long as a request lasts.
+//! The service of one plugin behind its admission: started by the first request, and used for as long as a request lasts.
 
 use std::{net::IpAddr, sync::Arc, time::Duration};
 
@@ -13,13 +13,13 @@ use tokio::{sync::watch, time::timeout};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
+    admission::{Admission, Trust, Turned},
     answer::{Answer, RequestBody, request_body},
     connect::{Connection, connect},
     error::ForwardError,
     forward::{Forwarding, check_method, over},
-    gate::{Gate, Trust, Turned},
     headers,
-    limits::Limits,
+    limits::ProxyLimits,
     mount::Mount,
     page::error_page,
 };
@@ -39,9 +39,9 @@ pub struct ServiceProxy {
     /// The path that it is under.
     pub mount: Mount,
     /// Who is let in.
-    pub gate: Gate,
+    pub admission: Admission,
     /// What is waited for.
-    pub limits: Limits,
+    pub limits: ProxyLimits,
     /// Ends what was upgraded.
     pub stop: CancellationToken,
 }
@@ -54,7 +54,7 @@ impl ServiceProxy {
         client: Option<IpAddr>,
         trust: Trust,
     ) -> Response<Answer> {
-        let admitted = match self.gate.check(&mut request, &self.mount, trust) {
+        let admitted = match self.admission.check(&mut request, &self.mount, trust) {
             Ok(admitted) => admitted,
             Err(Turned(response)) => return *response,
         };

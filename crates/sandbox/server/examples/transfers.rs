@@ -20,7 +20,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use gloveport_archive::{Limits, tar, zip};
+use gloveport_archive::{ArchiveLimits, tar, zip};
 use gloveport_executor::{Executor, ExecutorOptions};
 use gloveport_server::ServerOptions;
 use tokio_util::sync::CancellationToken;
@@ -71,13 +71,13 @@ fn main() {
         measure("tar in", &|| tar_in(address, from, &to));
         measure("tar out", &|| {
             let body = get(address, &format!("/v1/files/archive?path={}", from.display()));
-            tar::unpack(body, &to, tar::Origin::Trusted, &Limits::default()).unwrap();
+            tar::unpack(body, &to, tar::Origin::Trusted, &ArchiveLimits::default()).unwrap();
         });
         measure("zip in", &|| zip_in(address, from, &to));
         measure("zip out, unpacked", &|| {
             let mut file = tempfile::tempfile_in(&to).unwrap();
             io::copy(&mut get(address, &format!("/download_files?path={}", from.display())), &mut file).unwrap();
-            zip::unpack(&file, &to, &Limits::default()).unwrap();
+            zip::unpack(&file, &to, &ArchiveLimits::default()).unwrap();
         });
         measure("zip out, only received", &|| {
             let path = format!("/download_files?path={}", from.display());

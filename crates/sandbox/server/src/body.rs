@@ -8,7 +8,7 @@ use http::{HeaderValue, StatusCode, header::CONNECTION};
 use serde::de::DeserializeOwned;
 use tokio::time::{Instant, timeout_at};
 
-use crate::{answer, options::Limits};
+use crate::{answer, options::ServerLimits};
 
 /// Bytes that give a client one more second.
 const BYTES_PER_SECOND: u64 = 64 * 1024;
@@ -63,7 +63,10 @@ pub(crate) enum JsonError {
 }
 
 /// Reads a whole body of JSON.
-pub(crate) async fn json<T: DeserializeOwned + Send + 'static>(body: Body, limits: &Limits) -> Result<T, JsonError> {
+pub(crate) async fn json<T: DeserializeOwned + Send + 'static>(
+    body: Body,
+    limits: &ServerLimits,
+) -> Result<T, JsonError> {
     json_within(limits.json_body, body, limits).await
 }
 
@@ -71,7 +74,7 @@ pub(crate) async fn json<T: DeserializeOwned + Send + 'static>(body: Body, limit
 pub(crate) async fn json_within<T: DeserializeOwned + Send + 'static>(
     most: usize,
     body: Body,
-    limits: &Limits,
+    limits: &ServerLimits,
 ) -> Result<T, JsonError> {
     let bytes = read(most, body, limits).await?;
     if bytes.len() < LARGE {
@@ -115,7 +118,7 @@ pub(crate) fn closing(mut response: Response) -> Response {
 }
 
 /// Reads a whole body. Nothing beyond the limit is kept, and nothing is read if the client announces too much.
-async fn read(most: usize, body: Body, limits: &Limits) -> Result<Bytes, BodyError> {
+async fn read(most: usize, body: Body, limits: &ServerLimits) -> Result<Bytes, BodyError> {
     let limit = most as u64;
     let announced = body.size_hint();
     if announced.lower() > limit {
@@ -176,7 +179,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_body_of_many_values_is_refused_however_it_is_written_and_a_long_text_is_not() {
-        let limits = Limits::default();
+        let limits = ServerLimits::default();
         for text in [
             format!("[{}0]", "0,".repeat(VALUES)),
             format!("{{{}\"z\":0}}", "\"a\":0,".repeat(VALUES)),

@@ -41,6 +41,6 @@ pub mod viewer;
 pub use error::ServerError;
 pub use gloveport_proxy::origin::{NameError, Names};
 pub use occupancy::{Occupancy, Occupied};
-pub use options::{Limits, PauseListener, ServerOptions, SessionKey, StrangeNames};
+pub use options::{PauseListener, ServerLimits, ServerOptions, SessionKey, StrangeNames};
 pub use router::router;
 pub use serve::{DrainEnd, serve};

@@ -17,7 +17,7 @@ pub struct ServerOptions {
     /// What becomes of a request by any other name to a server without a key.
     pub strange_names: StrangeNames,
     /// Bounds for clients.
-    pub limits: Limits,
+    pub limits: ServerLimits,
     /// Version that the documents and metrics show.
     pub version: &'static str,
     /// Is kept up to date about when the server is used.
@@ -34,7 +34,7 @@ impl Default for ServerOptions {
             session_key: None,
             names: Names::default(),
             strange_names: StrangeNames::Refused,
-            limits: Limits::default(),
+            limits: ServerLimits::default(),
             version: env!("CARGO_PKG_VERSION"),
             occupancy: Arc::default(),
             pause_listener: None,
@@ -76,7 +76,7 @@ impl fmt::Debug for PauseListener {
 
 /// What clients may take up.
 #[derive(Debug, Clone)]
-pub struct Limits {
+pub struct ServerLimits {
     /// Largest body of a request with JSON, in bytes; larger ones are answered with status 413.
     pub json_body: usize,
     /// Longest command and cell, and largest body of a native request with JSON, in bytes; longer ones are answered with
@@ -94,7 +94,7 @@ pub struct Limits {
     /// Time that they wait; then status 503.
     pub transfer_wait: Duration,
     /// What an uploaded archive may become.
-    pub archive: gloveport_archive::Limits,
+    pub archive: gloveport_archive::ArchiveLimits,
     /// Time for the head of a request, counted from its first byte; then status 408.
     pub header_timeout: Duration,
     /// Time for the body of a request, beside one second for each 64 KiB that arrived; then status 408.
@@ -111,7 +111,7 @@ pub struct Limits {
     pub requests: usize,
 }
 
-impl Default for Limits {
+impl Default for ServerLimits {
     fn default() -> Self {
         Self {
             json_body: 64 * 1024 * 1024,
@@ -121,7 +121,7 @@ impl Default for Limits {
             upload_pause: Duration::from_mins(1),
             transfers: 16,
             transfer_wait: Duration::from_secs(30),
-            archive: gloveport_archive::Limits::default(),
+            archive: gloveport_archive::ArchiveLimits::default(),
             header_timeout: Duration::from_secs(10),
             body_timeout: Duration::from_secs(30),
             idle_timeout: Duration::from_secs(75),

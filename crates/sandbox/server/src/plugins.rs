@@ -1,7 +1,7 @@
 //! The services of plugins under `/plugins/NAME/`.
 //!
 //! These paths are for browsers, which cannot send the session's key in a header. So beside the key, the token of the
-//! plugin lets in, which may be in the URL for once, as `?tkn=` (see [`gloveport_proxy::Gate`]). Who has the key learns it
+//! plugin lets in, which may be in the URL for once, as `?tkn=` (see [`gloveport_proxy::Admission`]). Who has the key learns it
 //! from `GET /v1/plugins`. The check of every other route does not apply to them.
 //!
 //! The pages of all plugins and the server's interface have one origin. What keeps a page of a plugin from the interface is
@@ -18,7 +18,7 @@ use axum::{
     response::Response,
 };
 use gloveport_plugin::Plugin;
-use gloveport_proxy::{Gate, Limits, Mount, ServiceProxy, answer::request_body, token};
+use gloveport_proxy::{Admission, Mount, ProxyLimits, ServiceProxy, answer::request_body, token};
 use http::StatusCode;
 use tokio_util::sync::CancellationToken;
 
@@ -93,8 +93,8 @@ impl Passage {
             name: name.to_owned(),
             service,
             mount: Mount::new(&format!("/plugins/{name}"), ""),
-            gate: Gate::new(name, token),
-            limits: Limits::default(),
+            admission: Admission::new(name, token),
+            limits: ProxyLimits::default(),
             stop: stop.clone(),
         };
         // The address of the client is known to the proxy before this server, if there is one.

@@ -29,7 +29,7 @@ use crate::{
     app::App,
     error::ServerError,
     occupancy::Occupancy,
-    options::{Limits, ServerOptions},
+    options::{ServerLimits, ServerOptions},
     router,
 };
 use activity::{Activity, Phase};
@@ -91,7 +91,7 @@ pub async fn serve(
 struct Server {
     app: Arc<App>,
     router: Router,
-    limits: Arc<Limits>,
+    limits: Arc<ServerLimits>,
     strangers: Arc<Strangers>,
     stop: CancellationToken,
     connections: JoinSet<()>,
@@ -199,7 +199,7 @@ fn prepare(stream: &TcpStream) {
 pub(crate) async fn converse(
     stream: TcpStream,
     router: Router,
-    limits: Arc<Limits>,
+    limits: Arc<ServerLimits>,
     occupancy: Arc<Occupancy>,
     stop: CancellationToken,
 ) {
@@ -210,7 +210,7 @@ pub(crate) async fn converse(
 async fn hold_conversation(
     stream: TcpStream,
     router: Router,
-    limits: Arc<Limits>,
+    limits: Arc<ServerLimits>,
     occupancy: Arc<Occupancy>,
     stop: CancellationToken,
     entrance: Option<Entrance>,

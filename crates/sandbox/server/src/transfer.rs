@@ -20,7 +20,7 @@ use tokio::{
     time::timeout,
 };
 
-use crate::options::Limits;
+use crate::options::ServerLimits;
 pub(crate) use incoming::{Feeder, Source, pieces, pipe};
 pub(crate) use outgoing::stream;
 
@@ -40,7 +40,7 @@ pub(crate) type Turn = OwnedSemaphorePermit;
 pub(crate) struct Busy;
 
 impl Transfers {
-    pub(crate) fn new(limits: &Limits) -> Self {
+    pub(crate) fn new(limits: &ServerLimits) -> Self {
         Self { turns: Arc::new(Semaphore::new(limits.transfers)), wait: limits.transfer_wait }
     }
 
@@ -85,7 +85,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn turns_are_given_in_order_and_not_waited_for_without_end() {
-        let limits = Limits { transfers: 1, transfer_wait: Duration::from_secs(5), ..Limits::default() };
+        let limits = ServerLimits { transfers: 1, transfer_wait: Duration::from_secs(5), ..ServerLimits::default() };
         let transfers = Transfers::new(&limits);
         let first = transfers.turn().await.unwrap();
         assert!(transfers.turn().await.is_err());

@@ -20,7 +20,7 @@ use crate::{
     answer,
     app::App,
     body::{self, JsonError},
-    options::Limits,
+    options::ServerLimits,
     router::Route,
 };
 
@@ -137,7 +137,7 @@ async fn execute_action(State(app): State<Arc<App>>, body: Body) -> Response {
 }
 
 /// Refuses a text that costs many times its length.
-fn too_long(action: &Action, limits: &Limits) -> Option<Response> {
+fn too_long(action: &Action, limits: &ServerLimits) -> Option<Response> {
     let length = |text: &Option<String>| text.as_ref().map_or(0, String::len);
     let (what, found, most) = match action {
         Action::Run(run) => ("command", run.command.len(), limits.command),

@@ -32,7 +32,7 @@ use http::{
     header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, HOST, ORIGIN, X_CONTENT_TYPE_OPTIONS, X_FRAME_OPTIONS},
 };
 
-use crate::{answer, app::App, docs::escape, options::Limits, transfer::Transfers};
+use crate::{answer, app::App, docs::escape, options::ServerLimits, transfer::Transfers};
 pub use ticket::{Ticket, write_url};
 
 /// Where programs look for the address of the viewer.
@@ -97,7 +97,7 @@ impl Announced {
         {
             tracing::warn!(%error, user = identity.uid, "the user cannot get the address of the file viewer");
         }
-        let limits = Limits { transfers: PAGES, ..Limits::default() };
+        let limits = ServerLimits { transfers: PAGES, ..ServerLimits::default() };
         Viewer { ticket: self.ticket, identity: identity.cloned(), turns: Arc::new(Transfers::new(&limits)) }
     }
 }

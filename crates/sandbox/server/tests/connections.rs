@@ -10,14 +10,14 @@ use std::{
 };
 
 use common::{Server, request, run, within};
-use gloveport_server::{DrainEnd, Limits, ServerOptions};
+use gloveport_server::{DrainEnd, ServerLimits, ServerOptions};
 use serde_json::json;
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
     net::TcpStream,
 };
 
-fn limited(change: impl FnOnce(&mut Limits)) -> ServerOptions {
+fn limited(change: impl FnOnce(&mut ServerLimits)) -> ServerOptions {
     let mut options = ServerOptions::default();
     change(&mut options.limits);
     options

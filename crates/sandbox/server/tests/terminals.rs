@@ -9,7 +9,7 @@ use std::time::Duration;
 use common::{Answer, Server, within};
 use futures_util::{SinkExt as _, StreamExt as _};
 use gloveport_executor::ExecutorOptions;
-use gloveport_server::{DrainEnd, Limits, ServerOptions, SessionKey};
+use gloveport_server::{DrainEnd, ServerLimits, ServerOptions, SessionKey};
 use http::{HeaderValue, Request};
 use serde_json::{Value, json};
 use tokio::net::TcpStream;
@@ -407,7 +407,7 @@ async fn a_server_that_stops_closes_with_1001_and_ends_the_programs() {
 async fn an_attached_client_may_be_idle_for_longer_than_a_connection_and_silence_is_an_end() {
     within(async {
         let second = Duration::from_secs(1);
-        let limits = Limits { idle_timeout: second, header_timeout: second / 10, ..Limits::default() };
+        let limits = ServerLimits { idle_timeout: second, header_timeout: second / 10, ..ServerLimits::default() };
         let server = Server::with(ServerOptions { limits, ..ServerOptions::default() }).await;
         start(&server, sh("idle", "stty -echo; echo ready; while read x; do echo \"[$x]\"; done")).await;
         let mut attached = Attached::connect(&server, "/v1/terminals/idle/attach").await;

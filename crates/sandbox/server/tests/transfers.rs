@@ -15,7 +15,7 @@ use std::{
 use bytes::Bytes;
 use common::{Answer, Server, request, within};
 use gloveport_archive::zip::Plan;
-use gloveport_server::{Limits, ServerOptions};
+use gloveport_server::{ServerLimits, ServerOptions};
 use http_body_util::BodyExt as _;
 use serde_json::json;
 use tokio::{
@@ -259,7 +259,7 @@ async fn a_form_without_its_end_is_refused_and_changes_nothing() {
     .await;
 }
 
-fn limits(change: impl FnOnce(&mut Limits)) -> ServerOptions {
+fn limits(change: impl FnOnce(&mut ServerLimits)) -> ServerOptions {
     let mut options = ServerOptions::default();
     change(&mut options.limits);
     options
@@ -367,7 +367,7 @@ async fn every_download_is_answered_with_its_status_its_headers_and_its_body() {
         let unpacked = tempfile::tempdir().unwrap();
         let mut file = tempfile::tempfile().unwrap();
         file.write_all(&found.body).unwrap();
-        gloveport_archive::zip::unpack(&file, unpacked.path(), &gloveport_archive::Limits::default()).unwrap();
+        gloveport_archive::zip::unpack(&file, unpacked.path(), &gloveport_archive::ArchiveLimits::default()).unwrap();
         assert_eq!(names(unpacked.path()), ["deep", "deep/file", "link"]);
         assert_eq!(fs::read_to_string(unpacked.path().join("link")).unwrap(), "content");
 

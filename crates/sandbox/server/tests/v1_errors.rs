@@ -7,7 +7,7 @@ mod common;
 use std::fs;
 
 use common::{Answer, Server, request, within};
-use gloveport_server::{Limits, ServerOptions, SessionKey};
+use gloveport_server::{ServerLimits, ServerOptions, SessionKey};
 
 /// Status and code of an answer that has the form.
 fn error(answer: &Answer, call: &str) -> (u16, String) {
@@ -24,7 +24,7 @@ fn error(answer: &Answer, call: &str) -> (u16, String) {
 #[tokio::test]
 async fn every_error_of_a_native_call_has_one_form() {
     within(async {
-        let limits = Limits { json_body: 1000, ..Limits::default() };
+        let limits = ServerLimits { json_body: 1000, ..ServerLimits::default() };
         let server = Server::with(ServerOptions { limits, ..ServerOptions::default() }).await;
         let long = format!("{{\"command\": \"{}\"}}", "x".repeat(2000));
         for (method, path, body, status, code) in [

@@ -8,7 +8,7 @@ use std::{
 
 use gloveport_plugin::{Plugin, PluginError, PluginHost, PluginState, Service};
 use gloveport_protocol::BoxFuture;
-use gloveport_proxy::{Gate, Limits, Mount, ServiceProxy, token};
+use gloveport_proxy::{Admission, Mount, ProxyLimits, ServiceProxy, token};
 use gloveport_sys::Surroundings;
 use tokio::{net::TcpListener, sync::watch};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
@@ -137,8 +137,8 @@ impl VsCode {
             name: "VS Code".to_owned(),
             service: Arc::clone(service),
             mount: Mount::new(base, expected).tolerant(),
-            gate: Gate::new(NAME, Some(token)),
-            limits: Limits::default(),
+            admission: Admission::new(NAME, Some(token)),
+            limits: ProxyLimits::default(),
             stop: self.stop.clone(),
         };
         self.tasks.spawn(gloveport_proxy::serve(listener, Arc::new(proxy)));

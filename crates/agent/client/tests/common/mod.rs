@@ -12,7 +12,7 @@ use std::{
     time::Duration,
 };
 
-use gloveport_client::{ActionExecutionClient, ClientOptions, Limits, Pause};
+use gloveport_client::{ActionExecutionClient, ClientOptions, Pause, RequestLimits};
 use gloveport_protocol::BoxFuture;
 use serde_json::Value;
 use tokio::{
@@ -124,7 +124,13 @@ impl Peer {
     /// Options of a client that has no patience.
     pub(crate) fn hasty(&self) -> ClientOptions {
         let short = Duration::from_millis(50);
-        let limits = Limits { action_margin: short, list: short, upload: short, download: short, ..Limits::default() };
+        let limits = RequestLimits {
+            action_margin: short,
+            list: short,
+            upload: short,
+            download: short,
+            ..RequestLimits::default()
+        };
         ClientOptions { limits, ..self.options() }
     }
 

@@ -7,8 +7,10 @@ use gloveport_protocol::{Action, MessageAction};
 use super::*;
 use crate::{store::BoxFuture, subscribers::SubscriberError};
 
-const SMALL: Limits =
-    Limits { queue: QueueLimits { events: 3, bytes: 1_000 }, journal: JournalLimits { length: 5_000, count: 20 } };
+const SMALL: StreamLimits = StreamLimits {
+    queue: QueueLimits { events: 3, bytes: 1_000 },
+    journal: JournalLimits { length: 5_000, count: 20 },
+};
 
 fn message() -> Action {
     Action::Message(MessageAction::new("x"))

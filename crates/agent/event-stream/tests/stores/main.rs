@@ -17,7 +17,7 @@ async fn within<T>(test: impl Future<Output = T>) -> T {
     tokio::time::timeout(Duration::from_mins(1), test).await.expect("the test did not end in time")
 }
 
-/// Limits that a test can wait for.
+/// StreamLimits that a test can wait for.
 const SHORT: HttpLimits = HttpLimits {
     connect: Duration::from_secs(5),
     request: Duration::from_millis(300),

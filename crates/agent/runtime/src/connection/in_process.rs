@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use gloveport_archive::{Limits, zip};
+use gloveport_archive::{ArchiveLimits, zip};
 use gloveport_executor::{Execution, Executor, ExecutorOptions, files};
 use gloveport_protocol::{
     ActionEvent, ActionExecutor, BoxFuture, ExecuteError, Observation,
@@ -206,7 +206,7 @@ fn unpack(zip_file: &Path, destination: &Path) -> Result<(), RuntimeError> {
     };
     std::fs::create_dir_all(destination).map_err(failed("make", destination))?;
     let file = File::open(zip_file).map_err(failed("open", zip_file))?;
-    zip::unpack(&file, destination, &Limits::default())?;
+    zip::unpack(&file, destination, &ArchiveLimits::default())?;
     Ok(())
 }
 

@@ -21,7 +21,7 @@ use crate::{
     PIECE,
     confine::{BadName, Destination, components, kind, refusal, shown},
     error::ArchiveError,
-    limits::{Account, Limits, Summary},
+    limits::{Account, ArchiveLimits, Summary},
     place::{Keep, NewFile, make_room},
 };
 
@@ -53,9 +53,14 @@ pub enum Origin {
 /// # Errors
 ///
 /// The stream is damaged or has no mark of its end; an entry has an absolute name, a `..`, or would leave the
-/// destination; it is a device, FIFO or sparse file; something is in the way; a bound is reached ([`Limits`]); or the
+/// destination; it is a device, FIFO or sparse file; something is in the way; a bound is reached ([`ArchiveLimits`]); or the
 /// storage fails. The entry at which it stopped leaves nothing behind; a file that it would have replaced is as it was.
-pub fn unpack(input: impl Read, destination: &Path, origin: Origin, limits: &Limits) -> Result<Summary, ArchiveError> {
+pub fn unpack(
+    input: impl Read,
+    destination: &Path,
+    origin: Origin,
+    limits: &ArchiveLimits,
+) -> Result<Summary, ArchiveError> {
     // Who does not want it any more ends the input.
     let never = AtomicBool::new(false);
     let mut unpacking = Unpacking {

@@ -12,7 +12,7 @@ use crate::{
     PIECE,
     confine::{Destination, components, shown},
     error::ArchiveError,
-    limits::{Account, Limits, Summary},
+    limits::{Account, ArchiveLimits, Summary},
     place::{Keep, NewFile},
 };
 
@@ -30,9 +30,9 @@ const DEFLATED: u16 = 8;
 /// # Errors
 ///
 /// The archive is no zip or damaged, an entry would leave the destination, something is in the way, a bound is reached
-/// ([`Limits`]), or the storage fails. The entry at which it stopped leaves nothing behind; a file that it would have
+/// ([`ArchiveLimits`]), or the storage fails. The entry at which it stopped leaves nothing behind; a file that it would have
 /// replaced is as it was.
-pub fn unpack(file: &File, destination: &Path, limits: &Limits) -> Result<Summary, ArchiveError> {
+pub fn unpack(file: &File, destination: &Path, limits: &ArchiveLimits) -> Result<Summary, ArchiveError> {
     unpack_until(file, destination, limits, &AtomicBool::new(false))
 }
 
@@ -44,7 +44,7 @@ pub fn unpack(file: &File, destination: &Path, limits: &Limits) -> Result<Summar
 pub fn unpack_until(
     file: &File,
     destination: &Path,
-    limits: &Limits,
+    limits: &ArchiveLimits,
     stop: &AtomicBool,
 ) -> Result<Summary, ArchiveError> {
     let directory = Directory::find(file)?;

@@ -22,7 +22,7 @@ const NICE: i32 = 2;
 
 /// What a child may use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Limits {
+pub struct ChildLimits {
     /// Bytes of its address space, its own program included.
     pub memory: u64,
     /// Bytes of its stack.
@@ -48,7 +48,7 @@ pub struct ConfineError {
 /// # Errors
 ///
 /// The system refuses a step, or this process was not started by `parent`, or that is gone.
-pub fn confine(parent: u32, identity: Option<&Identity>, limits: &Limits) -> Result<(), ConfineError> {
+pub fn confine(parent: u32, identity: Option<&Identity>, limits: &ChildLimits) -> Result<(), ConfineError> {
     let at = |step| move |errno: Errno| ConfineError { step, source: errno.into() };
     only_the_standard_descriptors().map_err(|source| ConfineError { step: "close_range", source })?;
     // Who runs out of memory because of a document ends its reader first. Not every system has the file.
@@ -101,7 +101,7 @@ fn become_user(identity: Option<&Identity>) -> rustix::io::Result<()> {
     set_capabilities(None, CapabilitySets { effective: none, permitted: none, inheritable: none })
 }
 
-fn set_limits(limits: &Limits) -> rustix::io::Result<()> {
+fn set_limits(limits: &ChildLimits) -> rustix::io::Result<()> {
     for (resource, value) in [
         (Resource::As, limits.memory),
         (Resource::Fsize, 0),

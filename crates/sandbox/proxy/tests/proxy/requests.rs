@@ -11,7 +11,7 @@ use std::{
 use crate::support::{Body, Front, LONG, full, http_service, http_service_at, raw_service, read_all, read_to, until};
 use bytes::Bytes;
 use gloveport_plugin::Endpoint;
-use gloveport_proxy::Limits;
+use gloveport_proxy::ProxyLimits;
 use http::Response;
 use http_body_util::{BodyExt as _, StreamBody};
 use hyper::body::Frame;
@@ -67,7 +67,7 @@ async fn a_request_reaches_a_port_and_a_socket_with_all_that_a_proxy_says() {
     let listener = UnixListener::bind(&socket).unwrap();
     tokio::spawn(http_service_at(listener, show));
     for endpoint in [http_service(show).await, Endpoint::Socket(socket)] {
-        let front = Front::start(endpoint, "/plugins/a", Limits::default()).await;
+        let front = Front::start(endpoint, "/plugins/a", ProxyLimits::default()).await;
         for (framing, sent) in
             [("content-length: 5", "hello"), ("transfer-encoding: chunked", "2\r\nhe\r\n3\r\nllo\r\n0\r\n\r\n")]
         {
@@ -119,7 +119,7 @@ async fn answers_without_a_body_stay_as_they_are() {
         Response::builder().status(status).header("etag", "\"1\"").body(body).unwrap()
     })
     .await;
-    let front = Front::start(endpoint, "", Limits::default()).await;
+    let front = Front::start(endpoint, "", ProxyLimits::default()).await;
     for (line, status, length) in [
         ("HEAD /200 HTTP/1.1", "HTTP/1.1 200 OK", Some("5")),
         ("GET /304 HTTP/1.1", "HTTP/1.1 304 Not Modified", None),
@@ -140,7 +140,7 @@ async fn a_client_that_reads_slowly_slows_the_service_down() {
     let taken = Arc::<AtomicU64>::default();
     let counted = Arc::clone(&taken);
     let endpoint = http_service(move |_| std::future::ready(endless(Arc::clone(&counted)))).await;
-    let front = Front::start(endpoint, "", Limits::default()).await;
+    let front = Front::start(endpoint, "", ProxyLimits::default()).await;
     let mut stream = front.connect().await;
     stream.write_all(b"GET / HTTP/1.1\r\nhost: a\r\n\r\n").await.unwrap();
     let first = timeout(LONG, at_rest(&taken)).await.expect("the service is never slowed down");
@@ -164,7 +164,8 @@ async fn a_service_that_reads_slowly_slows_the_client_down() {
         std::future::pending::<()>().await;
     })
     .await;
-    let front = Front::start(endpoint, "", Limits { head: Duration::from_secs(3), ..Limits::default() }).await;
+    let front =
+        Front::start(endpoint, "", ProxyLimits { head: Duration::from_secs(3), ..ProxyLimits::default() }).await;
     let stream = front.connect().await;
     let (mut input, mut output) = stream.into_split();
     output.write_all(b"POST / HTTP/1.1\r\nhost: a\r\ncontent-length: 1000000000\r\n\r\n").await.unwrap();
@@ -195,7 +196,7 @@ async fn a_gigabyte_travels_both_ways() {
         Response::new(request.into_body().map_err(std::io::Error::other).boxed_unsync())
     })
     .await;
-    let front = Front::start(endpoint, "", Limits::default()).await;
+    let front = Front::start(endpoint, "", ProxyLimits::default()).await;
     let (mut input, mut output) = front.connect().await.into_split();
     tokio::spawn(async move {
         output
@@ -238,7 +239,7 @@ async fn a_service_that_ends_early_is_told_apart_from_one_that_is_done() {
             stream.write_all(said.as_bytes()).await.unwrap();
         })
         .await;
-        let front = Front::start(endpoint, "", Limits::default()).await;
+        let front = Front::start(endpoint, "", ProxyLimits::default()).await;
         let answer = front.exchange("GET / HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n").await;
         assert_eq!(answer.lines().next().unwrap_or_default(), expected, "{said:?}: {answer}");
         if expected.contains("200") {
@@ -259,7 +260,7 @@ async fn an_answer_that_breaks_off_is_not_taken_for_a_whole_one() {
             stream.write_all(said.as_bytes()).await.unwrap();
         })
         .await;
-        let front = Front::start(endpoint, "", Limits::default()).await;
+        let front = Front::start(endpoint, "", ProxyLimits::default()).await;
         let answer = front.exchange("GET / HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n").await;
         let complete = answer.ends_with("0\r\n\r\n");
         assert!(answer.contains("only a part") && !complete, "{answer}");
@@ -277,7 +278,7 @@ async fn an_answer_before_the_end_of_the_request_arrives() {
         while stream.read(&mut waste).await.is_ok_and(|count| count > 0) {}
     })
     .await;
-    let front = Front::start(endpoint, "", Limits::default()).await;
+    let front = Front::start(endpoint, "", ProxyLimits::default()).await;
     let mut stream = front.connect().await;
     stream.write_all(b"POST / HTTP/1.1\r\nhost: a\r\ncontent-length: 1000000\r\n\r\npart").await.unwrap();
     let answer = read_to(&mut stream, "big").await;
@@ -288,7 +289,7 @@ async fn an_answer_before_the_end_of_the_request_arrives() {
 
 #[tokio::test]
 async fn what_does_not_come_in_time_is_given_up() {
-    let limits = Limits { head: Duration::from_millis(400), ..Limits::default() };
+    let limits = ProxyLimits { head: Duration::from_millis(400), ..ProxyLimits::default() };
     let endpoint = http_service(async |request: http::Request<hyper::body::Incoming>| {
         let _all = request.into_body().collect().await;
         std::future::pending().await
@@ -321,7 +322,7 @@ async fn a_service_that_is_not_there_is_named() {
             "No such file or directory (os error 2)",
         ),
     ] {
-        let front = Front::start(endpoint, "", Limits::default()).await;
+        let front = Front::start(endpoint, "", ProxyLimits::default()).await;
         let answer = front.exchange("GET / HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n").await;
         let (head, body) = answer.split_once("\r\n\r\n").unwrap();
         assert!(head.starts_with("HTTP/1.1 502 Bad Gateway\r\n"), "{head}");
@@ -344,7 +345,7 @@ async fn a_client_that_goes_away_ends_the_request_at_the_service() {
         }
     })
     .await;
-    let front = Front::start(endpoint, "", Limits::default()).await;
+    let front = Front::start(endpoint, "", ProxyLimits::default()).await;
     let mut stream = front.connect().await;
     stream.write_all(b"GET / HTTP/1.1\r\nhost: a\r\n\r\n").await.unwrap();
     until(|| open.load(SeqCst) == 1).await;
@@ -355,7 +356,7 @@ async fn a_client_that_goes_away_ends_the_request_at_the_service() {
 
 #[tokio::test]
 async fn methods_that_are_not_for_a_service_do_not_reach_it() {
-    let front = Front::start(Endpoint::Socket("/no/such".into()), "", Limits::default()).await;
+    let front = Front::start(Endpoint::Socket("/no/such".into()), "", ProxyLimits::default()).await;
     let mut stream = front.connect().await;
     stream.write_all(b"TRACE / HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n").await.unwrap();
     let answer = read_all(&mut stream).await;

@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, ffi::OsString, net::Ipv4Addr, sync::Arc, time::Duration};
 
 use gloveport_plugin::{Health, Listens, PluginHost, PluginState, Service, ServiceSpec};
-use gloveport_proxy::{Gate, Limits, Mount, ServiceProxy, serve};
+use gloveport_proxy::{Admission, Mount, ProxyLimits, ServiceProxy, serve};
 use gloveport_sys::Surroundings;
 use rustix::process::{Pid, Signal, kill_process};
 use tokio::{
@@ -68,7 +68,7 @@ struct Place {
 }
 
 impl Place {
-    async fn start(limits: Limits, idle_stop: Option<Duration>) -> Self {
+    async fn start(limits: ProxyLimits, idle_stop: Option<Duration>) -> Self {
         let spec = ServiceSpec {
             name: "small".to_owned(),
             set_up: None,
@@ -89,7 +89,7 @@ impl Place {
             name: "small".to_owned(),
             service: Arc::clone(&service),
             mount: Mount::new("", ""),
-            gate: Gate::new("small", Some(TOKEN.to_owned())),
+            admission: Admission::new("small", Some(TOKEN.to_owned())),
             limits,
             stop: stop.clone(),
         };
@@ -139,7 +139,7 @@ impl Place {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_first_request_starts_the_service_and_many_start_it_once() {
-    let place = Arc::new(Place::start(Limits::default(), None).await);
+    let place = Arc::new(Place::start(ProxyLimits::default(), None).await);
     assert_eq!(place.state(), PluginState::Idle);
     let asked: Vec<_> = (0..50)
         .map(|_| {
@@ -159,7 +159,7 @@ async fn the_first_request_starts_the_service_and_many_start_it_once() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_upgraded_connection_is_a_use_until_it_ends() {
-    let place = Place::start(Limits::default(), Some(Duration::from_millis(300))).await;
+    let place = Place::start(ProxyLimits::default(), Some(Duration::from_millis(300))).await;
     let mut stream = place.upgrade().await;
     // Three times as long as the service lives without a use.
     tokio::time::sleep(Duration::from_millis(900)).await;
@@ -174,7 +174,7 @@ async fn an_upgraded_connection_is_a_use_until_it_ends() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_request_right_after_the_service_was_killed_is_answered_by_the_next_one() {
-    let place = Place::start(Limits::default(), None).await;
+    let place = Place::start(ProxyLimits::default(), None).await;
     let pid = async || {
         let answer = place.ask("/").await;
         answer.split_once("\r\n\r\n").unwrap().1.parse::<i32>().unwrap_or_else(|_| panic!("{answer}"))
@@ -193,7 +193,7 @@ async fn a_request_right_after_the_service_was_killed_is_answered_by_the_next_on
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_service_that_dies_of_a_request_gets_it_again_once_and_only_if_it_changes_nothing() {
-    let place = Place::start(Limits::default(), None).await;
+    let place = Place::start(ProxyLimits::default(), None).await;
     let directory = tempfile::tempdir().unwrap();
     let marker = |name: &str| directory.path().join(name).display().to_string();
     assert!(place.ask(&format!("/once?{}", marker("get"))).await.starts_with("HTTP/1.1 200 "));
@@ -210,7 +210,7 @@ async fn a_service_that_dies_of_a_request_gets_it_again_once_and_only_if_it_chan
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_key_of_the_session_is_not_known_to_a_listener_of_its_own() {
-    let place = Place::start(Limits::default(), None).await;
+    let place = Place::start(ProxyLimits::default(), None).await;
     let mut stream = place.connect().await;
     stream.write_all(b"GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\nX-Session-API-Key: x\r\n\r\n").await.unwrap();
     assert!(read_all(&mut stream).await.starts_with("HTTP/1.1 403 "));
@@ -220,7 +220,7 @@ async fn the_key_of_the_session_is_not_known_to_a_listener_of_its_own() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn connections_beyond_the_bound_wait_for_a_place_also_for_that_of_an_upgraded_one() {
-    let place = Place::start(Limits { connections: 2, ..Limits::default() }, None).await;
+    let place = Place::start(ProxyLimits { connections: 2, ..ProxyLimits::default() }, None).await;
     let (idle, upgraded) = (place.connect().await, place.upgrade().await);
     let mut third = place.send("/", "Connection: close\r\n").await;
     let mut early = [0; 1];
@@ -233,7 +233,8 @@ async fn connections_beyond_the_bound_wait_for_a_place_also_for_that_of_an_upgra
 
 #[tokio::test(flavor = "multi_thread")]
 async fn clients_that_say_or_take_nothing_are_left() {
-    let limits = Limits { idle: Duration::from_millis(300), write: Duration::from_millis(500), ..Limits::default() };
+    let limits =
+        ProxyLimits { idle: Duration::from_millis(300), write: Duration::from_millis(500), ..ProxyLimits::default() };
     let place = Place::start(limits, Some(Duration::from_millis(300))).await;
     for said in ["", "GET / HT"] {
         let mut stream = place.connect().await;
@@ -253,7 +254,7 @@ async fn clients_that_say_or_take_nothing_are_left() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_end_of_a_listener_ends_its_connections() {
-    let place = Place::start(Limits { drain: Duration::from_millis(200), ..Limits::default() }, None).await;
+    let place = Place::start(ProxyLimits { drain: Duration::from_millis(200), ..ProxyLimits::default() }, None).await;
     let (mut idle, mut upgraded) = (place.connect().await, place.upgrade().await);
     let mut endless = place.send("/endless", "").await;
     read_to(&mut endless, "xxxx").await;

@@ -12,7 +12,7 @@ use std::{
 
 use bytes::Bytes;
 use gloveport_plugin::Endpoint;
-use gloveport_proxy::{Answer, Forwarding, Limits, Mount, answer::request_body, error_page, forward};
+use gloveport_proxy::{Answer, Forwarding, Mount, ProxyLimits, answer::request_body, error_page, forward};
 use http::{Request, Response};
 use http_body_util::{BodyExt as _, combinators::UnsyncBoxBody};
 use hyper::{body::Incoming, server::conn::http1, service::service_fn};
@@ -115,7 +115,7 @@ impl Drop for Use {
 
 impl Front {
     /// Starts a front for a service under a path.
-    pub(crate) async fn start(endpoint: Endpoint, public: &str, limits: Limits) -> Self {
+    pub(crate) async fn start(endpoint: Endpoint, public: &str, limits: ProxyLimits) -> Self {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
         let port = listener.local_addr().unwrap().port();
         let (stop, uses) = (CancellationToken::new(), Arc::<AtomicUsize>::default());
@@ -172,7 +172,7 @@ async fn pass(
     client: IpAddr,
     endpoint: &Endpoint,
     mount: &Mount,
-    limits: &Limits,
+    limits: &ProxyLimits,
     stop: &CancellationToken,
     held: Use,
 ) -> Response<Answer> {

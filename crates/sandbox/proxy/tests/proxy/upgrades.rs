@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::support::{Front, LONG, raw_service, read_all, read_to};
 use futures_util::{SinkExt as _, StreamExt as _};
 use gloveport_plugin::Endpoint;
-use gloveport_proxy::Limits;
+use gloveport_proxy::ProxyLimits;
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
     net::{TcpStream, UnixListener},
@@ -57,7 +57,7 @@ async fn a_websocket_echoes_through_a_port_and_a_socket() {
         }
     });
     for endpoint in [raw_service(echo).await, Endpoint::Socket(path)] {
-        let front = Front::start(endpoint, "/plugins/a", Limits::default()).await;
+        let front = Front::start(endpoint, "/plugins/a", ProxyLimits::default()).await;
         let (mut socket, _) = client_async("ws://a/plugins/a/x?y=z", front.connect().await).await.unwrap();
         for message in [Message::text("hello"), Message::binary(vec![1; 3 << 20]), Message::text("")] {
             socket.send(message.clone()).await.unwrap();
@@ -80,7 +80,7 @@ async fn a_refused_upgrade_is_an_answer_like_any_other() {
         stream.write_all(b"HTTP/1.1 403 Forbidden\r\ncontent-length: 2\r\n\r\nno").await.unwrap();
     })
     .await;
-    let front = Front::start(endpoint, "", Limits::default()).await;
+    let front = Front::start(endpoint, "", ProxyLimits::default()).await;
     let mut stream = front.connect().await;
     stream.write_all(ASK).await.unwrap();
     let answer = read_to(&mut stream, "no").await;
@@ -96,7 +96,7 @@ async fn each_side_can_end_its_direction_and_still_hear_the_other() {
         stream.write_all(format!("{} bytes", said.len()).as_bytes()).await.unwrap();
     })
     .await;
-    let front = Front::start(endpoint, "", Limits::default()).await;
+    let front = Front::start(endpoint, "", ProxyLimits::default()).await;
     let mut stream = upgraded(&front).await;
     stream.write_all(&vec![b'x'; 1 << 20]).await.unwrap();
     stream.shutdown().await.unwrap();
@@ -116,7 +116,7 @@ async fn each_side_can_end_its_direction_and_still_hear_the_other() {
         }
     })
     .await;
-    let front = Front::start(endpoint, "", Limits::default()).await;
+    let front = Front::start(endpoint, "", ProxyLimits::default()).await;
     let mut stream = upgraded(&front).await;
     assert_eq!(read_all(&mut stream).await, "bye");
     stream.write_all(b"wait, one more thing").await.unwrap();
@@ -132,7 +132,7 @@ async fn a_half_closed_connection_in_which_nothing_moves_is_ended() {
         std::future::pending::<()>().await;
     })
     .await;
-    let limits = Limits { half_closed: Duration::from_millis(300), ..Limits::default() };
+    let limits = ProxyLimits { half_closed: Duration::from_millis(300), ..ProxyLimits::default() };
     let front = Front::start(endpoint, "", limits).await;
     let mut stream = upgraded(&front).await;
     stream.shutdown().await.unwrap();
@@ -149,8 +149,11 @@ async fn an_idle_connection_stays_and_ends_with_the_server() {
         }
     })
     .await;
-    let limits =
-        Limits { head: Duration::from_millis(100), half_closed: Duration::from_millis(100), ..Limits::default() };
+    let limits = ProxyLimits {
+        head: Duration::from_millis(100),
+        half_closed: Duration::from_millis(100),
+        ..ProxyLimits::default()
+    };
     let front = Front::start(endpoint, "", limits).await;
     let mut stream = upgraded(&front).await;
     // Longer than every other limit.
@@ -166,7 +169,7 @@ async fn an_idle_connection_stays_and_ends_with_the_server() {
 #[tokio::test]
 async fn the_end_of_one_side_ends_the_other() {
     let endpoint = raw_upgrade(async |stream| drop(stream)).await;
-    let front = Front::start(endpoint, "", Limits::default()).await;
+    let front = Front::start(endpoint, "", ProxyLimits::default()).await;
     assert_eq!(read_all(&mut upgraded(&front).await).await, "");
     front.unused().await;
 
@@ -181,7 +184,7 @@ async fn the_end_of_one_side_ends_the_other() {
         }
     })
     .await;
-    let front = Front::start(endpoint, "", Limits::default()).await;
+    let front = Front::start(endpoint, "", ProxyLimits::default()).await;
     drop(upgraded(&front).await);
     timeout(LONG, receiver.recv()).await.expect("the service was not told").unwrap();
     front.unused().await;

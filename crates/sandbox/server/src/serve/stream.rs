@@ -30,7 +30,7 @@ use super::{
     activity::{Activity, Phase},
     strangers::Stranger,
 };
-use crate::options::Limits;
+use crate::options::ServerLimits;
 
 /// Answer to a head that took too long.
 const SLOW_HEAD: &[u8] = b"HTTP/1.1 408 Request Timeout\r\ncontent-type: application/json\r\ncontent-length: 67\r\n\
@@ -45,7 +45,7 @@ const LINGER_LIMIT: Duration = Duration::from_secs(30);
 pub(super) struct WatchedStream {
     stream: TcpStream,
     activity: Arc<Activity>,
-    limits: Arc<Limits>,
+    limits: Arc<ServerLimits>,
     stranger: Option<Arc<Stranger>>,
     timer: Timer,
     /// Runs while the client takes nothing.
@@ -81,7 +81,7 @@ impl WatchedStream {
     pub(super) fn new(
         stream: TcpStream,
         activity: Arc<Activity>,
-        limits: Arc<Limits>,
+        limits: Arc<ServerLimits>,
         stranger: Option<Arc<Stranger>>,
         open: DropGuard,
     ) -> Self {

@@ -8,7 +8,7 @@ use futures_util::{Stream, stream};
 use http_body_util::BodyExt as _;
 use tokio::{sync::mpsc, time::timeout};
 
-use crate::{body::BodyError, options::Limits};
+use crate::{body::BodyError, options::ServerLimits};
 
 /// Pieces between the network and the thread.
 const DEPTH: usize = 4;
@@ -16,7 +16,7 @@ const DEPTH: usize = 4;
 /// The pieces of a body, within its bounds.
 pub(crate) fn pieces(
     body: Body,
-    limits: &Limits,
+    limits: &ServerLimits,
 ) -> Result<impl Stream<Item = Result<Bytes, BodyError>> + Send + use<>, BodyError> {
     let limit = limits.upload_body;
     if body.size_hint().lower() > limit {

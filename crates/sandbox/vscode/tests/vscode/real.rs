@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use futures_util::{SinkExt as _, StreamExt as _};
 use gloveport_plugin::{Plugin as _, PluginState};
-use gloveport_proxy::{Gate, Limits, Mount, ServiceProxy};
+use gloveport_proxy::{Admission, Mount, ProxyLimits, ServiceProxy};
 use gloveport_vscode::VsCode;
 use rustix::process::{Pid, Signal, kill_process};
 use tokio::{
@@ -122,8 +122,8 @@ async fn serve_the_whole_life_of(program: &str, variables: &[(&str, &str)], base
         name: "vscode".to_owned(),
         service: plugin.service().unwrap(),
         mount: Mount::new("/plugins/vscode", ""),
-        gate: Gate::new("vscode", plugin.path_token()),
-        limits: Limits::default(),
+        admission: Admission::new("vscode", plugin.path_token()),
+        limits: ProxyLimits::default(),
         stop: stop.clone(),
     };
     let serving = tokio::spawn(gloveport_proxy::serve(listener, Arc::new(proxy)));

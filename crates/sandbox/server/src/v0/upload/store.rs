@@ -7,7 +7,7 @@ use std::{
     sync::atomic::AtomicBool,
 };
 
-use gloveport_archive::{ArchiveError, Limits, zip};
+use gloveport_archive::{ArchiveError, ArchiveLimits, zip};
 use gloveport_sys::{
     held::{self, Missing},
     os_error::described,
@@ -22,11 +22,16 @@ use crate::transfer::Source;
 pub(super) struct Target {
     destination: PathBuf,
     filename: String,
-    limits: Limits,
+    limits: ArchiveLimits,
 }
 
 impl Target {
-    pub(super) fn new(destination: &str, filename: &str, recursive: bool, limits: Limits) -> Result<Self, UploadError> {
+    pub(super) fn new(
+        destination: &str,
+        filename: &str,
+        recursive: bool,
+        limits: ArchiveLimits,
+    ) -> Result<Self, UploadError> {
         // Only the last part of a name counts, so that it does not lead elsewhere.
         let name = filename.rsplit('/').next().unwrap_or_default();
         if matches!(name, "" | "." | "..") || name.contains('\0') {

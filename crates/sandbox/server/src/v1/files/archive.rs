@@ -13,7 +13,7 @@ use axum::{
 };
 use bytes::Bytes;
 use futures_util::{Stream, StreamExt as _, pin_mut};
-use gloveport_archive::{ArchiveError, Limits, Summary, tar};
+use gloveport_archive::{ArchiveError, ArchiveLimits, Summary, tar};
 use gloveport_protocol::files::Stored;
 use http::StatusCode;
 use serde::Deserialize;
@@ -178,7 +178,7 @@ async fn feed(pieces: impl Stream<Item = Result<Bytes, BodyError>>, feeder: &Fee
     Ok(())
 }
 
-fn store(source: Source, path: &Path, parents: bool, limits: &Limits) -> Result<Summary, ArchiveError> {
+fn store(source: Source, path: &Path, parents: bool, limits: &ArchiveLimits) -> Result<Summary, ArchiveError> {
     if parents {
         fs::create_dir_all(path).map_err(|source| ArchiveError::Destination { path: PathBuf::from(path), source })?;
     }

@@ -35,7 +35,7 @@ use crate::{
 /// Parameter of a URL that carries the token.
 const PARAMETER: &str = "tkn";
 
-/// What is known of who asks, beside what the gate finds out itself.
+/// What is known of who asks, beside what the admission finds out itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Trust {
     /// They have shown the key of the session in a header.
@@ -50,7 +50,7 @@ pub enum Trust {
 
 /// Who is let in to one service.
 #[derive(Clone)]
-pub struct Gate {
+pub struct Admission {
     /// Name of the service, for people.
     name: String,
     token: Option<String>,
@@ -58,9 +58,9 @@ pub struct Gate {
     cookie: String,
 }
 
-impl fmt::Debug for Gate {
+impl fmt::Debug for Admission {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.debug_struct("Gate").field("name", &self.name).finish_non_exhaustive()
+        formatter.debug_struct("Admission").field("name", &self.name).finish_non_exhaustive()
     }
 }
 
@@ -75,8 +75,8 @@ pub struct Admitted {
 #[derive(Debug)]
 pub struct Turned(pub Box<http::Response<Answer>>);
 
-impl Gate {
-    /// A gate that the token opens; without one only the session's key does.
+impl Admission {
+    /// An admission that the token opens; without one only the session's key does.
     pub fn new(name: &str, token: Option<String>) -> Self {
         let token = token.filter(|token| !token.is_empty());
         // Browsers share cookies among all ports of a host, and each may be another sandbox.

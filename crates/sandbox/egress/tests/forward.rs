@@ -5,7 +5,7 @@ mod support;
 use std::{net::SocketAddr, time::Duration};
 
 use futures_util::{SinkExt as _, StreamExt as _};
-use gloveport_gate::{Forward, GateOptions, Limits};
+use gloveport_egress::{EgressLimits, EgressOptions, Forward};
 use support::{Dns, LOOPBACK, Origin, forward, options, run, send, soon, status};
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
@@ -22,7 +22,7 @@ async fn free() -> SocketAddr {
 #[tokio::test]
 async fn requests_reach_the_sandbox_as_they_are() {
     let origin = Origin::start(LOOPBACK).await;
-    let gate = forward(&origin.address.to_string(), Limits::default()).await;
+    let gate = forward(&origin.address.to_string(), EgressLimits::default()).await;
     let answer = send(gate.forwards[0], "GET /a HTTP/1.1\r\nHost: x\r\nConnection: keep-alive\r\n\r\n").await;
     assert_eq!(status(&answer), "200");
     assert!(answer.ends_with("GET /a HTTP/1.1\r\nHost: x\r\nConnection: keep-alive\r\n\r\n"), "{answer}");
@@ -31,7 +31,7 @@ async fn requests_reach_the_sandbox_as_they_are() {
 #[tokio::test]
 async fn a_web_socket_goes_through() {
     let listener = TcpListener::bind((LOOPBACK, 0)).await.unwrap();
-    let gate = forward(&listener.local_addr().unwrap().to_string(), Limits::default()).await;
+    let gate = forward(&listener.local_addr().unwrap().to_string(), EgressLimits::default()).await;
     let server = tokio::spawn(async move {
         let (stream, _) = listener.accept().await.unwrap();
         let mut socket = tokio_tungstenite::accept_async(stream).await.unwrap();
@@ -56,7 +56,7 @@ async fn a_web_socket_goes_through() {
 #[tokio::test]
 async fn a_sandbox_that_starts_late_is_waited_for_and_one_that_has_ended_is_not() {
     let target = free().await;
-    let gate = forward(&target.to_string(), Limits::default()).await;
+    let gate = forward(&target.to_string(), EgressLimits::default()).await;
     let early = tokio::spawn(send_owned(gate.forwards[0], "GET /early HTTP/1.1\r\n\r\n"));
     // The gate has tried and failed by now, or will find the server there; both must end in an answer.
     tokio::time::sleep(Duration::from_millis(50)).await;
@@ -80,7 +80,7 @@ async fn send_owned(to: SocketAddr, text: &'static str) -> String {
 
 #[tokio::test]
 async fn a_sandbox_that_never_starts_is_given_up() {
-    let limits = Limits { start: Duration::from_millis(100), ..Limits::default() };
+    let limits = EgressLimits { start: Duration::from_millis(100), ..EgressLimits::default() };
     let gate = forward(&free().await.to_string(), limits).await;
     let mut client = TcpStream::connect(gate.forwards[0]).await.unwrap();
     let mut text = Vec::new();
@@ -93,14 +93,14 @@ async fn a_sandbox_is_found_by_its_name() {
     let origin = Origin::start(LOOPBACK).await;
     let dns = Dns::start(&[("sandbox", "127.0.0.1")]).await;
     let to: Forward = format!("0=sandbox:{}", origin.port()).parse().unwrap();
-    let gate = run(GateOptions { forwards: vec![to], dns: Some(dns.address), ..options() }).await;
+    let gate = run(EgressOptions { forwards: vec![to], dns: Some(dns.address), ..options() }).await;
     assert_eq!(status(&send(gate.forwards[0], "GET / HTTP/1.1\r\n\r\n").await), "200");
 }
 
 #[tokio::test]
 async fn each_end_is_passed_on_by_itself() {
     let listener = TcpListener::bind((LOOPBACK, 0)).await.unwrap();
-    let gate = forward(&listener.local_addr().unwrap().to_string(), Limits::default()).await;
+    let gate = forward(&listener.local_addr().unwrap().to_string(), EgressLimits::default()).await;
     let mut client = TcpStream::connect(gate.forwards[0]).await.unwrap();
     let (mut server, _) = soon("the connection", listener.accept()).await.unwrap();
     client.shutdown().await.unwrap();
@@ -116,7 +116,7 @@ async fn each_end_is_passed_on_by_itself() {
 async fn many_bytes_pass_both_ways_at_once() {
     const SIZE: usize = 8 * 1024 * 1024;
     let listener = TcpListener::bind((LOOPBACK, 0)).await.unwrap();
-    let gate = forward(&listener.local_addr().unwrap().to_string(), Limits::default()).await;
+    let gate = forward(&listener.local_addr().unwrap().to_string(), EgressLimits::default()).await;
     let client = TcpStream::connect(gate.forwards[0]).await.unwrap();
     let (server, _) = soon("the connection", listener.accept()).await.unwrap();
     let both = |stream: TcpStream, fill: u8| async move {
@@ -138,7 +138,7 @@ async fn many_bytes_pass_both_ways_at_once() {
 async fn the_sandbox_itself_cannot_take_the_places_of_the_way_in() {
     let origin = Origin::start(LOOPBACK).await;
     let to: Forward = format!("0={}", origin.address).parse().unwrap();
-    let gate = run(GateOptions { forwards: vec![to], sandbox: Some(LOOPBACK), ..options() }).await;
+    let gate = run(EgressOptions { forwards: vec![to], sandbox: Some(LOOPBACK), ..options() }).await;
     let mut client = TcpStream::connect(gate.forwards[0]).await.unwrap();
     let mut text = Vec::new();
     soon("the end", client.read_to_end(&mut text)).await.ok();

@@ -15,7 +15,7 @@ use tokio::{
 };
 
 use crate::{
-    gate::Limits,
+    egress::EgressLimits,
     names::Names,
     reach::ready,
     watch::{Activity, Watched},
@@ -72,7 +72,7 @@ pub(crate) struct Forwarder {
     pub(crate) names: Option<Names>,
     /// Who is not served: the sandbox itself, which could use up all places.
     pub(crate) except: Option<IpAddr>,
-    pub(crate) limits: Limits,
+    pub(crate) limits: EgressLimits,
     /// Until when a sandbox may be starting.
     pub(crate) starts_until: Instant,
     /// It was reached, so it does not start any more.

@@ -23,7 +23,7 @@ use tokio::{io::copy_bidirectional_with_sizes, net::TcpStream, sync::mpsc};
 use tokio_util::task::AbortOnDropHandle;
 
 use crate::{
-    gate::Limits,
+    egress::EgressLimits,
     headers::{drop_hop_by_hop, target_of, to_target},
     reach::{Reach, ready},
     refusal::Refusal,
@@ -46,7 +46,7 @@ pub(crate) struct Proxy {
     pub(crate) reach: Reach,
     /// The only one who is served; `None` is everybody.
     pub(crate) client: Option<IpAddr>,
-    pub(crate) limits: Limits,
+    pub(crate) limits: EgressLimits,
     pub(crate) log: RefusalLog,
 }
 

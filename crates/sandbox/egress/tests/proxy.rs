@@ -5,7 +5,7 @@ mod support;
 use std::time::Duration;
 
 use gloveport_allow_list::Rules;
-use gloveport_gate::{Gate, GateOptions, Limits, ProxyOptions};
+use gloveport_egress::{Egress, EgressLimits, EgressOptions, ProxyOptions};
 use support::{Dns, LOOPBACK, Origin, options, own_address, proxy, run, send, soon, status, tunnel};
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
@@ -21,7 +21,7 @@ async fn a_name_that_a_rule_names_is_reached_and_no_other_is_even_looked_up() {
     let Some(own) = own_address() else { return };
     let mut dns = Dns::start(&[("good.test", &own.to_string()), ("evil.test", &own.to_string())]).await;
     let origin = Origin::start(own).await;
-    let gate = proxy(&["good.test"], &dns, Limits::default()).await;
+    let gate = proxy(&["good.test"], &dns, EgressLimits::default()).await;
     let proxy = gate.proxy.unwrap();
     let port = origin.port();
 
@@ -59,13 +59,13 @@ async fn a_name_that_leads_to_loopback_is_refused_unless_the_address_is_named() 
         ("local6.test", "::1"),
     ])
     .await;
-    let gate = proxy(&["*.test", "localhost"], &dns, Limits::default()).await;
+    let gate = proxy(&["*.test", "localhost"], &dns, EgressLimits::default()).await;
     for name in ["inside.test", "metadata.test", "mapped.test", "zero.test", "local6.test", "localhost"] {
         let refused = tunnel(gate.proxy.unwrap(), &format!("{name}:{port}")).await.unwrap_err();
         assert_eq!(status(&refused), "403", "{name}: {refused}");
         assert!(refused.contains("destination_ip_prohibited"), "{name}: {refused}");
     }
-    let named = proxy(&[&format!("127.0.0.1:{port}")], &dns, Limits::default()).await;
+    let named = proxy(&[&format!("127.0.0.1:{port}")], &dns, EgressLimits::default()).await;
     for host in ["inside.test", "mapped.test", "127.0.0.1", "[::ffff:7f00:1]", "localhost"] {
         tunnel(named.proxy.unwrap(), &format!("{host}:{port}")).await.unwrap_or_else(|head| panic!("{host}: {head}"));
     }
@@ -76,7 +76,7 @@ async fn a_name_that_leads_to_loopback_is_refused_unless_the_address_is_named() 
 #[tokio::test]
 async fn other_spellings_of_addresses_are_no_hosts() {
     let dns = Dns::start(&[]).await;
-    let gate = proxy(&["0.0.0.0/0", "::/0"], &dns, Limits::default()).await;
+    let gate = proxy(&["0.0.0.0/0", "::/0"], &dns, EgressLimits::default()).await;
     for host in ["2130706433", "0x7f000001", "0x7f.1", "127.1", "0177.0.0.1", "127.0.0.1.", "%6c", "a..b", "[::1%25lo]"]
     {
         let answer = send(gate.proxy.unwrap(), &format!("CONNECT {host}:80 HTTP/1.1\r\nHost: {host}:80\r\n\r\n")).await;
@@ -92,7 +92,7 @@ async fn requests_that_say_two_things_are_refused() {
     let origin = Origin::start(own).await;
     let target = origin.address;
     let dns = Dns::start(&[]).await;
-    let gate = proxy(&[&own.to_string()], &dns, Limits::default()).await;
+    let gate = proxy(&[&own.to_string()], &dns, EgressLimits::default()).await;
     let fine = format!("GET http://{target}/ HTTP/1.1\r\nHost: {target}\r\n");
     assert_eq!(status(&send(gate.proxy.unwrap(), &format!("{fine}Connection: close\r\n\r\n")).await), "200");
     for (what, text) in [
@@ -132,7 +132,7 @@ async fn what_is_for_one_connection_is_not_passed_on() {
     let origin = Origin::start(own).await;
     let target = origin.address;
     let dns = Dns::start(&[]).await;
-    let gate = proxy(&[&own.to_string()], &dns, Limits::default()).await;
+    let gate = proxy(&[&own.to_string()], &dns, EgressLimits::default()).await;
     let head = "Connection: close, X-Mine, Host, Content-Length\r\nX-Mine: 1\r\nProxy-Authorization: Basic c2VjcmV0\r\n\
                 Proxy-Connection: keep-alive\r\nKeep-Alive: 5\r\nTE: trailers\r\nUpgrade: h2c\r\nX-Other: 2\r\n\
                 Content-Length: 4";
@@ -154,7 +154,7 @@ async fn a_body_of_unknown_length_goes_through_in_pieces() {
     let dns = Dns::start(&[]).await;
     let listener = TcpListener::bind((LOOPBACK, 0)).await.unwrap();
     let target = listener.local_addr().unwrap();
-    let gate = proxy(&["127.0.0.1"], &dns, Limits::default()).await;
+    let gate = proxy(&["127.0.0.1"], &dns, EgressLimits::default()).await;
     let mut client = TcpStream::connect(gate.proxy.unwrap()).await.unwrap();
     let head = format!("PUT http://{target}/ HTTP/1.1\r\nHost: {target}\r\nTransfer-Encoding: chunked\r\n\r\n");
     client.write_all(head.as_bytes()).await.unwrap();
@@ -177,7 +177,7 @@ async fn a_body_of_unknown_length_goes_through_in_pieces() {
 async fn each_end_of_a_tunnel_is_passed_on_by_itself() {
     let dns = Dns::start(&[]).await;
     let listener = TcpListener::bind((LOOPBACK, 0)).await.unwrap();
-    let gate = proxy(&["127.0.0.1"], &dns, Limits::default()).await;
+    let gate = proxy(&["127.0.0.1"], &dns, EgressLimits::default()).await;
     let mut client = tunnel(gate.proxy.unwrap(), &listener.local_addr().unwrap().to_string()).await.unwrap();
     let (mut server, _) = soon("the connection", listener.accept()).await.unwrap();
     client.write_all(b"question").await.unwrap();
@@ -195,7 +195,7 @@ async fn each_end_of_a_tunnel_is_passed_on_by_itself() {
 #[tokio::test]
 async fn what_is_not_there_is_told() {
     let dns = Dns::start(&[("here.test", "127.0.0.1")]).await;
-    let gate = proxy(&["*.test", "127.0.0.1"], &dns, Limits::default()).await;
+    let gate = proxy(&["*.test", "127.0.0.1"], &dns, EgressLimits::default()).await;
     let free = TcpListener::bind((LOOPBACK, 0)).await.unwrap().local_addr().unwrap();
     let refused = send(gate.proxy.unwrap(), &get(&format!("http://{free}/"), &free.to_string())).await;
     assert_eq!(status(&refused), "502");
@@ -209,8 +209,11 @@ async fn what_is_not_there_is_told() {
 async fn slow_clients_and_idle_tunnels_end() {
     let dns = Dns::start(&[]).await;
     let listener = TcpListener::bind((LOOPBACK, 0)).await.unwrap();
-    let limits =
-        Limits { header_time: Duration::from_millis(200), idle: Duration::from_millis(400), ..Limits::default() };
+    let limits = EgressLimits {
+        header_time: Duration::from_millis(200),
+        idle: Duration::from_millis(400),
+        ..EgressLimits::default()
+    };
     let gate = proxy(&["127.0.0.1"], &dns, limits).await;
     let mut slow = TcpStream::connect(gate.proxy.unwrap()).await.unwrap();
     slow.write_all(b"GET http://127.0.0.1/ HTT").await.unwrap();
@@ -226,7 +229,7 @@ async fn slow_clients_and_idle_tunnels_end() {
 #[tokio::test]
 async fn heads_and_connections_have_bounds() {
     let dns = Dns::start(&[]).await;
-    let limits = Limits { connections: 1, header_bytes: 8192, ..Limits::default() };
+    let limits = EgressLimits { connections: 1, header_bytes: 8192, ..EgressLimits::default() };
     let gate = proxy(&["127.0.0.1"], &dns, limits).await;
     let long = format!("GET http://127.0.0.1/ HTTP/1.1\r\nHost: 127.0.0.1\r\nX-A: {}\r\n\r\n", "a".repeat(20_000));
     assert_eq!(status(&send(gate.proxy.unwrap(), &long).await), "431");
@@ -252,7 +255,7 @@ async fn the_proxy_is_for_the_sandbox_alone() {
     let dns = Dns::start(&[]).await;
     let of_sandbox = ProxyOptions { listen: (LOOPBACK, 0).into(), rules: Rules::parse(["127.0.0.1"]).unwrap() };
     let sandbox = Some("127.0.0.9".parse().unwrap());
-    let gate = run(GateOptions { proxy: Some(of_sandbox), dns: Some(dns.address), sandbox, ..options() }).await;
+    let gate = run(EgressOptions { proxy: Some(of_sandbox), dns: Some(dns.address), sandbox, ..options() }).await;
     let mut other = TcpStream::connect(gate.proxy.unwrap()).await.unwrap();
     let mut text = String::new();
     assert_eq!(soon("the end", other.read_to_string(&mut text)).await.unwrap(), 0);
@@ -262,12 +265,12 @@ async fn the_proxy_is_for_the_sandbox_alone() {
 async fn a_gate_that_is_stopped_ends_with_its_connections_and_frees_its_ports() {
     let dns = Dns::start(&[]).await;
     let listener = TcpListener::bind((LOOPBACK, 0)).await.unwrap();
-    let mut gate = proxy(&["127.0.0.1"], &dns, Limits::default()).await;
+    let mut gate = proxy(&["127.0.0.1"], &dns, EgressLimits::default()).await;
     let mut client = tunnel(gate.proxy.unwrap(), &listener.local_addr().unwrap().to_string()).await.unwrap();
     gate.stop.cancel();
     soon("the gate", &mut gate.task).await.unwrap();
     let mut rest = Vec::new();
     soon("the tunnel", client.read_to_end(&mut rest)).await.ok();
     let again = ProxyOptions { listen: gate.proxy.unwrap(), rules: Rules::default() };
-    Gate::open(GateOptions { proxy: Some(again), dns: Some(dns.address), ..options() }).await.unwrap();
+    Egress::open(EgressOptions { proxy: Some(again), dns: Some(dns.address), ..options() }).await.unwrap();
 }

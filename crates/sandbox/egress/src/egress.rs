@@ -31,7 +31,7 @@ const FULL: &str = "gloveport: too many connections of this sandbox are open; tr
 
 /// Why a gate does not open.
 #[derive(Debug, thiserror::Error)]
-pub enum GateError {
+pub enum EgressError {
     /// A port cannot be taken.
     #[error("cannot listen on {address}: {source}")]
     Listen {
@@ -47,7 +47,7 @@ pub enum GateError {
 
 /// What a gate does.
 #[derive(Clone, Debug)]
-pub struct GateOptions {
+pub struct EgressOptions {
     /// Address that the ports of `forwards` are on.
     pub address: IpAddr,
     /// Ports that lead to the sandbox.
@@ -59,7 +59,7 @@ pub struct GateOptions {
     /// Who knows names; `None` is whom the system asks.
     pub dns: Option<SocketAddr>,
     /// Bounds.
-    pub limits: Limits,
+    pub limits: EgressLimits,
 }
 
 /// The way out.
@@ -73,7 +73,7 @@ pub struct ProxyOptions {
 
 /// Bounds of a gate.
 #[derive(Clone, Debug)]
-pub struct Limits {
+pub struct EgressLimits {
     /// Connections at once through the proxy, and as many through each forward. The proxy tells those that come then
     /// to try again; forwards close them.
     pub connections: usize,
@@ -91,7 +91,7 @@ pub struct Limits {
     pub start: Duration,
 }
 
-impl Default for Limits {
+impl Default for EgressLimits {
     fn default() -> Self {
         Self {
             connections: 512,
@@ -107,9 +107,9 @@ impl Default for Limits {
 
 /// A gate whose ports are taken.
 #[derive(Debug)]
-pub struct Gate {
+pub struct Egress {
     ways: Vec<Way>,
-    limits: Limits,
+    limits: EgressLimits,
 }
 
 #[derive(Debug)]
@@ -125,10 +125,10 @@ enum Kind {
     In(Arc<Forwarder>),
 }
 
-impl Gate {
+impl Egress {
     /// Takes the ports.
-    pub async fn open(options: GateOptions) -> Result<Self, GateError> {
-        let GateOptions { address, forwards, proxy, sandbox, dns, limits } = options;
+    pub async fn open(options: EgressOptions) -> Result<Self, EgressError> {
+        let EgressOptions { address, forwards, proxy, sandbox, dns, limits } = options;
         // Addresses need nobody who knows names.
         let mut names = None;
         if proxy.is_some() || forwards.iter().any(|forward| matches!(forward.to.host, Host::Name(_))) {
@@ -182,8 +182,8 @@ impl Gate {
 }
 
 impl Way {
-    async fn open(address: SocketAddr, kind: Kind) -> Result<Self, GateError> {
-        let failed = |source| GateError::Listen { address, source };
+    async fn open(address: SocketAddr, kind: Kind) -> Result<Self, EgressError> {
+        let failed = |source| EgressError::Listen { address, source };
         let listener = TcpListener::bind(address).await.map_err(failed)?;
         let address = listener.local_addr().map_err(failed)?;
         Ok(Self { listener, address, kind })

@@ -16,7 +16,7 @@ use std::{
 };
 
 use gloveport_allow_list::Rules;
-use gloveport_gate::{Forward, Gate, GateOptions, Limits, ProxyOptions};
+use gloveport_egress::{Egress, EgressLimits, EgressOptions, Forward, ProxyOptions};
 use tokio::{
     io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader},
     net::{TcpListener, TcpStream, UdpSocket},
@@ -114,34 +114,34 @@ impl Drop for Running {
     }
 }
 
-pub fn options() -> GateOptions {
-    GateOptions {
+pub fn options() -> EgressOptions {
+    EgressOptions {
         address: LOOPBACK,
         forwards: Vec::new(),
         proxy: None,
         sandbox: None,
         dns: None,
-        limits: Limits::default(),
+        limits: EgressLimits::default(),
     }
 }
 
-pub async fn run(options: GateOptions) -> Running {
-    let gate = Gate::open(options).await.unwrap();
+pub async fn run(options: EgressOptions) -> Running {
+    let gate = Egress::open(options).await.unwrap();
     let stop = CancellationToken::new();
     let (proxy, forwards) = (gate.proxy(), gate.forwards());
     Running { proxy, forwards, stop: stop.clone(), task: tokio::spawn(gate.serve(stop)) }
 }
 
 /// A proxy with these rules.
-pub async fn proxy(rules: &[&str], dns: &Dns, limits: Limits) -> Running {
+pub async fn proxy(rules: &[&str], dns: &Dns, limits: EgressLimits) -> Running {
     let proxy = ProxyOptions { listen: (LOOPBACK, 0).into(), rules: Rules::parse(rules).unwrap() };
-    run(GateOptions { proxy: Some(proxy), dns: Some(dns.address), limits, ..options() }).await
+    run(EgressOptions { proxy: Some(proxy), dns: Some(dns.address), limits, ..options() }).await
 }
 
 /// A forward to this.
-pub async fn forward(to: &str, limits: Limits) -> Running {
+pub async fn forward(to: &str, limits: EgressLimits) -> Running {
     let forward: Forward = format!("0={to}").parse().unwrap();
-    run(GateOptions { forwards: vec![forward], limits, ..options() }).await
+    run(EgressOptions { forwards: vec![forward], limits, ..options() }).await
 }
 
 /// An HTTP server that answers every request with what it got; one connection, one request.

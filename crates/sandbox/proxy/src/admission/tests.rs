@@ -4,18 +4,24 @@ use super::*;
 
 const TOKEN: &str = "0b5c1f8e-2d4a-4c57-9f0e-6a1f3b2c4d5e";
 
-fn gate() -> Gate {
-    Gate::new("code", Some(TOKEN.to_owned()))
+fn admission() -> Admission {
+    Admission::new("code", Some(TOKEN.to_owned()))
 }
 
 /// What becomes of a request: `in` with the target, `->` with where it leads, or the status.
-fn outcome(gate: &Gate, method: &Method, uri: &str, headers: &[(&'static str, &str)], trust: Trust) -> String {
+fn outcome(
+    admission: &Admission,
+    method: &Method,
+    uri: &str,
+    headers: &[(&'static str, &str)],
+    trust: Trust,
+) -> String {
     let mut request = Request::builder().method(method).uri(uri);
     for (name, value) in headers {
         request = request.header(*name, *value);
     }
     let mut request = request.body(()).unwrap();
-    match gate.check(&mut request, &Mount::new("/plugins/code", ""), trust) {
+    match admission.check(&mut request, &Mount::new("/plugins/code", ""), trust) {
         Ok(Admitted { cookie: None }) => format!("in {}", request.uri()),
         Ok(Admitted { cookie: Some(_) }) => format!("in with a cookie {}", request.uri()),
         Err(Turned(response)) => match response.headers().get(LOCATION) {
@@ -41,12 +47,12 @@ fn the_token_in_a_url_becomes_a_cookie_and_leaves_the_url() {
         (right("/?tkn"), "403".to_owned()),
         (right("/?Tkn=TOKEN"), "403".to_owned()),
     ] {
-        assert_eq!(outcome(&gate(), &Method::GET, &uri, &[], Trust::Stranger), expected, "{uri}");
+        assert_eq!(outcome(&admission(), &Method::GET, &uri, &[], Trust::Stranger), expected, "{uri}");
     }
     let mut request = Request::builder().uri(right("/?tkn=TOKEN")).header("x-forwarded-proto", "https");
     request = request.header("x-forwarded-prefix", "/box");
     let Err(Turned(response)) =
-        gate().check(&mut request.body(()).unwrap(), &Mount::new("/plugins/code", ""), Trust::Stranger)
+        admission().check(&mut request.body(()).unwrap(), &Mount::new("/plugins/code", ""), Trust::Stranger)
     else {
         panic!("it was let in with the token in its URL");
     };
@@ -64,17 +70,17 @@ fn the_token_in_a_url_becomes_a_cookie_and_leaves_the_url() {
 #[test]
 fn what_opens_no_page_passes_with_the_token_and_loses_it() {
     let uri = format!("/plugins/code/x?a=1&tkn={TOKEN}");
-    assert_eq!(outcome(&gate(), &Method::POST, &uri, &[], Trust::Stranger), "in /plugins/code/x?a=1");
+    assert_eq!(outcome(&admission(), &Method::POST, &uri, &[], Trust::Stranger), "in /plugins/code/x?a=1");
     let upgrade = [("connection", "Upgrade"), ("upgrade", "websocket")];
-    assert_eq!(outcome(&gate(), &Method::GET, &uri, &upgrade, Trust::Stranger), "in /plugins/code/x?a=1");
+    assert_eq!(outcome(&admission(), &Method::GET, &uri, &upgrade, Trust::Stranger), "in /plugins/code/x?a=1");
 }
 
 #[test]
 fn a_cookie_lets_in_pages_of_the_same_origin_only() {
     let own = "http://box.example:8000";
-    let good = format!("a=b; {}={TOKEN}", gate().cookie);
-    let other = format!("{}={TOKEN}", Gate::new("code", Some("another".to_owned())).cookie);
-    let wrong = format!("{}={}", gate().cookie, TOKEN.replace('0', "1"));
+    let good = format!("a=b; {}={TOKEN}", admission().cookie);
+    let other = format!("{}={TOKEN}", Admission::new("code", Some("another".to_owned())).cookie);
+    let wrong = format!("{}={}", admission().cookie, TOKEN.replace('0', "1"));
     let navigate = |site: &'static str, dest: &'static str| {
         vec![("sec-fetch-site", site), ("sec-fetch-mode", "navigate"), ("sec-fetch-dest", dest)]
     };
@@ -100,7 +106,11 @@ fn a_cookie_lets_in_pages_of_the_same_origin_only() {
         let mut all = vec![("host", "box.example:8000"), ("cookie", cookie.as_str())];
         all.extend(headers);
         let expected = if admitted { "in /plugins/code/x" } else { "403" };
-        assert_eq!(outcome(&gate(), &method, "/plugins/code/x", &all, Trust::Stranger), expected, "{method} {all:?}");
+        assert_eq!(
+            outcome(&admission(), &method, "/plugins/code/x", &all, Trust::Stranger),
+            expected,
+            "{method} {all:?}"
+        );
     }
 }
 
@@ -108,7 +118,7 @@ fn a_cookie_lets_in_pages_of_the_same_origin_only() {
 fn an_open_server_lets_in_programs_and_persons_and_no_page_that_nobody_has_opened() {
     const SITE: &str = "sec-fetch-site";
     let navigates = ("sec-fetch-mode", "navigate");
-    let good = format!("{}={TOKEN}", gate().cookie);
+    let good = format!("{}={TOKEN}", admission().cookie);
     let cookie = ("cookie", good.as_str());
     let (inside, given, out) = ("in /plugins/code/x", "in with a cookie /plugins/code/x", "403");
     for (method, headers, expected) in [
@@ -133,24 +143,28 @@ fn an_open_server_lets_in_programs_and_persons_and_no_page_that_nobody_has_opene
     ] {
         let mut all = vec![("host", "localhost:8000")];
         all.extend(headers);
-        assert_eq!(outcome(&gate(), &method, "/plugins/code/x", &all, Trust::Open), expected, "{method} {all:?}");
+        assert_eq!(outcome(&admission(), &method, "/plugins/code/x", &all, Trust::Open), expected, "{method} {all:?}");
         let misnamed = if expected == inside && all.contains(&cookie) { inside } else { out };
-        assert_eq!(outcome(&gate(), &method, "/plugins/code/x", &all, Trust::Misnamed), misnamed, "{method} {all:?}");
+        assert_eq!(
+            outcome(&admission(), &method, "/plugins/code/x", &all, Trust::Misnamed),
+            misnamed,
+            "{method} {all:?}"
+        );
     }
 }
 
 #[test]
 fn whoever_has_the_key_passes_and_without_a_token_nobody_else_does() {
-    for (gate, uri, trust, expected) in [
-        (gate(), "/plugins/code/x?tkn=own", Trust::Known, "in /plugins/code/x?tkn=own"),
-        (gate(), "/plugins/code/x", Trust::Known, "in /plugins/code/x"),
-        (Gate::new("code", None), "/plugins/code/x", Trust::Known, "in /plugins/code/x"),
-        (Gate::new("code", None), "/plugins/code/x", Trust::Stranger, "403"),
-        (Gate::new("code", None), "/plugins/code/?tkn=", Trust::Stranger, "403"),
-        (Gate::new("code", None), "/plugins/code/?tkn=own", Trust::Open, "in /plugins/code/?tkn=own"),
-        (Gate::new("code", Some(String::new())), "/plugins/code/?tkn=", Trust::Stranger, "403"),
+    for (admission, uri, trust, expected) in [
+        (admission(), "/plugins/code/x?tkn=own", Trust::Known, "in /plugins/code/x?tkn=own"),
+        (admission(), "/plugins/code/x", Trust::Known, "in /plugins/code/x"),
+        (Admission::new("code", None), "/plugins/code/x", Trust::Known, "in /plugins/code/x"),
+        (Admission::new("code", None), "/plugins/code/x", Trust::Stranger, "403"),
+        (Admission::new("code", None), "/plugins/code/?tkn=", Trust::Stranger, "403"),
+        (Admission::new("code", None), "/plugins/code/?tkn=own", Trust::Open, "in /plugins/code/?tkn=own"),
+        (Admission::new("code", Some(String::new())), "/plugins/code/?tkn=", Trust::Stranger, "403"),
     ] {
-        assert_eq!(outcome(&gate, &Method::GET, uri, &[], trust), expected, "{gate:?} {uri} {trust:?}");
+        assert_eq!(outcome(&admission, &Method::GET, uri, &[], trust), expected, "{admission:?} {uri} {trust:?}");
     }
 }
 
@@ -172,7 +186,7 @@ async fn a_refusal_says_what_to_do_and_nothing_shows_the_token() {
         let request = Request::builder().uri(uri).header("sec-fetch-site", site).header("sec-fetch-mode", "navigate");
         let request = request.header("sec-fetch-dest", "iframe");
         let mount = Mount::new("/plugins/code", "");
-        let Err(Turned(response)) = gate().check(&mut request.body(()).unwrap(), &mount, Trust::Stranger) else {
+        let Err(Turned(response)) = admission().check(&mut request.body(()).unwrap(), &mount, Trust::Stranger) else {
             panic!("a stranger was let in");
         };
         let body = response.into_body().collect().await.unwrap().to_bytes();
@@ -182,7 +196,7 @@ async fn a_refusal_says_what_to_do_and_nothing_shows_the_token() {
         );
         assert_eq!(body, expected);
     }
-    assert_eq!(format!("{:?}", gate()), "Gate { name: \"code\", .. }");
+    assert_eq!(format!("{:?}", admission()), "Admission { name: \"code\", .. }");
 }
 
 #[test]
@@ -194,7 +208,7 @@ fn a_page_whose_path_was_cut_off_is_found_again_under_the_public_one() {
         ("/id/vscode/?folder=/workspace&tkn=TOKEN", "./?folder=/workspace"),
     ] {
         let mut request = Request::builder().uri(uri.replace("TOKEN", TOKEN)).body(()).unwrap();
-        let Err(Turned(response)) = gate().check(&mut request, &mount, Trust::Stranger) else {
+        let Err(Turned(response)) = admission().check(&mut request, &mount, Trust::Stranger) else {
             panic!("{uri} does not lead on");
         };
         assert_eq!(response.headers()[LOCATION], expected, "{uri}");

@@ -4,8 +4,8 @@
 //! ([`Forward`]). From inside it is an HTTP proxy that lets through only what its [`Rules`](gloveport_allow_list::Rules) name: it looks names up
 //! itself and connects to the very address that it has checked.
 
+mod egress;
 mod forward;
-mod gate;
 mod headers;
 mod names;
 mod proxy;
@@ -13,6 +13,6 @@ mod reach;
 mod refusal;
 mod watch;
 
+pub use egress::{Egress, EgressError, EgressLimits, EgressOptions, ProxyOptions};
 pub use forward::{Forward, ForwardError};
-pub use gate::{Gate, GateError, GateOptions, Limits, ProxyOptions};
 pub use names::{Names, NamesError};
