@@ -83,21 +83,6 @@ pub enum CellOutcome {
     Died,
 }
 
-#[cfg(test)]
-mod tests {
-    use serde_json::{from_value, json, to_value};
-
-    use super::*;
-
-    #[test]
-    fn a_time_limit_has_the_name_that_it_has_everywhere_and_the_one_of_before_is_read() {
-        assert_eq!(to_value(CellOutcome::TimedOut).unwrap(), json!("timed_out"));
-        for wire in ["timed_out", "timed-out"] {
-            assert_eq!(from_value::<CellOutcome>(json!(wire)).unwrap(), CellOutcome::TimedOut, "{wire}");
-        }
-    }
-}
-
 /// The kernel of agents.
 pub const DEFAULT_KERNEL: &str = "default";
 /// What is shown of a cell that shows nothing.
@@ -113,5 +98,20 @@ pub fn cell_content(text: &str, end: CellOutcome, timeout: Option<f64>) -> Strin
         }
         CellOutcome::Completed | CellOutcome::Raised if text.is_empty() => NO_OUTPUT.to_owned(),
         CellOutcome::Completed | CellOutcome::Raised | CellOutcome::Died => text.trim_end().to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{from_value, json, to_value};
+
+    use super::*;
+
+    #[test]
+    fn a_time_limit_has_the_name_that_it_has_everywhere_and_the_one_of_before_is_read() {
+        assert_eq!(to_value(CellOutcome::TimedOut).unwrap(), json!("timed_out"));
+        for wire in ["timed_out", "timed-out"] {
+            assert_eq!(from_value::<CellOutcome>(json!(wire)).unwrap(), CellOutcome::TimedOut, "{wire}");
+        }
     }
 }

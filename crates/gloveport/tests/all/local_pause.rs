@@ -1,0 +1,119 @@
+//! Pause and resume: all processes stop where they are, and go on as if nothing had been.
+#![expect(clippy::unwrap_used, reason = "a test stops at the first broken assumption")]
+
+use std::{fs, time::Duration};
+
+use crate::sandboxes::{Place, client, run, spec, try_run, until};
+use gloveport_client::ClientError;
+use gloveport_protocol::sandbox::Activity;
+use gloveport_provider::{Progress, Provider as _, ProviderError, Sandbox, SandboxState};
+use gloveport_sys::process;
+
+/// The states of all processes of a sandbox but those that own the others.
+fn states(sandbox: &Sandbox) -> Vec<(String, char)> {
+    let workspace = sandbox.workspace.clone().unwrap();
+    let here = |pid: &u32| process::working_directory(*pid).is_some_and(|path| path.starts_with(&workspace));
+    let stats = process::all().into_iter().filter(here).filter_map(process::stat);
+    stats.filter(|stat| stat.state != 'Z').map(|stat| (stat.name, stat.state)).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn everything_stops_where_it_is_and_goes_on_and_the_command_in_flight_notices_nothing() {
+    let place = Place::new();
+    let local = place.backend();
+    let made = local.create(&spec("p"), &Progress::silent()).await.unwrap();
+    // A counter in the background that has detached itself, and one that the user has stopped.
+    run(&made, "setsid -f bash -c 'while :; do echo x >> count; sleep 0.01; done' >/dev/null 2>&1").await;
+    run(&made, "setsid -f bash -c 'echo $$ > stopped; kill -STOP $$; sleep 600' >/dev/null 2>&1").await;
+    let workspace = made.workspace.clone().unwrap();
+    let job = || fs::read_to_string(format!("{workspace}/stopped")).ok()?.trim().parse::<u32>().ok();
+    let job_state = || job().and_then(process::stat).map(|stat| stat.state);
+    until("the user has stopped it", || job_state() == Some('T')).await;
+    let in_flight = {
+        let made = made.clone();
+        tokio::spawn(
+            async move { run(&made, "bash -c 'for i in 1 2 3 4 5; do sleep 0.1; done; exit 7'; echo $?").await },
+        )
+    };
+    let lines = || process::all().into_iter().filter_map(process::command_line);
+    until("the command runs", || lines().any(|line| line.starts_with("bash -c for i in"))).await;
+    local.pause(&made.id).await.unwrap();
+    local.pause(&made.id).await.unwrap();
+    assert_eq!(local.find(&made.id).await.unwrap().unwrap().state, SandboxState::Paused);
+    let stopped = states(&made);
+    assert!(stopped.len() >= 4 && stopped.iter().all(|(_, state)| *state == 'T'), "{stopped:?}");
+    let count = || fs::metadata(format!("{workspace}/count")).unwrap().len();
+    let before = count();
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    assert_eq!(count(), before);
+
+    let refused = try_run(&made, "echo no").await.unwrap_err().to_string();
+    assert!(refused.contains("paused") && refused.contains("/v1/sandbox/resume"), "{refused}");
+    client(&made).alive().await.unwrap();
+    client(&made).server_info().await.unwrap();
+    assert_eq!(client(&made).sandbox_status().await.unwrap().state, Activity::Paused);
+
+    local.resume(&made.id).await.unwrap();
+    local.resume(&made.id).await.unwrap();
+    assert_eq!(local.find(&made.id).await.unwrap().unwrap().state, SandboxState::Running);
+    assert_eq!(in_flight.await.unwrap(), "7");
+    until("the counter goes on", || count() > before).await;
+    assert_eq!(job_state(), Some('T'));
+    assert_eq!(run(&made, "echo yes").await, "yes");
+    local.close().await;
+    assert_eq!(place.left(), Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn programs_that_fork_all_the_time_stop_too() {
+    let place = Place::new();
+    let local = place.backend();
+    let made = local.create(&spec("f"), &Progress::silent()).await.unwrap();
+    // Each one starts the next and ends; the other one starts subshells without a pause.
+    let relay = "relay() { sleep 0.001; echo x >> count; (relay) & disown; exit; }; (relay) & disown";
+    let hurry = "(while :; do (echo y >> count); done) & disown";
+    run(&made, relay).await;
+    run(&made, hurry).await;
+    let workspace = made.workspace.clone().unwrap();
+    let count = || fs::metadata(format!("{workspace}/count")).map_or(0, |meta| meta.len());
+    for _round in 0..20 {
+        let before = count();
+        until("they work", || count() > before).await;
+        local.pause(&made.id).await.unwrap();
+        let stopped = states(&made);
+        assert!(stopped.iter().all(|(_, state)| matches!(state, 'T' | 'D')), "{stopped:?}");
+        let before = count();
+        tokio::time::sleep(Duration::from_millis(10)).await;
+        assert_eq!(count(), before);
+        local.resume(&made.id).await.unwrap();
+    }
+    local.close().await;
+    assert_eq!(place.left(), Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn a_paused_sandbox_can_be_deleted_and_a_dead_one_not_paused() {
+    let place = Place::new();
+    let local = place.backend();
+    let made = local.create(&spec("d"), &Progress::silent()).await.unwrap();
+    run(&made, "sleep 600 & disown").await;
+    local.pause(&made.id).await.unwrap();
+    assert!(local.delete(&made.id).await.unwrap());
+    assert_eq!(crate::sandboxes::alive_in(&place), Vec::<String>::new());
+    assert!(matches!(local.pause(&made.id).await, Err(ProviderError::NotFound(_))));
+    assert!(matches!(local.resume(&made.id).await, Err(ProviderError::NotFound(_))));
+    local.close().await;
+}
+
+#[tokio::test]
+async fn pausing_needs_the_key() {
+    let place = Place::new();
+    let local = place.backend();
+    let made = local.create(&spec("k"), &Progress::silent()).await.unwrap();
+    let stranger = Sandbox { session_key: None, ..made.clone() };
+    for result in [client(&stranger).pause().await, client(&stranger).sandbox_status().await] {
+        assert!(matches!(result, Err(ClientError::Status(_))), "{result:?}");
+    }
+    assert_eq!(client(&made).sandbox_status().await.unwrap().state, Activity::Running);
+    local.close().await;
+}

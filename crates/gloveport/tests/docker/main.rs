@@ -1,0 +1,15 @@
+//! The tests that need an engine, in one program.
+
+mod approval;
+mod docker;
+mod faults;
+mod hardening;
+mod inside;
+mod network;
+#[expect(dead_code, reason = "the other program uses the rest of it")]
+#[path = "../all/sessions/mod.rs"]
+mod sessions;
+mod snapshots;
+#[expect(dead_code, reason = "the other program uses the rest of it")]
+#[path = "../all/support/mod.rs"]
+mod support;

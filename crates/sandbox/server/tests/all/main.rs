@@ -1,0 +1,17 @@
+//! The tests of this crate, in one program.
+
+mod common;
+mod connections;
+mod kernels;
+mod keys;
+mod memory;
+mod numbers;
+mod strangers;
+mod terminals;
+mod transfer_memory;
+mod transfers;
+mod v0;
+mod v1;
+mod v1_errors;
+mod v1_files;
+mod viewer;
