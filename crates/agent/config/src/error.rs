@@ -4,7 +4,7 @@ use std::{fmt, io, path::PathBuf};
 
 use crate::note::{Note, Severity};
 
-/// Why there is no configuration, or what it asks for cannot be prepared.
+/// Why there is no configuration.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
     /// The file is there but cannot be read.
@@ -32,20 +32,6 @@ pub enum ConfigError {
     /// The directory that the process works in is not known.
     #[error("cannot tell the current directory: {0}")]
     CurrentDirectory(io::Error),
-    /// The directory for what can be made again cannot be made.
-    #[error("cannot make the cache directory {}: {source}; set `cache_dir` to another", path.display())]
-    CacheDirectory {
-        /// The directory.
-        path: PathBuf,
-        /// Why not.
-        source: io::Error,
-    },
-    /// The stored secret cannot be read.
-    #[error("cannot read the stored `.jwt_secret`: {0}")]
-    ReadSecret(io::Error),
-    /// The new secret cannot be stored.
-    #[error("cannot store the new `.jwt_secret`: {0}; set `jwt_secret` to use one of your own")]
-    StoreSecret(io::Error),
     /// The system gives no random numbers.
     #[error("the system gives no random numbers: {0}")]
     Random(getrandom::Error),

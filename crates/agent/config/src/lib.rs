@@ -1,8 +1,7 @@
 //! Typed configuration from TOML, environment and flags.
 //!
 //! [`Config::load`] puts the configuration of OpenHands 0.62 together from the defaults, a file, the environment and
-//! flags. It reads and changes nothing but that; what a session prepares besides (the cache directory, the secret, its
-//! id) are functions of their own. Every value has an [`Origin`], and what is wrong is told as a [`Note`] with its
+//! flags. It reads and changes nothing but that. Every value has an [`Origin`], and what is wrong is told as a [`Note`] with its
 //! place.
 //!
 //! Keys are defined once, by `section!` in the modules of `model` and `mcp`. The structs, the variables, the reading
@@ -23,9 +22,7 @@ mod note;
 mod origin;
 mod render;
 mod setting;
-mod settings;
 mod sid;
-mod start;
 mod suggest;
 mod values;
 
@@ -38,7 +35,5 @@ pub use model::{AgentConfig, CliConfig, Config, KubernetesConfig, LlmConfig, San
 pub use note::{Note, NoteKind, Place, Severity};
 pub use origin::{Origin, Origins};
 pub use render::{DEFAULT_TOML, effect_table, key_tables, render_default_toml, schema};
-pub use settings::{StoredSettings, StoredSettingsError};
 pub use sid::session_id;
-pub use start::{JWT_SECRET_FILE, LocalSecretStore, SecretStore, new_jwt_secret};
 pub use values::ShownValue;

@@ -1,6 +1,6 @@
 //! What can go wrong with a history.
 
-use std::{error::Error, io, path::PathBuf};
+use std::{io, path::PathBuf};
 
 use gloveport_protocol::ParseEventError;
 
@@ -44,22 +44,6 @@ pub enum HistoryError {
     /// More, or less, was asked for than is given at once (event-stream 3).
     #[error("Limit must be between 1 and 100")]
     Limit,
-    /// The server of a nested history cannot be reached, or broke off.
-    #[error("the events at {url} cannot be read: {}", causes(source))]
-    Request {
-        /// Where the request went.
-        url: String,
-        /// Why not.
-        source: reqwest::Error,
-    },
-    /// The server of a nested history answered something that is no list of events.
-    #[error("the events at {url} cannot be read: {reason}")]
-    Answer {
-        /// Where the request went.
-        url: String,
-        /// What is wrong with the answer.
-        reason: String,
-    },
 }
 
 /// Why a file of the durable log could not be used.
@@ -120,15 +104,4 @@ pub enum SubscribeError {
     /// The stream is closed.
     #[error("nobody can subscribe: the event stream is closed")]
     Closed,
-}
-
-/// An error with its causes, in one line.
-fn causes(error: &(dyn Error + 'static)) -> String {
-    let mut texts = vec![error.to_string()];
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        texts.push(error.to_string());
-        cause = error.source();
-    }
-    texts.join(": ")
 }

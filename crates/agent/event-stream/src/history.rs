@@ -24,8 +24,8 @@ use crate::{
 
 pub use filter::{EventFilter, EventType};
 pub(crate) use page::{FullPage, PAGE_SIZE, PageBuilder, is_event, page_start};
+pub(crate) use search::StoredEvents;
 pub use search::{Events, Search};
-pub(crate) use search::{Remaining, StoredEvents};
 
 /// Most events that [`History::matching`] gives.
 const MATCHING_LIMIT: usize = 100;

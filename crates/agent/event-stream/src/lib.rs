@@ -3,7 +3,7 @@
 //! | module | idea |
 //! |---|---|
 //! | [`EventStream`] | adds events: numbered, without secrets, durable, then announced |
-//! | [`EventStore`], [`NestedEventStore`] | reads the events of a conversation, here or behind another server |
+//! | [`EventStore`] | reads the events of a conversation |
 //! | [`SharedHistory`] | a history that several processes write in turns |
 //! | [`metadata`] | what is known about conversations, and their list |
 //! | [`trajectory`] | a history as one file, and how it is played again |
@@ -20,7 +20,6 @@ pub mod layout;
 mod log;
 pub mod mask;
 pub mod metadata;
-mod nested;
 mod shared;
 pub mod store;
 mod stream;
@@ -32,7 +31,6 @@ pub use error::{AddEventError, HistoryError, LogError, SubscribeError};
 pub use history::{EventFilter, EventStore, EventType, Events, History, Search, session_exists};
 pub use layout::ConversationPaths;
 pub use mask::{MaskStream, Masker};
-pub use nested::NestedEventStore;
 pub use shared::{SharedError, SharedHistory};
 pub use store::{BoxFuture, FileStore, LocalStore, StoreError};
 pub use stream::EventStream;

@@ -14,7 +14,7 @@
 //! | [`exec`], [`files`], [`kernels`], [`terminals`] | bodies of the native API |
 //! | [`executor`] | the boundary between who receives actions and who executes them |
 //! | [`seconds`] | numbers of seconds as time limits |
-//! | [`truncate`], [`prompt_block`], [`python`], [`python_literal`] | the text forms that the wire depends on |
+//! | [`truncate`], [`python`], [`python_literal`] | the text forms that the wire depends on |
 
 pub mod action;
 mod envelope;
@@ -29,7 +29,6 @@ pub mod http;
 pub mod kernels;
 mod legacy;
 pub mod observation;
-pub mod prompt_block;
 pub mod python;
 pub mod python_literal;
 pub mod sandbox;
@@ -58,7 +57,6 @@ pub use observation::{
     MicroagentKnowledge, Observation, ReadObservation, RecallObservation, RunIpythonObservation, RunObservation,
     SuccessObservation, TaskTrackingObservation, ThinkObservation, UserRejectedObservation, WriteObservation,
 };
-pub use prompt_block::PromptBlock;
 pub use secret::Secret;
 pub use truncate::{CONTENT_LIMIT, truncate_content};
 pub use values::{

@@ -6,7 +6,7 @@ use super::{
     EventFilter, EventStore,
     page::{PAGE_SIZE, Page},
 };
-use crate::{error::HistoryError, nested::NestedEvents};
+use crate::error::HistoryError;
 
 /// Which events are wanted, and in which order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -27,23 +27,11 @@ pub struct Search {
 ///
 /// Never more than one page of events is held, however long the history is.
 #[derive(Debug)]
-pub struct Events {
-    source: Source,
-}
-
-#[derive(Debug)]
-enum Source {
-    Stored(StoredEvents),
-    Nested(NestedEvents),
-}
+pub struct Events(StoredEvents);
 
 impl Events {
     pub(crate) const fn stored(events: StoredEvents) -> Self {
-        Self { source: Source::Stored(events) }
-    }
-
-    pub(crate) const fn nested(events: NestedEvents) -> Self {
-        Self { source: Source::Nested(events) }
+        Self(events)
     }
 
     /// The next event; nothing after the last.
@@ -52,10 +40,7 @@ impl Events {
     /// be understood: one bad file does not hide a conversation. [`EventStore::event`] tells what is wrong with it.
     /// A store that fails is an error, and the next call tries the same event again.
     pub async fn next(&mut self) -> Result<Option<Event>, HistoryError> {
-        match &mut self.source {
-            Source::Stored(events) => events.next().await,
-            Source::Nested(events) => events.next().await,
-        }
+        self.0.next().await
     }
 
     /// The next events, at most `bound` of them.
@@ -76,10 +61,6 @@ pub(crate) struct Remaining(Option<usize>);
 impl Remaining {
     pub(crate) fn new(limit: Option<usize>) -> Self {
         Self(limit.filter(|limit| *limit > 0))
-    }
-
-    pub(crate) fn get(&self) -> Option<usize> {
-        self.0
     }
 
     pub(crate) fn is_none_left(&self) -> bool {

@@ -7,7 +7,7 @@
 )]
 
 use gloveport_protocol::http::McpServerEntry;
-use gloveport_protocol::{ActionEvent, CommandMetadata, ObservationEvent, RunObservation, prompt_block, python};
+use gloveport_protocol::{ActionEvent, CommandMetadata, ObservationEvent, RunObservation, python};
 use serde_json::Value;
 
 macro_rules! golden {
@@ -61,27 +61,6 @@ fn every_refused_observation_names_what_the_reference_names() {
     for case in cases(&golden!("observation_errors")) {
         let error = ObservationEvent::from_value(case["input"].clone()).expect_err("the reference refuses it");
         assert!(error.to_string().ends_with(text(case, "error")), "{}: {error}", case["name"]);
-    }
-}
-
-#[test]
-fn the_prompt_and_its_blocks_are_read_as_the_reference_reads_them() {
-    let file = golden!("prompt_blocks");
-    assert_eq!(prompt_block::prompt(), text(&file, "prompt"));
-    for case in cases(&file["cases"]) {
-        let found: Vec<_> = prompt_block::find_all(text(case, "text"))
-            .into_iter()
-            .map(|block| {
-                serde_json::json!({
-                    "range": [block.range.start, block.range.end],
-                    "metadata": block.metadata,
-                })
-            })
-            .collect();
-        assert_eq!(Value::Array(found), case["blocks"], "{case}");
-        let last = case["blocks"].as_array().and_then(|blocks| blocks.last());
-        let metadata = prompt_block::last_metadata(text(case, "text"));
-        assert_eq!(metadata.map(|metadata| serde_json::json!(metadata)), last.map(|block| block["metadata"].clone()));
     }
 }
 

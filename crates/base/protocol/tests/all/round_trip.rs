@@ -9,7 +9,7 @@ use gloveport_protocol::{
     Observation, ObservationEvent, ReadAction, ReadObservation, RecallAction, RecallObservation, RecallType,
     RejectAction, RunAction, RunIpythonAction, RunIpythonObservation, RunObservation, SecurityRisk, SuccessObservation,
     SystemAction, TaskTrackingAction, TaskTrackingObservation, ThinkAction, ThinkObservation, UserRejectedObservation,
-    WriteAction, WriteObservation, prompt_block, python,
+    WriteAction, WriteObservation, python,
 };
 use proptest::collection::vec;
 use proptest::option;
@@ -404,24 +404,6 @@ proptest! {
     }
 
     #[test]
-    fn what_the_shell_says_is_read_from_its_block(mut metadata in metadata(), before in text()) {
-        metadata.exit_code %= 1_000_000;
-        metadata.pid %= 1_000_000;
-        let known = |text: Option<String>| Some(text.unwrap_or_default().replace('#', ""));
-        let metadata = CommandMetadata {
-            username: known(metadata.username),
-            hostname: known(metadata.hostname),
-            working_dir: known(metadata.working_dir),
-            py_interpreter_path: known(metadata.py_interpreter_path),
-            prefix: String::new(),
-            suffix: String::new(),
-            ..metadata
-        };
-        let text = before + &prompt_block::format(&metadata);
-        prop_assert_eq!(prompt_block::last_metadata(&text), Some(metadata));
-    }
-
-    #[test]
     fn any_json_is_read_or_refused_in_bounded_words(value in prop_oneof![json(), almost_event()]) {
         // Besides the object there are names, the list of actions and fixed words.
         let limit = 12 * 4_000;
@@ -434,13 +416,6 @@ proptest! {
         // Errors of a server's description are not for the wire; they only must not panic.
         let _ = McpServerEntry::from_value(&value);
         prop_assert!(python::repr(&value).starts_with(&python::repr_bounded(&value, 20)));
-    }
-
-    #[test]
-    fn any_text_is_searched_for_blocks(text in "(###PS1JSON###|###PS1END###|\\{\\}|\\n|\"|é|\\PC){0,12}") {
-        for block in prompt_block::find_all(&text) {
-            prop_assert!(text.get(block.range).is_some());
-        }
     }
 
     #[test]

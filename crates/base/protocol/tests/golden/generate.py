@@ -404,23 +404,6 @@ def observations():
     return [{'name': name, 'input': event, 'output': parsed(event)} for name, event in events.items()]
 
 
-def prompt_blocks():
-    cases = []
-    for text in PROMPT_TEXTS:
-        matches = CmdOutputMetadata.matches_ps1_metadata(text)
-        cases.append({
-            'text': text,
-            'blocks': [
-                {
-                    'range': [len(text[:end].encode()) for end in match.span()],
-                    'metadata': CmdOutputMetadata.from_ps1_match(match).model_dump(),
-                }
-                for match in matches
-            ],
-        })
-    return {'prompt': CmdOutputMetadata.to_ps1_prompt(), 'cases': cases}
-
-
 def texts_for_the_model():
     cases = []
     for metadata in ({}, METADATA_ALL, {'exit_code': 0, 'working_dir': '', 'py_interpreter_path': ''}):
@@ -467,7 +450,6 @@ def main():
         'observation_errors': [
             {'name': name, 'input': event, 'error': refused(event)} for name, event in OBSERVATION_ERRORS.items()
         ],
-        'prompt_blocks': prompt_blocks(),
         'texts_for_the_model': texts_for_the_model(),
         'python_repr': [{'value': value, 'repr': repr(value)} for value in REPR_VALUES],
         'truncations': truncations(),

@@ -6,7 +6,6 @@ mod common;
 mod crash;
 mod disk_full;
 mod listen;
-mod nested;
 mod search;
 mod stores;
 mod stream;
