@@ -56,7 +56,7 @@ async fn whole_life(local: Local, keep_alive: bool) {
 /// Runs the backend until it is dead.
 fn die(place: &Place, step: &str, kept: bool) {
     let mut command = Command::new(std::env::current_exe().unwrap());
-    command.args(["--exact", "backend", "--nocapture"]).env(PLACE, place.path()).env(DIES_AT, step);
+    command.args(["--exact", "local_crash::backend", "--nocapture"]).env(PLACE, place.path()).env(DIES_AT, step);
     if kept {
         command.env(KEPT, "yes");
     }

@@ -374,7 +374,7 @@ fn backend() {
 async fn the_containers_of_a_backend_that_is_killed_end_by_themselves_and_kept_ones_are_garbage() {
     let place = Place::new();
     let mut command = Command::new(std::env::current_exe().unwrap());
-    command.args(["--exact", "backend", "--nocapture"]).env(PLACE, place.path()).env(PREFIX, &place.prefix);
+    command.args(["--exact", "faults::backend", "--nocapture"]).env(PLACE, place.path()).env(PREFIX, &place.prefix);
     let mut killed = command.stdout(Stdio::piped()).spawn().unwrap();
     let output = killed.stdout.take().unwrap();
     let ready = tokio::task::spawn_blocking(move || {

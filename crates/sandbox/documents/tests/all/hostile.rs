@@ -197,7 +197,7 @@ fn a_reader_ends_with_the_thread_that_waits_for_it() {
         let _never = markdown(&reader(), Format::Pdf, &ten_fold());
         return;
     }
-    let name = "a_reader_ends_with_the_thread_that_waits_for_it";
+    let name = "hostile::a_reader_ends_with_the_thread_that_waits_for_it";
     let mut shower = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", name])
         .env("GLOVEPORT_TEST_SHOW", "1")

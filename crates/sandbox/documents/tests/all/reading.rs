@@ -195,7 +195,7 @@ fn what_a_child_says_is_not_believed() {
         source.set_permissions(fs::Permissions::from_mode(0o755)).unwrap();
         drop(source);
         let output = Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "what_a_child_says_is_not_believed", "--nocapture"])
+            .args(["--exact", "reading::what_a_child_says_is_not_believed", "--nocapture"])
             .env("GLOVEPORT_TEST_READER", &program)
             .output()
             .unwrap();
@@ -214,7 +214,7 @@ fn without_a_program_nothing_is_read() {
         return;
     }
     let output = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "without_a_program_nothing_is_read", "--nocapture"])
+        .args(["--exact", "reading::without_a_program_nothing_is_read", "--nocapture"])
         .env("GLOVEPORT_TEST_NONE", "1")
         .output()
         .unwrap();
