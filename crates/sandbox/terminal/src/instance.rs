@@ -27,7 +27,7 @@ use tokio::io::unix::AsyncFd;
 pub(crate) use bash::{hook as bash_hook, lesson as bash_lesson};
 pub(crate) use posix::Queue;
 
-use crate::{error::TerminalError, scanner::Scanner, session::ShellOptions};
+use crate::{error::TerminalError, options::ShellOptions, scanner::Scanner};
 
 /// Name of the terminal type whose sequences [`gloveport_screen`] understands, found in every terminfo database.
 const TERM: &str = "screen-256color";

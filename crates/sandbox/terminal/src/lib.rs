@@ -23,7 +23,9 @@ mod error;
 mod instance;
 mod keys;
 mod log;
+mod options;
 mod probe;
+mod request;
 mod scanner;
 mod session;
 pub mod split;
@@ -33,7 +35,7 @@ pub use content::EXIT_WORD;
 pub use error::TerminalError;
 pub use keys::{ControlKey, in_parts};
 pub use log::{LogError, OutputLog, Piece};
-pub use session::{
-    Facts, Mode, Progress, RunEnd, RunReport, RunRequest, Shell, ShellLoss, ShellOptions, Usage, WhenWaiting,
-};
+pub use options::ShellOptions;
+pub use request::{Facts, Mode, Progress, RunEnd, RunReport, RunRequest, ShellLoss, Usage, WhenWaiting};
+pub use session::Shell;
 pub use terminal::{Terminal, TerminalOptions, TerminalState, WindowSize};

@@ -15,7 +15,7 @@ use gloveport_sys::{
 };
 use rustix::fs::OFlags;
 
-use crate::session::Usage;
+use crate::request::Usage;
 
 /// Whether a shell is in the foreground of its terminal and waits for somebody to type, with nothing typed yet.
 pub(crate) fn shell_waits(shell: u32, slave: &OwnedFd) -> bool {

@@ -11,10 +11,10 @@ use gloveport_sys::Exit;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use super::Engine;
+use super::state::Engine;
 use crate::{
     error::TerminalError,
-    session::{Job, ShellLoss},
+    request::{Job, ShellLoss},
 };
 
 /// Panics after which a session is given up: a defect that comes back at once would start shells for ever.
@@ -44,10 +44,10 @@ pub(crate) async fn supervise(
 impl Engine {
     /// What takes the place of a broken engine: nothing of what it believed is taken over but where its shell was.
     fn renewed(&self) -> Self {
-        let mut new = Self::new(self.options.clone(), self.log.clone(), self.facts.clone());
-        new.path.clone_from(&self.path);
+        let mut new = Self::new(self.options.clone(), self.shown.log.clone(), self.known.facts.clone());
+        new.known.path.clone_from(&self.known.path);
         let exit = Exit { code: None, signal: None, cpu_micros: 0, peak_memory: 0 };
-        new.loss = Some(ShellLoss { exit, before_command: true });
+        new.shells.loss = Some(ShellLoss { exit, before_command: true });
         new
     }
 

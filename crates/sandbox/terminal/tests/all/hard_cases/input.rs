@@ -54,6 +54,16 @@ async fn an_unfinished_command_asks_for_its_rest_and_completes_with_it() {
 }
 
 #[tokio::test]
+async fn a_command_before_an_unfinished_one_is_not_the_end() {
+    let lab = Lab::new().await;
+    lab.check(soon(run("echo a\nfor i in 1 2")), runs("a")).await;
+    lab.check(soon(input("do echo $i")), goes_on("")).await;
+    lab.check(input("done"), done("1\n2", 0).after_reports()).await;
+    lab.check("echo next", done("next", 0)).await;
+    lab.close().await;
+}
+
+#[tokio::test]
 async fn a_stray_bracket_is_a_syntax_error_and_nothing_more() {
     let lab = Lab::new().await;
     lab.check_table(&[

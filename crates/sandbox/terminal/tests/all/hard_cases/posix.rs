@@ -311,6 +311,11 @@ async fn a_bash_that_takes_the_place_of_a_posix_shell_is_taught_to_report() {
         lab.check("(exit 3)", done("", 3)).await;
         lab.check("cat <<'E'\na\nE", done("a", 0)).await;
         lab.close().await;
+        // By then the shell's own lesson is in the pipe, which the new shell does not read.
+        let lab = lab_of(shell).await;
+        lab.check("sleep 0.5; exec bash", done("", 0)).await;
+        lab.check("echo ${BASH_VERSION:+bash}", done("bash", 0)).await;
+        lab.close().await;
     }
 }
 
