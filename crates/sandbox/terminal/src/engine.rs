@@ -113,6 +113,7 @@ impl Engine {
         }
     }
 
+    /// Reads what programs wrote, if they did.
     fn read_terminal(&mut self) {
         let Some(instance) = &mut self.shells.instance else { return };
         let mut buffer = std::mem::take(&mut self.buffer);
@@ -129,7 +130,7 @@ impl Engine {
         }
         self.buffer = buffer;
         self.note_change();
-        if let Some(ending) = &mut self.shells.ending {
+        if let (Ok(1..), Some(ending)) = (&result, &mut self.shells.ending) {
             ending.quiet_at = (Instant::now() + DRAIN_QUIET).min(ending.limit);
         }
     }
@@ -167,12 +168,12 @@ impl Engine {
 
     async fn wake(&mut self) {
         let now = Instant::now();
+        // What the shell has told by now comes before what its processes look like, and before its end.
+        self.read_terminal();
         if let Some(ending) = self.shells.ending.take_if(|ending| ending.quiet_at <= now) {
             self.shell_ended(ending.exit).await;
             return;
         }
-        // What the shell has told by now comes before what its processes look like.
-        self.read_terminal();
         if self.shells.lesson.as_ref().is_some_and(|lesson| lesson.until <= now) {
             self.give_up_lesson();
         }
