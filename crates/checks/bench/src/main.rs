@@ -12,6 +12,7 @@
 //! | [`sandboxes`] | the measurements of sandboxes of this machine, cold, warm and many |
 //! | [`measure`] | the measurements, the same for every server |
 //! | [`table`] | the bounds, the ratios, and how they are printed |
+//! | [`plot`] | the picture of the numbers that the documentation has |
 
 mod cells;
 mod client;
@@ -20,6 +21,7 @@ mod containers;
 mod files;
 mod history;
 mod measure;
+mod plot;
 mod sandboxes;
 mod server;
 mod table;
@@ -35,6 +37,17 @@ use crate::{
 };
 
 /// What was asked for.
+#[derive(Debug)]
+enum Asked {
+    Measure(Arguments),
+    /// A picture of the numbers in a page; nothing is measured.
+    Plot {
+        page: PathBuf,
+        picture: PathBuf,
+    },
+}
+
+/// What is to be measured, and how.
 #[derive(Debug, Default)]
 struct Arguments {
     /// Our binary.
@@ -62,7 +75,10 @@ fn main() -> ExitCode {
 
 #[expect(clippy::print_stdout, clippy::print_stderr, reason = "a program that prints numbers")]
 fn run() -> anyhow::Result<()> {
-    let arguments = parse()?;
+    let arguments = match parse()? {
+        Asked::Measure(arguments) => arguments,
+        Asked::Plot { page, picture } => return plot::plot(&page, &picture),
+    };
     let amount = if arguments.smoke { Amount::SMOKE } else { Amount::FULL };
     eprintln!("measuring gloveport ...");
     let ours = measure(&Program::Gloveport(arguments.binary.clone()), &amount)?;
@@ -95,7 +111,7 @@ fn run() -> anyhow::Result<()> {
     Ok(())
 }
 
-fn parse() -> anyhow::Result<Arguments> {
+fn parse() -> anyhow::Result<Asked> {
     let mut arguments = Arguments::default();
     let mut words = std::env::args().skip(1);
     while let Some(word) = words.next() {
@@ -106,9 +122,10 @@ fn parse() -> anyhow::Result<Arguments> {
             "--docker" => arguments.docker = Some(value()?),
             "--json" => arguments.json = Some(value()?.into()),
             "--smoke" => arguments.smoke = true,
+            "--plot" => return Ok(Asked::Plot { page: value()?.into(), picture: value()?.into() }),
             other => anyhow::bail!("unknown argument {other}; see scripts/bench --help"),
         }
     }
     anyhow::ensure!(arguments.binary.is_file(), "--binary must name our release binary");
-    Ok(arguments)
+    Ok(Asked::Measure(arguments))
 }
