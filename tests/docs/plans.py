@@ -51,29 +51,32 @@ PLANS = {
     ("README.md", "cargo install --locked"): Plan(
         given='cd "$CHECKOUT"; export CARGO_INSTALL_ROOT="$HOME/.cargo"', limit=1800
     ),
-    ("README.md", "gloveport run 'cd /tmp"): Plan(given=PROJECT + "mkdir work && cp Makefile work\n"),
-    ("README.md", "gloveport serve --plugin vscode"): Plan(given=VSCODE, needs=("vscode",)),
-    ("README.md", "id=$(gloveport session start)"): Plan(
+    ("README.md", "gloveport run 'make test'"): Plan(given=PROJECT),
+    ("README.md", "export SANDBOX_RUNTIME_CONTAINER_IMAGE"): Plan(skip=NO_NETWORK),
+    ("README.md", "gloveport session start build"): Plan(needs=("docker",)),
+    ("docs/tour.md", "gloveport run 'cd /tmp"): Plan(given=PROJECT + "mkdir work && cp Makefile work\n"),
+    ("docs/tour.md", "gloveport serve --plugin vscode"): Plan(given=VSCODE, needs=("vscode",)),
+    ("docs/tour.md", "id=$(gloveport session start)"): Plan(
         given=PROJECT + REPOSITORY + 'cp "$CHECKOUT/examples/providers/process.py" my-provider\n'
     ),
-    ("README.md", "gloveport run --runtime docker"): Plan(
+    ("docs/tour.md", "gloveport run --runtime docker"): Plan(
         needs=("docker",), without={"gloveport image build": NO_NETWORK}
     ),
-    ("README.md", "gloveport view -n 10:20"): Plan(
+    ("docs/tour.md", "gloveport view -n 10:20"): Plan(
         given=PROJECT + "gloveport serve --workspace . --port 8000\nmkdir -p /workspace\necho out > /workspace/out.log\n",
         needs=("root",),
     ),
-    ("README.md", "gloveport conformance"): Plan(
+    ("docs/tour.md", "gloveport conformance"): Plan(
         given="(mkdir a b)\ngloveport serve --workspace a --port 8000\ngloveport serve --workspace b --port 8001\n",
         limit=300,
     ),
     # In the root of its own, the user that it makes has a number that nobody has.
-    ("README.md", "gloveport action-execution-server"): Plan(
+    ("docs/tour.md", "gloveport action-execution-server"): Plan(
         given="sed -i '/^[^:]*:[^:]*:1000:/d' /etc/passwd\n", needs=("root",)
     ),
-    ("README.md", "gloveport replay"): Plan(given=TRAJECTORY),
-    ("README.md", 'curl -H "X-Session-API-Key'): Plan(given=PROJECT + SERVER),
-    ("README.md", "glove() {"): Plan(
+    ("docs/tour.md", "gloveport replay"): Plan(given=TRAJECTORY),
+    ("docs/tour.md", 'curl -H "X-Session-API-Key'): Plan(given=PROJECT + SERVER),
+    ("docs/tour.md", "glove() {"): Plan(
         given=PROJECT + "seq 1 1000 > big.log\n" + SERVER, without={"glove -N": "it watches until it is ended"}
     ),
     ("CONTRIBUTING.md", "cargo build"): Plan(skip="this runs on what it builds"),
