@@ -12,12 +12,14 @@ macro_rules! capabilities {
         pub struct Capabilities {
             /// What keeps a sandbox apart from the machine.
             pub isolation: Isolation,
+            /// Which runtime of OpenHands it stands for. Sessions tell their states in the order and the words of that one.
+            pub stands_for: Option<StandsFor>,
             $($(#[doc = $doc])+ pub $name: bool,)+
         }
 
         impl Capabilities {
             /// Nothing but to start and end a sandbox.
-            pub const NONE: Self = Self { isolation: Isolation::None, $($name: false,)+ };
+            pub const NONE: Self = Self { isolation: Isolation::None, stands_for: None, $($name: false,)+ };
 
             /// All of them in the order of the documents: field, what it is for people, and whether it is there.
             pub fn rows(&self) -> Vec<(&'static str, &'static str, bool)> {
@@ -99,6 +101,20 @@ pub enum Isolation {
     Container,
     /// It has a kernel of its own.
     VirtualMachine,
+}
+
+/// A runtime of OpenHands 0.62 that hosts sandboxes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum StandsFor {
+    /// Processes of this machine's user.
+    Local,
+    /// Containers of an engine.
+    Docker,
+    /// Pods of a cluster.
+    Kubernetes,
+    /// A service that speaks the remote runtime API.
+    Remote,
 }
 
 impl fmt::Display for Isolation {

@@ -27,7 +27,7 @@ mod registry;
 mod sandbox;
 mod spec;
 
-pub use capabilities::{Capabilities, Isolation};
+pub use capabilities::{Capabilities, Isolation, StandsFor};
 pub use error::{Cause, ProviderError};
 pub use matrix::matrix;
 pub use names::{InvalidName, SandboxId, SessionId};

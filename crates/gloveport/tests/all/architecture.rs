@@ -6,11 +6,12 @@ use std::{path::Path, process::Command};
 use serde_json::Value;
 
 /// Folders of crates, and those whose crates they may use.
-const FOLDERS: [(&str, &[&str]); 6] = [
+const FOLDERS: [(&str, &[&str]); 7] = [
     ("base", &["base"]),
     ("sandbox", &["base", "sandbox"]),
     ("agent", &["base", "agent"]),
     ("providers", &["base", "agent"]),
+    ("examples", &["base", "agent"]),
     ("checks", &["base", "sandbox", "agent", "providers", "checks"]),
     ("gloveport", &["base", "sandbox", "agent", "providers", "checks"]),
 ];
@@ -19,7 +20,8 @@ const IN_PROCESS: &str = "gloveport-runtime";
 
 /// The folder of a crate, by a path of it.
 fn folder(root: &Path, path: &str) -> String {
-    let inner = Path::new(path).strip_prefix(root.join("crates")).unwrap();
+    let path = Path::new(path);
+    let inner = path.strip_prefix(root.join("crates")).unwrap_or_else(|_| path.strip_prefix(root).unwrap());
     inner.components().next().unwrap().as_os_str().to_str().unwrap().to_owned()
 }
 

@@ -16,7 +16,9 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
 /// Moments at which the server is killed.
-const KILLS: usize = 500;
+const KILLS: usize = 100;
+/// The same with `scripts/test --thorough`.
+const THOROUGH_KILLS: usize = 500;
 /// Kills of one server process would be one; so this many files are edited meanwhile.
 const FILES: usize = 4;
 /// Lines of each file.
@@ -113,7 +115,8 @@ fn a_killed_server_leaves_each_file_old_or_new_and_the_next_start_leaves_nothing
     let temporary = tempfile::tempdir().unwrap();
     let temporary = temporary.path().to_str().unwrap();
     let (mut leftovers, mut kills) = (0, 0);
-    while kills < KILLS {
+    let enough = if std::env::var_os("GLOVEPORT_THOROUGH").is_some() { THOROUGH_KILLS } else { KILLS };
+    while kills < enough {
         let mut server = Server::serve(&[], &[("TMPDIR", temporary)]);
         let names = |directory: &Path| fs::read_dir(directory).unwrap().count();
         until("nothing but the files is left", || names(directory.path()) == FILES);

@@ -1,7 +1,8 @@
 //! Kills of any of those who own the processes of a sandbox, at once or one after the other, from outside and by a command
 //! of the sandbox: nothing lives on, and nothing is left.
 //!
-//! `GLOVEPORT_TEST_ROUNDS` says how many rounds are played; a few are enough to see that it works.
+//! `GLOVEPORT_TEST_ROUNDS` says how many rounds are played; a few are enough to see that it works. `scripts/test --thorough`
+//! plays many.
 #![expect(clippy::unwrap_used, reason = "a test stops at the first broken assumption")]
 
 use std::{
@@ -18,6 +19,8 @@ use rustix::process::{Pid, Signal, kill_process};
 
 /// Rounds if nothing else is said.
 const ROUNDS: u64 = 12;
+/// The same with `scripts/test --thorough`.
+const THOROUGH_ROUNDS: u64 = 100;
 /// Time after which nothing may live.
 const GONE: Duration = Duration::from_secs(2);
 /// Programs that do not want to be found: deaf, in sessions of their own, adopted by others, without their environment.
@@ -26,7 +29,8 @@ const HIDDEN: &str = "sleep 1000 & nohup sleep 1000 >/dev/null 2>&1 & (trap '' H
     (setsid nohup sh -c 'trap \"\" HUP TERM; sleep 1000' >/dev/null 2>&1 &); disown -a; sleep 0.05; echo started";
 
 fn rounds() -> u64 {
-    std::env::var("GLOVEPORT_TEST_ROUNDS").ok().and_then(|text| text.parse().ok()).unwrap_or(ROUNDS)
+    let usual = if std::env::var_os("GLOVEPORT_THOROUGH").is_some() { THOROUGH_ROUNDS } else { ROUNDS };
+    std::env::var("GLOVEPORT_TEST_ROUNDS").ok().and_then(|text| text.parse().ok()).unwrap_or(usual)
 }
 
 /// Numbers that look random and are the same each time.

@@ -13,7 +13,7 @@ use gloveport_docker_engine::{Engine, EngineError};
 use gloveport_protocol::BoxFuture;
 use gloveport_provider::{
     Capabilities, Check, GcOptions, GcReport, Isolation, ListFilter, LogOptions, LogStream, Progress, Provider,
-    ProviderContext, ProviderError, Sandbox, SandboxId, SandboxSpec, SandboxState, SessionId,
+    ProviderContext, ProviderError, Sandbox, SandboxId, SandboxSpec, SandboxState, SessionId, StandsFor,
 };
 use tokio::{
     sync::OnceCell,
@@ -35,6 +35,7 @@ use crate::{
 /// What it can do with an engine that shares our file system.
 pub(crate) const CAPABILITIES: Capabilities = Capabilities {
     isolation: Isolation::Container,
+    stands_for: Some(StandsFor::Docker),
     images: true,
     commands: true,
     host_directories: true,

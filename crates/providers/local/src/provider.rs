@@ -17,7 +17,7 @@ use gloveport_hosting::client;
 use gloveport_protocol::BoxFuture;
 use gloveport_provider::{
     Capabilities, Check, GcOptions, GcReport, Isolation, ListFilter, LogOptions, LogStream, Progress, Provider,
-    ProviderContext, ProviderError, Sandbox, SandboxId, SandboxSpec, SandboxState, SessionId,
+    ProviderContext, ProviderError, Sandbox, SandboxId, SandboxSpec, SandboxState, SessionId, StandsFor,
 };
 
 use crate::{
@@ -38,6 +38,7 @@ use crate::{
 /// What it can do.
 pub(crate) const CAPABILITIES: Capabilities = Capabilities {
     isolation: Isolation::None,
+    stands_for: Some(StandsFor::Local),
     host_directories: true,
     limit_memory: true,
     ports: true,

@@ -123,7 +123,7 @@ enum Stage {
 impl Hosted {
     /// Sandboxes of this provider, made from this. Whether they are kept is in the options.
     pub fn new(provider: Arc<dyn Provider>, spec: SandboxSpec, options: HostedOptions) -> Self {
-        let engine = Engine::of(provider.name());
+        let engine = Engine::of(&provider.capabilities());
         let stop = options.client.shutdown.child_token();
         let spec = SandboxSpec { keep_alive: options.keep_alive, ..spec };
         Self {

@@ -11,6 +11,8 @@ use gloveport_provider::{
 };
 use gloveport_runtime::{FromConfig, RuntimeError};
 
+use crate::support::engine::stands_for;
+
 fn local() -> Capabilities {
     Capabilities {
         host_directories: true,
@@ -50,7 +52,8 @@ fn with(
     variables: &[(&str, &str)],
 ) -> Result<FromConfig, RuntimeError> {
     let variables = variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
-    FromConfig::new(config, runtime, can, SessionId::new("session").unwrap(), &["jupyter".to_owned()], &variables)
+    let can = Capabilities { stands_for: stands_for(runtime), ..can.clone() };
+    FromConfig::new(config, runtime, &can, SessionId::new("session").unwrap(), &["jupyter".to_owned()], &variables)
 }
 
 fn config(change: impl FnOnce(&mut Config)) -> Config {

@@ -183,8 +183,10 @@ async fn an_empty_command_asks_for_more_of_a_command_that_was_given_back() {
 async fn input_for_a_command_that_has_ended_meanwhile_is_not_sent_and_its_end_is_told() {
     let fixture = Fixture::new();
     fixture.run("trap 'echo $$ > ended; exit 5' USR1; (sleep 1; kill -USR1 $$) & read x").await;
-    eventually("its end", || fixture.root.join("ended").exists()).await;
-    let pid: u32 = std::fs::read_to_string(fixture.root.join("ended")).unwrap().trim().parse().unwrap();
+    // It is there for a moment before it has the number.
+    let number = || std::fs::read_to_string(fixture.root.join("ended")).unwrap_or_default();
+    eventually("its end", || number().ends_with('\n')).await;
+    let pid: u32 = number().trim().parse().unwrap();
     eventually("its end", || !is_alive(pid)).await;
     let late = fixture.input("rm -rf x").await;
     let suffix = "\n[The command completed with exit code 5. It had ended before, so \"rm -rf x\" was NOT sent.]";

@@ -13,7 +13,9 @@ use crate::behaviour::common::{local, open, said, within};
 use gloveport_event_stream::{EventStore, EventStream, HistoryError, Search};
 
 /// How often a writer is killed.
-const KILLS: u32 = 200;
+const KILLS: u32 = 50;
+/// The same with `scripts/test --thorough`.
+const THOROUGH_KILLS: u32 = 200;
 
 /// The program that appends.
 pub(crate) fn program() -> PathBuf {
@@ -103,7 +105,8 @@ async fn a_writer_that_is_killed_loses_nothing_that_it_acknowledged() {
     let mut dice = Dice(7);
     let mut acknowledged = Acknowledged::new();
     let began = Instant::now();
-    for kill in 0..KILLS {
+    let kills = if std::env::var_os("GLOVEPORT_THOROUGH").is_some() { THOROUGH_KILLS } else { KILLS };
+    for kill in 0..kills {
         if kill % 4 == 3 {
             let recent: Vec<_> = acknowledged.keys().rev().take(100).copied().collect();
             killed_while_repairing(root, &recent, &mut dice);
@@ -132,7 +135,7 @@ async fn a_writer_that_is_killed_loses_nothing_that_it_acknowledged() {
         store.event(id).await.unwrap();
     }
     within(stream.close()).await;
-    println!("{KILLS} kills in {:?}: {} events acknowledged, {shown} shown", began.elapsed(), acknowledged.len());
+    println!("{kills} kills in {:?}: {} events acknowledged, {shown} shown", began.elapsed(), acknowledged.len());
 }
 
 #[tokio::test]

@@ -6,7 +6,9 @@ use std::{
 };
 
 use gloveport_hosting::WaitError;
-use gloveport_provider::{Phase, PhaseReport, ProgressCallback, ProviderError, SandboxState, SessionId};
+use gloveport_provider::{
+    Capabilities, Phase, PhaseReport, ProgressCallback, ProviderError, SandboxState, SessionId, StandsFor,
+};
 
 use crate::{Cause, RuntimeError, RuntimeStatus, StatusLevel, StatusReporter};
 
@@ -22,13 +24,13 @@ pub(crate) enum Engine {
 }
 
 impl Engine {
-    pub(crate) fn of(provider: &str) -> Self {
-        match provider {
-            "local" => Self::Local,
-            "docker" => Self::Docker,
-            "kubernetes" => Self::Kubernetes,
-            "remote" => Self::Remote,
-            _ => Self::Other,
+    pub(crate) const fn of(provider: &Capabilities) -> Self {
+        match provider.stands_for {
+            Some(StandsFor::Local) => Self::Local,
+            Some(StandsFor::Docker) => Self::Docker,
+            Some(StandsFor::Kubernetes) => Self::Kubernetes,
+            Some(StandsFor::Remote) => Self::Remote,
+            None => Self::Other,
         }
     }
 

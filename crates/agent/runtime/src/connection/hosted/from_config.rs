@@ -26,9 +26,9 @@ pub struct FromConfig {
 }
 
 impl FromConfig {
-    /// Whether a setting with this need has an effect on the sandboxes of the runtime of this name, which can do this.
-    pub fn meets(runtime: &str, can: &Capabilities, need: Need) -> bool {
-        meets(Engine::of(runtime), can, need)
+    /// Whether a setting with this need has an effect on the sandboxes of a runtime that can do this.
+    pub fn meets(can: &Capabilities, need: Need) -> bool {
+        meets(Engine::of(can), can, need)
     }
 
     /// The sandbox of a session at the provider of this name, which can do this. The variables are those of the
@@ -92,7 +92,7 @@ impl Settings<'_> {
     fn sandbox(&self, runtime: &str, can: &Capabilities, session: SessionId) -> Result<FromConfig, RuntimeError> {
         let Self { config, variables, .. } = *self;
         let sandbox = &config.sandbox;
-        let engine = Engine::of(runtime);
+        let engine = Engine::of(can);
         let mut spec = SandboxSpec::new(session);
         let mut ignored = unused(config, engine, can);
         if can.images {

@@ -20,7 +20,7 @@ use gloveport_client::Pool;
 use gloveport_protocol::{BoxFuture, SESSION_KEY_HEADER, Secret};
 use gloveport_provider::{
     Capabilities, Check, GcOptions, GcReport, Isolation, Lifetime, ListFilter, LogOptions, LogStream, Phase, Progress,
-    Provider, ProviderError, Restarts, Sandbox as Told, SandboxId, SandboxSpec, SandboxState, SessionId,
+    Provider, ProviderError, Restarts, Sandbox as Told, SandboxId, SandboxSpec, SandboxState, SessionId, StandsFor,
 };
 use tokio::{net::TcpListener, task::JoinHandle};
 use tokio_util::sync::CancellationToken;
@@ -92,6 +92,17 @@ struct Gate {
     gone: CancellationToken,
 }
 
+/// The runtime of OpenHands that has this name.
+pub(crate) fn stands_for(name: &str) -> Option<StandsFor> {
+    match name {
+        "local" => Some(StandsFor::Local),
+        "docker" => Some(StandsFor::Docker),
+        "kubernetes" => Some(StandsFor::Kubernetes),
+        "remote" => Some(StandsFor::Remote),
+        _ => None,
+    }
+}
+
 pub(crate) fn everything() -> Capabilities {
     Capabilities {
         isolation: Isolation::Container,
@@ -109,6 +120,7 @@ impl Engine {
     }
 
     pub(crate) fn with(name: &'static str, phases: &[Phase], can: Capabilities) -> Self {
+        let can = Capabilities { stands_for: stands_for(name), ..can };
         let (script, boxes, creating) = (Mutex::default(), Mutex::default(), tokio::sync::Mutex::default());
         Self(Arc::new(Inner { name, can, phases: phases.to_vec(), script, boxes, creating }))
     }
