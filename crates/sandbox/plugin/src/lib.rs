@@ -9,6 +9,7 @@
 //! | [`initialize`] | all at the same time, each after what it requires |
 //! | [`service`] | a program that serves: started when it is used, watched, stopped when nobody uses it |
 
+mod error;
 mod http;
 pub mod initialize;
 pub mod manifest;
@@ -16,6 +17,7 @@ pub mod manifest_plugin;
 pub mod plugin;
 pub mod registry;
 pub mod service;
+mod state;
 mod text;
 
 pub use initialize::{initialize_all, stop_all};

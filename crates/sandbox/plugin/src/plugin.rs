@@ -1,16 +1,15 @@
 //! What a plugin is to the sandbox, and how it stands.
 
-use std::{
-    fmt,
-    path::{Path, PathBuf},
-    sync::Arc,
-};
+use std::{fmt, path::Path, sync::Arc};
 
 use gloveport_protocol::{ActionEvent, BoxFuture, ExecuteError, Observation};
-use gloveport_sys::Surroundings;
 use tokio::sync::watch;
 
 use crate::service::Service;
+pub use crate::{
+    error::PluginError,
+    state::{PluginHost, PluginState},
+};
 
 /// A plugin as the sandbox sees it.
 ///
@@ -135,53 +134,4 @@ pub trait Plugin: fmt::Debug + Send + Sync {
 
     /// Ends it, and returns when nothing of it is left.
     fn stop(&self) -> BoxFuture<'_, ()>;
-}
-
-/// What a plugin is started with.
-#[derive(Debug, Clone)]
-pub struct PluginHost {
-    /// As whom, where and with what environment its programs run.
-    pub surroundings: Surroundings,
-    /// The workspace of the sandbox.
-    pub workspace: PathBuf,
-}
-
-/// How a plugin stands.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum PluginState {
-    /// Usable when it is needed, and not started.
-    Idle,
-    /// On its way.
-    Starting {
-        /// What is being done, such as `installing ipykernel`.
-        step: String,
-    },
-    /// Usable.
-    Ready,
-    /// Not usable.
-    Failed {
-        /// What failed.
-        reason: String,
-        /// What can be done about it.
-        remedy: String,
-    },
-    /// Ended.
-    Stopped,
-}
-
-/// Why a plugin cannot be initialised. The sandbox does not start then, if it was asked for by name.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{reason}; {remedy}")]
-pub struct PluginError {
-    /// What failed.
-    pub reason: String,
-    /// What can be done about it.
-    pub remedy: String,
-}
-
-impl PluginError {
-    /// An error with these two parts.
-    pub fn new(reason: impl Into<String>, remedy: impl Into<String>) -> Self {
-        Self { reason: reason.into(), remedy: remedy.into() }
-    }
 }

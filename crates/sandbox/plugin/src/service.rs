@@ -12,85 +12,25 @@ mod place;
 mod program;
 mod set_up;
 mod socket;
+mod spec;
 mod standing;
 mod supervisor;
 mod words;
 
-use std::{
-    collections::BTreeMap,
-    ffi::OsString,
-    path::PathBuf,
-    sync::Arc,
-    time::{Duration, Instant},
-};
+use std::{sync::Arc, time::Instant};
 
 use tokio::sync::{mpsc, oneshot, watch};
 
-pub use self::socket::connect_socket;
 use self::supervisor::{Grant, Request, Supervisor, Use};
 pub(crate) use self::{log::Log, set_up::SetUp, standing::Standing, words::Values};
+pub use self::{
+    socket::connect_socket,
+    spec::{Endpoint, Health, Listens, ServiceSpec},
+};
 use crate::plugin::{PluginError, PluginHost, PluginState};
 
 /// Requests on their way to the task of a service; more wait.
 const REQUESTS: usize = 64;
-
-/// What a service is.
-#[derive(Debug, Clone)]
-pub struct ServiceSpec {
-    /// Name, for logs.
-    pub name: String,
-    /// Command that is run once before the first start.
-    pub set_up: Option<Vec<OsString>>,
-    /// Time for it.
-    pub set_up_limit: Duration,
-    /// The command. `{port}`, `{socket}`, `{workspace}` and `{base}` in its words are replaced.
-    pub command: Vec<OsString>,
-    /// Variables beside those of the sandbox; replaced likewise.
-    pub environment: BTreeMap<String, String>,
-    /// Where it listens.
-    pub listens: Listens,
-    /// When it is healthy.
-    pub health: Health,
-    /// Time from its start until it is healthy.
-    pub start_limit: Duration,
-    /// Time without a use after which it is stopped; it is started again by the next use.
-    pub idle_stop: Option<Duration>,
-    /// Whether it is started with the sandbox, or by its first use.
-    pub eager: bool,
-}
-
-/// Where a service listens.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Listens {
-    /// On this port of the loopback address.
-    Port(u16),
-    /// On a free port, which it is told as `{port}`.
-    AnyPort,
-    /// At a socket, which it is told as `{socket}`.
-    Socket,
-    /// Nowhere.
-    Nowhere,
-}
-
-/// When a service is healthy.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Health {
-    /// It accepts connections.
-    Accepts,
-    /// It answers this path with a status below 500.
-    Http(String),
-    /// It runs, and still does after a fifth of a second.
-    Runs,
-}
-
-/// Where a running service is reached.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Endpoint {
-    /// A port of the loopback address.
-    Port(u16),
-    /// A socket, which [`connect_socket`] connects to.
-    Socket(PathBuf),
-}
 
 /// A supervised program that serves: started when it is used, watched, started again when it ends, stopped when nobody
 /// uses it. When it is dropped its program is ended in the background.
