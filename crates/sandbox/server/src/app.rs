@@ -11,7 +11,7 @@ use std::{
 use gloveport_executor::Executor;
 use tokio_util::sync::CancellationToken;
 
-use crate::{metrics::Metrics, options::ServerOptions, plugins::Passage, transfer::Transfers};
+use crate::{metrics::Metrics, options::ServerOptions, passage::Passage, transfer::Transfers};
 
 /// The executor, the options, and what is counted.
 #[derive(Debug)]

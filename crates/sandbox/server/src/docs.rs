@@ -18,7 +18,7 @@ use crate::{
     answer::{self, with_type},
     app::App,
     policy,
-    router::Route,
+    route::Route,
 };
 
 /// What the document of the interface says of these.

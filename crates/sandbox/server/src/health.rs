@@ -13,7 +13,7 @@ use crate::{
     answer,
     app::App,
     metrics::Text,
-    router::Route,
+    route::Route,
     usage::{self, float},
 };
 

@@ -7,33 +7,19 @@
 //! The pages of all plugins and the server's interface have one origin. What keeps a page of a plugin from the interface is
 //! the key, which no page has, and without a key, that no page is answered there (`auth`).
 
-#[cfg(test)]
-mod tests;
-
 use std::sync::Arc;
 
 use axum::{
-    body::Body,
     extract::{Path, Request, State},
     response::Response,
 };
-use gloveport_plugin::Plugin;
-use gloveport_proxy::{Admission, Mount, ProxyLimits, ServiceProxy, answer::request_body, token};
-use http::StatusCode;
-use tokio_util::sync::CancellationToken;
 
-use crate::{
-    answer,
-    app::App,
-    auth,
-    options::{ServerOptions, SessionKey},
-    policy,
-};
+use crate::app::App;
 
 /// The paths, for every method.
 pub(crate) const PATHS: [&str; 3] = ["/plugins/{name}", "/plugins/{name}/", "/plugins/{name}/{*rest}"];
 
-/// Whether a path is one of these, so that [`Passage::pass`] checks who asks.
+/// Whether a path is one of these, so that [`Passage::pass`](crate::passage::Passage::pass) checks who asks.
 pub(crate) fn owns(path: &str) -> bool {
     // Without a name there is no route that checks, and what has none is answered by nobody's gate.
     path.strip_prefix("/plugins/").is_some_and(|rest| !rest.is_empty() && !rest.starts_with('/'))
@@ -48,68 +34,4 @@ pub(crate) async fn serve(
     let name = parameters.get("name").map(String::as_str).unwrap_or_default();
     let plugin = app.executor.plugins().find(name).map(|plugin| &**plugin);
     app.passage.pass(plugin, name, &app.options, &app.stop, request).await
-}
-
-/// What lets browsers in to plugins that have no token of their own.
-#[derive(Debug)]
-pub(crate) struct Passage {
-    token: Option<SessionKey>,
-}
-
-impl Passage {
-    /// With a token that is another one at each start of the server.
-    pub(crate) fn new() -> Self {
-        let token = token::random().inspect_err(|error| tracing::error!(%error, "there are no random numbers"));
-        Self { token: token.ok().map(SessionKey::new) }
-    }
-
-    /// What lets a browser in to the service of a plugin; none for one without a service.
-    pub(crate) fn token_of(&self, plugin: &dyn Plugin) -> Option<String> {
-        plugin.service()?;
-        plugin.path_token().or_else(|| self.token.as_ref().map(|token| token.secret().to_owned()))
-    }
-
-    /// Passes a request on to the service of a plugin. `plugin` is the one that was asked for by `name`, if there is one.
-    pub(crate) async fn pass(
-        &self,
-        plugin: Option<&dyn Plugin>,
-        name: &str,
-        options: &ServerOptions,
-        stop: &CancellationToken,
-        request: Request,
-    ) -> Response {
-        let trust = auth::trust(options, &request);
-        let Some((plugin, service)) = plugin.and_then(|plugin| Some((plugin, plugin.service()?))) else {
-            // A stranger learns nothing of what there is, and neither does a page.
-            let mut answered = match auth::check(options, &request) {
-                Err(refusal) => *refusal,
-                Ok(()) => answer::detail(StatusCode::NOT_FOUND, missing(plugin, name)),
-            };
-            policy::apply(&mut answered);
-            return answered;
-        };
-        let token = self.token_of(plugin);
-        let proxy = ServiceProxy {
-            name: name.to_owned(),
-            service,
-            mount: Mount::new(&format!("/plugins/{name}"), ""),
-            admission: Admission::new(name, token),
-            limits: ProxyLimits::default(),
-            stop: stop.clone(),
-        };
-        // The address of the client is known to the proxy before this server, if there is one.
-        proxy.answer(request.map(request_body), None, trust).await.map(Body::new)
-    }
-}
-
-fn missing(plugin: Option<&dyn Plugin>, name: &str) -> String {
-    let Some(plugin) = plugin else {
-        return format!("There is no plugin {name} here; start the sandbox with --plugins {name}");
-    };
-    match &*plugin.state().borrow() {
-        gloveport_plugin::PluginState::Failed { reason, remedy } => {
-            format!("The plugin {name} is not usable: {reason}; {remedy}")
-        }
-        _ => format!("The plugin {name} has no service that could be opened here"),
-    }
 }

@@ -14,7 +14,6 @@ use axum::{
     extract::{Request, State},
     middleware::{self, Next},
     response::Response,
-    routing::MethodRouter,
 };
 use futures_util::FutureExt as _;
 use gloveport_executor::Executor;
@@ -22,57 +21,12 @@ use http::{StatusCode, Uri};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    answer, app::App, auth, docs, health, metrics::Group, options::ServerOptions, plugins, policy, v0, v1, viewer,
+    answer, app::App, auth, docs, health, metrics::Group, options::ServerOptions, plugins, policy, route::Route, v0,
+    v1, viewer,
 };
 
 /// What to do about a request that nothing answers.
 const SEE: &str = "GET /docs lists the calls";
-
-/// One method of one path.
-pub(crate) struct Route {
-    #[cfg_attr(not(test), expect(dead_code, reason = "a test compares it with the document"))]
-    pub(crate) method: &'static str,
-    pub(crate) path: &'static str,
-    pub(crate) handler: MethodRouter<Arc<App>>,
-}
-
-impl Route {
-    /// A route for `GET`.
-    pub(crate) fn get<H, T>(path: &'static str, handler: H) -> Self
-    where
-        H: axum::handler::Handler<T, Arc<App>>,
-        T: 'static,
-    {
-        Self { method: "get", path, handler: axum::routing::get(handler) }
-    }
-
-    /// A route for `POST`.
-    pub(crate) fn post<H, T>(path: &'static str, handler: H) -> Self
-    where
-        H: axum::handler::Handler<T, Arc<App>>,
-        T: 'static,
-    {
-        Self { method: "post", path, handler: axum::routing::post(handler) }
-    }
-
-    /// A route for `DELETE`.
-    pub(crate) fn delete<H, T>(path: &'static str, handler: H) -> Self
-    where
-        H: axum::handler::Handler<T, Arc<App>>,
-        T: 'static,
-    {
-        Self { method: "delete", path, handler: axum::routing::delete(handler) }
-    }
-
-    /// A route for `PUT`.
-    pub(crate) fn put<H, T>(path: &'static str, handler: H) -> Self
-    where
-        H: axum::handler::Handler<T, Arc<App>>,
-        T: 'static,
-    {
-        Self { method: "put", path, handler: axum::routing::put(handler) }
-    }
-}
 
 /// Every route of the server.
 pub(crate) fn routes() -> impl Iterator<Item = Route> {

@@ -21,7 +21,7 @@ use crate::{
     app::App,
     body::{self, JsonError},
     options::ServerLimits,
-    router::Route,
+    route::Route,
 };
 
 pub(crate) fn routes() -> Vec<Route> {

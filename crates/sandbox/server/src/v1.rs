@@ -1,6 +1,7 @@
 //! The native API: commands that are known by an id, output that can be read from any offset, files, terminals, and
 //! IPython kernels.
 
+mod blocking;
 mod error;
 mod events;
 mod files;
@@ -8,6 +9,7 @@ mod follower;
 mod kernels;
 mod output;
 mod plugins;
+mod request;
 mod sandbox;
 mod terminals;
 mod text;
@@ -16,25 +18,22 @@ use std::sync::Arc;
 
 use axum::{
     body::Body,
-    extract::{
-        Path, Query, State,
-        rejection::{PathRejection, QueryRejection},
-    },
+    extract::{Path, Query, State, rejection::QueryRejection},
     response::Response,
 };
 use gloveport_executor::Execution;
 use gloveport_protocol::exec::{ExecInput, ExecRequest, ExecStatus};
 use http::{HeaderMap, StatusCode};
-use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use crate::{
     answer::{self, ErrorEnvelope},
     app::App,
-    body,
-    router::Route,
+    route::Route,
 };
 use error::ApiError;
+use request::{Id, parse};
 pub(crate) use sandbox::{PAUSED, works_while_paused};
 
 pub(crate) fn routes() -> Vec<Route> {
@@ -237,15 +236,7 @@ async fn cancel(State(app): State<Arc<App>>, id: Id) -> Result<Response, ApiErro
     Ok(answer::json(StatusCode::ACCEPTED, &execution.status()))
 }
 
-/// The id in a path.
-type Id = Result<Path<String>, PathRejection>;
-
 fn find(app: &App, id: Id) -> Result<Arc<Execution>, ApiError> {
     let Path(id) = id?;
     Ok(app.executor.execution(&id)?)
-}
-
-async fn parse<T: DeserializeOwned + Send + 'static>(app: &App, body: Body) -> Result<T, ApiError> {
-    let limits = &app.options.limits;
-    Ok(body::json_within(limits.command.min(limits.json_body), body, limits).await?)
 }

@@ -6,16 +6,13 @@
 //! can guess, and the file that tells it can be read by the user of the tools alone. What is shown is what that user may
 //! read. A page of another origin gets nothing, whatever name it comes by.
 
+mod address;
 mod open;
 mod page;
 mod ticket;
 
 use std::{
-    fmt,
-    fs::File,
     net::{IpAddr, Ipv4Addr, SocketAddr},
-    os::unix::fs::fchown,
-    path::Path,
     sync::Arc,
 };
 
@@ -26,81 +23,21 @@ use axum::{
     response::Response,
     routing::get,
 };
-use gloveport_sys::Identity;
 use http::{
     HeaderMap, HeaderName, HeaderValue, StatusCode, Uri,
     header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, HOST, ORIGIN, X_CONTENT_TYPE_OPTIONS, X_FRAME_OPTIONS},
 };
 
-use crate::{answer, app::App, docs::escape, options::ServerLimits, transfer::Transfers};
+use crate::{answer, app::App, docs::escape};
+pub use address::{Announced, Viewer};
+use ticket::PREFIX;
 pub use ticket::{Ticket, write_url};
 
 /// Where programs look for the address of the viewer.
 pub const URL_FILE: &str = "/tmp/oh-server-url";
 
-/// What the paths of its pages begin with.
-const PREFIX: &str = "/viewer/";
-/// Pages that are made at the same time.
-const PAGES: usize = 4;
 /// What a browser may do with an answer that says nothing else: show its text.
 const POLICY: &str = "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; sandbox";
-
-/// To whom files are shown, and as whom.
-#[derive(Clone)]
-pub struct Viewer {
-    ticket: Ticket,
-    identity: Option<Identity>,
-    turns: Arc<Transfers>,
-}
-
-impl Viewer {
-    /// Writes the address of the viewer of the server on `port` to `url_file`, before there is a server. A viewer that
-    /// cannot be told is missed by nobody but those who want to view a file, so that is only logged.
-    pub fn announce(port: u16, url_file: &Path) -> Option<Announced> {
-        let ticket = match Ticket::new() {
-            Ok(ticket) => ticket,
-            Err(error) => {
-                tracing::warn!(%error, "there is no ticket for the file viewer");
-                return None;
-            }
-        };
-        match write_url(url_file, port, &ticket) {
-            Ok(file) => Some(Announced { ticket, file }),
-            Err(error) => {
-                let file = url_file.display();
-                tracing::warn!(%error, %file, "the address of the file viewer cannot be written");
-                None
-            }
-        }
-    }
-}
-
-impl fmt::Debug for Viewer {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.debug_struct("Viewer").field("identity", &self.identity).finish_non_exhaustive()
-    }
-}
-
-/// A viewer whose address is told.
-#[derive(Debug)]
-pub struct Announced {
-    ticket: Ticket,
-    file: File,
-}
-
-impl Announced {
-    /// Shows files with the rights of a user if it is another one than this process's, who gets the file with the address,
-    /// too.
-    pub fn serve_as(self, identity: Option<&Identity>) -> Viewer {
-        if let Some(identity) = identity
-            && let Err(error) = fchown(&self.file, Some(identity.uid), Some(identity.gid))
-        {
-            tracing::warn!(%error, user = identity.uid, "the user cannot get the address of the file viewer");
-        }
-        let limits = ServerLimits { transfers: PAGES, ..ServerLimits::default() };
-        Viewer { ticket: self.ticket, identity: identity.cloned(), turns: Arc::new(Transfers::new(&limits)) }
-    }
-}
 
 /// Who asks.
 #[derive(Debug, Clone, Copy)]

@@ -6,8 +6,7 @@ mod entries;
 mod path;
 mod watch;
 
-use super::error::ApiError;
-use crate::router::Route;
+use crate::route::Route;
 
 pub(super) use archive::ArchiveRefusal;
 pub(super) use path::PathError;
@@ -50,10 +49,3 @@ pub(super) fn routes() -> Vec<Route> {
     components(schemas(gloveport_protocol::files::FileEvent))
 )]
 pub(super) struct Operations;
-
-/// Runs file work on a thread for that.
-async fn blocking<T: Send + 'static>(
-    work: impl FnOnce() -> Result<T, ApiError> + Send + 'static,
-) -> Result<T, ApiError> {
-    tokio::task::spawn_blocking(work).await.map_err(ApiError::Defect)?
-}

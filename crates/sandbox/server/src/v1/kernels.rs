@@ -26,7 +26,7 @@ use super::{Id, error::ApiError, parse};
 use crate::{
     answer::{self, ErrorEnvelope},
     app::App,
-    router::Route,
+    route::Route,
 };
 
 pub(super) fn routes() -> Vec<Route> {

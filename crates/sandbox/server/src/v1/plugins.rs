@@ -16,7 +16,7 @@ use crate::{
     answer::{self, ErrorEnvelope},
     app::App,
     health::PartReadiness,
-    router::Route,
+    route::Route,
 };
 
 pub(super) fn routes() -> Vec<Route> {

@@ -10,7 +10,7 @@ use super::error::ApiError;
 use crate::{
     answer::{self, ErrorEnvelope},
     app::App,
-    router::Route,
+    route::Route,
 };
 
 /// What every other request is answered with while the sandbox is paused.

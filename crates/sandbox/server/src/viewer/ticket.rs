@@ -11,7 +11,8 @@ use std::{
 use rustix::rand::{GetRandomFlags, getrandom};
 use subtle::ConstantTimeEq as _;
 
-use super::PREFIX;
+/// What the paths of its pages begin with.
+pub(super) const PREFIX: &str = "/viewer/";
 
 /// Writes `http://localhost:{port}/viewer/{ticket}` without a newline, readable for its owner only, who is this process's user
 /// until it is given to another one.

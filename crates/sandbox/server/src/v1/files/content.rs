@@ -31,11 +31,12 @@ use http::{
 use serde::Deserialize;
 use utoipa::IntoParams;
 
-use super::{blocking, path};
+use super::path;
 use crate::{
     answer::{ErrorEnvelope, with_type},
     app::App,
     docs::Binary,
+    v1::blocking::blocking,
     v1::error::ApiError,
 };
 

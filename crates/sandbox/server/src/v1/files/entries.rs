@@ -15,10 +15,11 @@ use http::StatusCode;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
-use super::{blocking, path};
+use super::path;
 use crate::{
     answer,
     app::App,
+    v1::blocking::blocking,
     v1::{error::ApiError, parse},
 };
 

@@ -14,8 +14,8 @@ use http::{HeaderName, HeaderValue, StatusCode, header::CACHE_CONTROL};
 use serde::{Deserialize, Serialize};
 use utoipa::IntoParams;
 
-use super::{blocking, path};
-use crate::{answer::with_type, app::App, v1::error::ApiError};
+use super::path;
+use crate::{answer::with_type, app::App, v1::blocking::blocking, v1::error::ApiError};
 
 /// Time without an event after which a comment is sent.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);

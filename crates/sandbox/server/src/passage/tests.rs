@@ -14,7 +14,11 @@ use tokio::{
 };
 
 use super::*;
-use crate::{options::ServerLimits, serve::converse};
+use crate::{
+    options::ServerLimits,
+    plugins::{PATHS, owns},
+    serve::converse,
+};
 
 const LONG: Duration = Duration::from_secs(30);
 const TOKEN: &str = "0b5c1f8e-2d4a-4c57-9f0e-6a1f3b2c4d5e";
