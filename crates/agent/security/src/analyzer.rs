@@ -1,14 +1,9 @@
-//! What an analyzer is, and which one a name means (security 2).
+//! What an analyzer is (security 2).
 
-use std::{collections::BTreeMap, fmt, path::PathBuf, sync::Arc};
-
-use gloveport_protocol::{ActionEvent, BoxFuture, Event, Secret, SecurityRisk};
+use gloveport_protocol::{ActionEvent, BoxFuture, Event, SecurityRisk};
 use serde_json::Value;
 
-use crate::{
-    analyzers::{GraySwan, Invariant, InvariantOptions, Llm, Rules, UnknownAnalyzer},
-    error::AnalyzerError,
-};
+use crate::error::AnalyzerError;
 
 /// Rates actions. It only rates: what follows from a rating is the business of the [`Gate`](crate::Gate).
 pub trait SecurityAnalyzer: Send + Sync {
@@ -109,103 +104,5 @@ impl ApiRequest {
     /// A request without a body.
     pub fn get(path: impl Into<String>) -> Self {
         Self { method: "GET".to_owned(), path: path.into(), body: Value::Null }
-    }
-}
-
-/// What analyzers are told at their start.
-#[derive(Clone, Default)]
-pub struct AnalyzerOptions {
-    /// Where in the sandbox the agent works, for `rules`.
-    pub workspace: PathBuf,
-    /// The environment variables of the backend that begin with `GRAYSWAN_`.
-    pub environment: BTreeMap<String, Secret>,
-    /// The server of `invariant`.
-    pub invariant: InvariantOptions,
-    /// URL of the monitor of `grayswan`, if it is not the hosted one.
-    pub grayswan_endpoint: Option<String>,
-    /// Connections to use; without, an analyzer makes its own.
-    pub http: Option<reqwest::Client>,
-}
-
-impl AnalyzerOptions {
-    /// Options for a workspace, with the environment of this process.
-    pub fn from_environment(workspace: impl Into<PathBuf>) -> Self {
-        let environment = std::env::vars_os()
-            .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
-            .filter(|(name, _)| name.starts_with("GRAYSWAN_"))
-            .map(|(name, value)| (name, Secret::new(value)))
-            .collect();
-        Self { workspace: workspace.into(), environment, ..Self::default() }
-    }
-}
-
-impl fmt::Debug for AnalyzerOptions {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.debug_struct("AnalyzerOptions").field("workspace", &self.workspace).finish_non_exhaustive()
-    }
-}
-
-/// The analyzer with this name in the configuration.
-///
-/// The empty name means none. A failure is one that the start of a session must end with: `grayswan` without a key. An unknown name gives an analyzer that fails for every action, so that each has an
-/// unknown risk, as with OpenHands 0.62; a warning in the log names the known ones.
-pub fn analyzer(name: &str, options: &AnalyzerOptions) -> Result<Option<Arc<dyn SecurityAnalyzer>>, AnalyzerError> {
-    Ok(Some(match name {
-        "" => return Ok(None),
-        "llm" => Arc::new(Llm),
-        "invariant" => Arc::new(Invariant::new(options)?),
-        "grayswan" => Arc::new(GraySwan::new(options)?),
-        "rules" => Arc::new(Rules::new(&options.workspace)),
-        unknown => {
-            tracing::warn!(name = unknown, "there is no such security analyzer; every action has an unknown risk");
-            Arc::new(UnknownAnalyzer::new(unknown))
-        }
-    }))
-}
-
-/// Whether the analyzer of this name stops actions also where nobody is asked, so that a session without confirmation
-/// mode needs it ([`Unattended::Refuse`]).
-pub fn refuses_unattended(name: &str) -> bool {
-    name == "rules"
-}
-
-#[cfg(test)]
-mod tests {
-    use gloveport_protocol::{Action, RunAction};
-
-    use super::*;
-
-    #[test]
-    fn the_empty_name_means_no_analyzer() {
-        assert!(analyzer("", &AnalyzerOptions::default()).unwrap().is_none());
-    }
-
-    #[test]
-    fn each_name_gives_its_analyzer() {
-        let environment = BTreeMap::from([("GRAYSWAN_API_KEY".to_owned(), Secret::new("key"))]);
-        let options = AnalyzerOptions { environment, ..AnalyzerOptions::default() };
-        for name in ["llm", "invariant", "grayswan", "rules"] {
-            let analyzer = analyzer(name, &options).unwrap().unwrap();
-            assert_eq!(analyzer.name(), name);
-            assert_eq!(refuses_unattended(name), analyzer.unattended() == Unattended::Refuse, "{name}");
-        }
-    }
-
-    #[test]
-    fn grayswan_without_a_key_fails_at_once() {
-        let error = analyzer("grayswan", &AnalyzerOptions::default()).err().unwrap();
-        assert_eq!(error.to_string(), "GRAYSWAN_API_KEY environment variable is required");
-    }
-
-    #[tokio::test]
-    async fn an_unknown_name_gives_an_analyzer_that_fails() {
-        let analyzer = analyzer("Llm", &AnalyzerOptions::default()).unwrap().unwrap();
-        let action = ActionEvent::from(Action::Run(RunAction::new("true")));
-        let error = analyzer.assess(&action, &NoHistory).await.unwrap_err();
-        assert_eq!(
-            error.to_string(),
-            "there is no security analyzer `Llm`; known are: invariant, llm, grayswan, rules"
-        );
-        assert!(analyzer.handle_api_request(ApiRequest::get("settings")).await.is_err());
     }
 }

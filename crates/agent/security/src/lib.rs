@@ -5,7 +5,7 @@
 //!
 //! | module | idea |
 //! |---|---|
-//! | [`analyzer`](mod@analyzer) | what an analyzer is, and which one a name means |
+//! | [`analyzer`](mod@analyzer) | what an analyzer is |
 //! | [`gate`] | what a rating leads to, and the actions that wait for the user |
 //! | [`analyzers`] | the analyzers: `llm`, `invariant`, `grayswan`, and `rules`, our own |
 //!
@@ -14,13 +14,14 @@
 
 pub mod analyzer;
 pub mod analyzers;
+mod by_name;
 mod error;
 pub mod gate;
 mod http;
+mod options;
 
-pub use analyzer::{
-    AnalyzerOptions, ApiRequest, Assessment, History, NoHistory, RuleMatch, SecurityAnalyzer, Unattended, analyzer,
-    refuses_unattended,
-};
+pub use analyzer::{ApiRequest, Assessment, History, NoHistory, RuleMatch, SecurityAnalyzer, Unattended};
+pub use by_name::{analyzer, refuses_unattended};
 pub use error::AnalyzerError;
 pub use gate::{Gate, GateError, GateOptions, PendingAction, Verdict, decided, refusal, rejection};
+pub use options::AnalyzerOptions;

@@ -14,9 +14,10 @@ use reqwest::{
 use serde_json::{Value, json};
 
 use crate::{
-    analyzer::{AnalyzerOptions, ApiRequest, Assessment, History, SecurityAnalyzer},
+    analyzer::{ApiRequest, Assessment, History, SecurityAnalyzer},
     error::AnalyzerError,
     http,
+    options::AnalyzerOptions,
 };
 
 /// Where the monitor is.

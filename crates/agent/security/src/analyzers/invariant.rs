@@ -25,9 +25,10 @@ use self::{
     trace::Trace,
 };
 use crate::{
-    analyzer::{AnalyzerOptions, ApiRequest, Assessment, History, SecurityAnalyzer},
+    analyzer::{ApiRequest, Assessment, History, SecurityAnalyzer},
     error::AnalyzerError,
     http,
+    options::AnalyzerOptions,
 };
 
 /// How the server is found, and by what it judges.

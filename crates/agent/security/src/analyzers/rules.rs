@@ -1,6 +1,6 @@
 //! `rules`: our own analyzer, which knows what accidents look like.
 //!
-//! It reads shell commands as a shell would ([`shell`]), walks through them ([`machine`]), and applies named rules
+//! It reads shell commands as a shell would ([`shell`]), walks through them ([`walk`]), and applies named rules
 //! ([`checks`], [`table`]). It sees through quoting, variables that the command sets itself, `bash -c`, `eval`, `sudo`,
 //! `env`, `xargs`, `timeout`, `find -exec`, command substitution and pipes. Of Python it sees only literals that are
 //! given to the usual functions ([`python`]).
@@ -20,6 +20,7 @@ mod table;
 #[cfg(test)]
 mod tests;
 mod value;
+mod walk;
 
 use std::path::Path;
 

@@ -55,12 +55,14 @@ const PRIVILEGED: [(&str, &[&str]); 4] = [
     ("runuser", &["-u", "-g", "-G", "--user"]),
 ];
 
-/// Runs a call: what it prints is the result.
-pub(super) fn run(machine: &mut Machine<'_>, call: &Call<'_>) -> Value {
-    if !machine.afford(call.words.len()) {
-        return Value::unknown(Flow::default());
+impl Machine<'_> {
+    /// Runs a call: what it prints is the result.
+    pub(super) fn run(&mut self, call: &Call<'_>) -> Value {
+        if !self.afford(call.words.len()) {
+            return Value::unknown(Flow::default());
+        }
+        self.nested(|machine| judge(machine, call)).unwrap_or_else(|| Value::unknown(Flow::default()))
     }
-    machine.nested(|machine| judge(machine, call)).unwrap_or_else(|| Value::unknown(Flow::default()))
 }
 
 fn judge(machine: &mut Machine<'_>, call: &Call<'_>) -> Value {
@@ -156,7 +158,7 @@ fn rest(machine: &mut Machine<'_>, call: &Call<'_>, words: &[Value]) -> Value {
     if words.is_empty() {
         return Value::unknown(call.input.flow);
     }
-    run(machine, &Call { words, input: call.input })
+    machine.run(&Call { words, input: call.input })
 }
 
 fn without_assignments(words: &[Value]) -> &[Value] {

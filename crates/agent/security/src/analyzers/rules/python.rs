@@ -5,7 +5,6 @@
 
 use super::{
     call::Call,
-    dispatch,
     machine::{Faults, Machine},
     place::UNKNOWN,
     value::{Flow, Value},
@@ -78,13 +77,13 @@ fn command(machine: &mut Machine<'_>, runs: bool, words: Vec<Option<String>>, is
     if !runs {
         if let Some(Some(path)) = words.into_iter().next() {
             let words = ["rm", "-r", &path].map(Value::known);
-            dispatch::run(machine, &Call { words: &words, input: &nothing });
+            machine.run(&Call { words: &words, input: &nothing });
         }
     } else if is_list {
         let words: Vec<Value> =
             words.into_iter().map(|word| word.map_or_else(|| Value::unknown(Flow::default()), Value::known)).collect();
         if !words.is_empty() {
-            dispatch::run(machine, &Call { words: &words, input: &nothing });
+            machine.run(&Call { words: &words, input: &nothing });
         }
     } else if let Some(Some(text)) = words.into_iter().next() {
         machine.text(&text, &nothing, Faults::Tolerated);

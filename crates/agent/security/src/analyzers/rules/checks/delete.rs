@@ -2,7 +2,6 @@
 
 use crate::analyzers::rules::{
     call::Call,
-    dispatch,
     machine::Machine,
     place::{Place, UNKNOWN},
     table::Rule,
@@ -169,7 +168,7 @@ pub(in crate::analyzers::rules) fn find(machine: &mut Machine<'_>, call: &Call<'
                 .map(|arg| Value { text: arg.text.replace("{}", &path), flow: arg.flow })
                 .collect();
             if !words.is_empty() && machine.repeats() {
-                dispatch::run(machine, &Call { words: &words, input: call.input });
+                machine.run(&Call { words: &words, input: call.input });
             }
         }
         args = command.get(length..).unwrap_or_default();

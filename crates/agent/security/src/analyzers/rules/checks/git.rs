@@ -2,7 +2,6 @@
 
 use crate::analyzers::rules::{
     call::{Call, command_behind},
-    dispatch,
     machine::{Faults, Machine},
     place::Place,
     table::Rule,
@@ -80,7 +79,7 @@ fn run_others(machine: &mut Machine<'_>, sub: &Call<'_>) {
     let nothing = Value::unknown(Flow::default());
     match (sub.path(), sub.args()) {
         ("bisect", [run, words @ ..]) if run.text == "run" => {
-            dispatch::run(machine, &Call { words, input: &nothing });
+            machine.run(&Call { words, input: &nothing });
         }
         ("submodule", [each, words @ ..]) if each.text == "foreach" => {
             let words = command_behind(words, &[], 0);
