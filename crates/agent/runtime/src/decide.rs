@@ -1,26 +1,12 @@
 //! What becomes of an action: the decision table (runtime-interface 7).
 
-use gloveport_protocol::{
-    Action, ActionEvent, ConfirmationState, ErrorObservation, ExecuteError, FileEditSource, Observation,
-    ThinkObservation,
+use gloveport_protocol::{Action, ActionEvent, ConfirmationState, FileEditSource, Observation, ThinkObservation};
+
+use crate::{
+    Runtime, RuntimeError,
+    execution::{Outcome, execute_in, unsupported},
+    tasks,
 };
-use serde_json::Value;
-
-use crate::{Runtime, RuntimeError, SandboxConnection, tasks};
-
-/// What came of an action.
-#[derive(Debug)]
-pub(crate) struct Outcome {
-    pub(crate) observation: Observation,
-    /// What models have cost for it.
-    pub(crate) llm_metrics: Option<Value>,
-}
-
-impl Outcome {
-    pub(crate) const fn of(observation: Observation) -> Self {
-        Self { observation, llm_metrics: None }
-    }
-}
 
 impl Runtime {
     /// Executes one action and gives what came of it. It goes past the stream and the security gate; what the user
@@ -62,22 +48,4 @@ impl Runtime {
         };
         Ok(executed?)
     }
-}
-
-/// Executes an action with the tools of a sandbox, which may not have the one that it needs.
-pub(crate) async fn execute_in(
-    sandbox: &dyn SandboxConnection,
-    event: &ActionEvent,
-) -> Result<Observation, ExecuteError> {
-    match sandbox.execute(event).await {
-        Err(ExecuteError::NotRunnable { kind }) => Ok(unsupported(kind)),
-        executed => executed,
-    }
-}
-
-fn unsupported(kind: &str) -> Observation {
-    Observation::Error(ErrorObservation {
-        error_id: "AGENT_ERROR$BAD_ACTION".to_owned(),
-        ..ErrorObservation::new(format!("Action {kind} is not supported in the current runtime."))
-    })
 }

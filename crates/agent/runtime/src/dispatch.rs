@@ -10,20 +10,11 @@ use gloveport_security::{Assessment, Verdict};
 
 use crate::{
     Runtime, RuntimeError, RuntimeStatus, StatusLevel,
-    decide::Outcome,
     error::{is_network, type_name},
+    execution::Outcome,
     operation::{LookBack, question},
-    runtime::Session,
+    runtime::{Handling, Session},
 };
-
-/// What is to be done about an event that the session itself has added.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Handling {
-    /// Nothing: whoever added it executes it.
-    Done,
-    /// It is executed without being asked about again.
-    Cleared,
-}
 
 /// What became of a submitted action.
 #[derive(Debug)]

@@ -9,7 +9,7 @@ use reqwest::Url;
 
 use crate::{
     Runtime, RuntimeError,
-    decide::Outcome,
+    execution::Outcome,
     llm_edit::{EditFiles, LlmEditor, LlmOptions, ReadFailure, Retries},
 };
 

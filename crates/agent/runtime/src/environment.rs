@@ -1,34 +1,21 @@
 //! The environment of the tools: what a session puts there, and how it gets there unchanged (runtime-interface 6).
 
+mod committer;
+mod place;
+
 use std::{collections::BTreeMap, fmt::Write as _};
 
 use gloveport_event_stream::Masker;
 use gloveport_protocol::{Action, ActionEvent, Observation, RunAction, RunIpythonAction, Secret};
 
-use crate::{Runtime, RuntimeError, SandboxConnection, decide::execute_in, git_providers, quote, setup};
+pub use place::EnvironmentPlace;
+
+use crate::{RuntimeError, SandboxConnection, execution::execute_in, quote};
 
 /// What this session wrote into `~/.bashrc` is found again by this end of the line.
 const OURS: &str = "# set by gloveport";
 /// Prefix of variables of the backend that are passed on without it.
 const PASSED_ON: &str = "SANDBOX_ENV_";
-
-/// Where variables could not be set.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum EnvironmentPlace {
-    /// The shell that runs.
-    Shell,
-    /// The file that later shells read.
-    Bashrc,
-}
-
-impl EnvironmentPlace {
-    pub(crate) const fn as_str(self) -> &'static str {
-        match self {
-            Self::Shell => "environment",
-            Self::Bashrc => ".bashrc",
-        }
-    }
-}
 
 /// Variables that every session starts with (runtime-interface 6.1).
 pub(crate) fn defaults(backend: &BTreeMap<String, String>, auto_lint: bool) -> BTreeMap<String, Secret> {
@@ -62,49 +49,15 @@ impl InitialEnvironment {
             set_variables(sandbox, self.notebook, variables).await?;
         }
         match &self.committer {
-            Some((name, address)) if !sandbox.is_own_home() => setup::set_git_user(sandbox, name, address).await,
+            Some((name, address)) if !sandbox.is_own_home() => committer::set_git_user(sandbox, name, address).await,
             _ => {}
         }
         Ok(())
     }
 }
 
-impl Runtime {
-    /// Sets variables in all tools, now and after their restart. Names are put into upper case (runtime-interface 6.2).
-    ///
-    /// Values arrive byte for byte and nothing in them is ever executed. A name that no shell accepts, or a value with
-    /// a NUL, is refused before anything is set.
-    pub async fn add_env_vars(&self, variables: &BTreeMap<String, Secret>) -> Result<(), RuntimeError> {
-        let connection = self.connection()?;
-        tokio::select! {
-            set = set_variables(&**connection, self.has_plugin("jupyter"), variables) => set,
-            () = self.session.stop.cancelled() => Err(RuntimeError::Closed),
-        }
-    }
-
-    /// Fetches newer tokens where a command speaks of them, for the tools and for what is masked
-    /// (runtime-interface 11.4). What fails is reported and leaves the old ones.
-    pub(crate) async fn refresh_tokens(&self, action: &Action) {
-        let Action::Run(run) = action else { return };
-        let providers = git_providers::referenced_providers(&run.command);
-        if providers.is_empty() {
-            return;
-        }
-        let session = &self.session;
-        let tokens = git_providers::env_vars(session.providers.tokens(), &providers, session.refresh.as_ref()).await;
-        if tokens.is_empty() {
-            return;
-        }
-        if let Some(stream) = &session.stream {
-            stream.update_secrets(tokens.clone());
-        }
-        if let Err(error) = self.add_env_vars(&tokens).await {
-            tracing::warn!(sid = self.sid(), %error, "the tools keep the old tokens");
-        }
-    }
-}
-
-async fn set_variables(
+/// Sets variables in all tools of a sandbox, now and after their restart.
+pub(crate) async fn set_variables(
     sandbox: &dyn SandboxConnection,
     notebook: bool,
     variables: &BTreeMap<String, Secret>,

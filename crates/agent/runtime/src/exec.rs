@@ -9,8 +9,9 @@ use gloveport_protocol::{
 };
 
 use crate::{
-    Approver, Begun, Journal, Operation, Operations, Refused, RunEnd, Runtime, RuntimeError, dispatch::Handling,
-    operation::observed, runtime::Session,
+    Approver, Begun, Journal, Operation, Operations, Refused, RunEnd, Runtime, RuntimeError,
+    operation::observed,
+    runtime::{Handling, Session},
 };
 
 /// What became of a command.

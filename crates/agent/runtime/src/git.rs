@@ -3,9 +3,13 @@
 //! Our own server knows these commands and answers without Python. For a server that does not have the scripts either,
 //! they are uploaded once.
 
+mod scripts;
+
 use gloveport_protocol::{Observation, RunAction, WriteAction};
 use serde::Deserialize;
 use serde_json::Value;
+
+pub(crate) use scripts::Scripts;
 
 use crate::{Runtime, RuntimeError};
 
@@ -47,13 +51,6 @@ pub struct GitDiff {
     pub modified: String,
     /// In the reference revision; empty if it was not there.
     pub original: String,
-}
-
-/// Where the uploaded scripts are in the sandbox.
-#[derive(Clone, Debug)]
-pub(crate) struct Scripts {
-    changes: String,
-    diff: String,
 }
 
 impl Runtime {

@@ -23,6 +23,7 @@ mod editing;
 mod environment;
 mod error;
 mod exec;
+mod execution;
 mod exit;
 mod gate;
 mod git;
@@ -30,6 +31,7 @@ pub mod git_providers;
 mod hosting;
 mod http_answer;
 mod knowledge;
+mod life;
 pub mod lines;
 pub mod llm_edit;
 mod mcp;
@@ -42,6 +44,7 @@ mod runtime;
 mod setup;
 mod status;
 mod tasks;
+mod variables;
 
 #[cfg(feature = "in-process")]
 pub use connection::{Cli, InProcess};

@@ -4,7 +4,7 @@ use gloveport_protocol::{
     Action, ActionEvent, EventSource, Observation, ReadAction, RunAction, RunObservation, WriteAction,
 };
 
-use crate::{Runtime, RuntimeError, RuntimeStatus, SandboxConnection, StatusLevel, decide::execute_in, quote};
+use crate::{Runtime, RuntimeError, RuntimeStatus, StatusLevel};
 
 /// The set-up script, from where the tools are.
 const SETUP_SCRIPT: &str = ".openhands/setup.sh";
@@ -112,21 +112,6 @@ impl Runtime {
             Observation::Run(run) => Ok(run),
             other => Err(other.content().to_owned()),
         })
-    }
-}
-
-/// Tells git who commits. What fails is only a warning (runtime-interface 9.3).
-pub(crate) async fn set_git_user(sandbox: &dyn SandboxConnection, name: &str, address: &str) {
-    let command = format!(
-        "git config --global user.name {} && git config --global user.email {}",
-        quote::bash_value(name),
-        quote::bash_value(address)
-    );
-    let run = RunAction { hidden: true, ..RunAction::new(command) };
-    match execute_in(sandbox, &Action::Run(run).into()).await {
-        Ok(Observation::Run(run)) if run.metadata.exit_code == 0 => {}
-        Ok(other) => tracing::warn!(reason = other.content(), "git does not know who commits"),
-        Err(error) => tracing::warn!(%error, "git does not know who commits"),
     }
 }
 
