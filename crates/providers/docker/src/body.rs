@@ -4,7 +4,7 @@ use std::{
     collections::{BTreeMap, HashMap},
     fs,
     path::Path,
-    time::{Duration, SystemTime},
+    time::SystemTime,
 };
 
 use bollard::models::{
@@ -217,7 +217,7 @@ impl Plan<'_> {
         set(names::KEEP, self.spec.keep_alive.to_string());
         set(names::PORTS, json(serde_json::to_string(ports))?);
         set(names::WORKSPACE, self.options.workspace.clone());
-        set(names::CREATED, seconds(SystemTime::now()).to_string());
+        set(names::CREATED, names::seconds(SystemTime::now()).to_string());
         set(names::SETTINGS, json(serde_json::to_string(&Settings::of(self.spec)))?);
         if let Some(image) = self.fork {
             set(names::FORK, image.to_owned());
@@ -301,7 +301,7 @@ impl Plan<'_> {
     /// The whole.
     pub(crate) fn body(&self) -> Result<ContainerCreateBody, ProviderError> {
         let Self { options, spec, .. } = self;
-        let expires = spec.time_to_live.and_then(|time| SystemTime::now().checked_add(time)).map(seconds);
+        let expires = spec.time_to_live.and_then(|time| SystemTime::now().checked_add(time)).map(names::seconds);
         let (ports, _) = self.ports()?;
         let published = self.published()?;
         let (binds, mounts) = self.mounts()?;
@@ -409,8 +409,4 @@ fn bind(path: &Path, target: &str, read_only: bool) -> Result<String, ProviderEr
         wrong("mounts", format!("{} cannot be mounted: the engine takes no `:` in paths", path.display()))
     })?;
     Ok(if read_only { format!("{text}:{target}:ro") } else { format!("{text}:{target}") })
-}
-
-pub(crate) fn seconds(time: SystemTime) -> f64 {
-    time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or(Duration::ZERO).as_secs_f64()
 }

@@ -5,7 +5,7 @@ use std::{fs, os::unix::fs::PermissionsExt as _};
 use gloveport_docker_engine::EngineError;
 use gloveport_provider::Check;
 
-use crate::{fault, provider::Inner};
+use crate::{fault, inner::Inner};
 
 /// Oldest version of the engine's interface with all that is used: Docker 19.03.
 const OLDEST: (u32, u32) = (1, 40);

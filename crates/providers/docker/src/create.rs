@@ -1,17 +1,17 @@
 //! Makes a sandbox: pull, create, attach, start, each a phase. What is given up is taken back.
 
-use std::{pin::Pin, sync::Arc};
+use std::sync::Arc;
 
 use bollard::{
     models::{ImageInspect, NetworkConnectRequest},
     query_parameters::{AttachContainerOptionsBuilder, CreateContainerOptionsBuilder, UploadToContainerOptionsBuilder},
 };
-use gloveport_docker_engine::{EngineError, images};
+use gloveport_docker_engine::images;
 use gloveport_protocol::Secret;
 use gloveport_provider::container::Input;
 use gloveport_provider::{Phase, Progress, ProviderError, Sandbox, SandboxId, SandboxSpec, Workspace, backend};
 use tokio::{
-    io::{AsyncWrite, AsyncWriteExt as _},
+    io::AsyncWriteExt as _,
     sync::mpsc,
     time::{sleep, timeout},
 };
@@ -22,14 +22,11 @@ use crate::{
     binary::{self, Binary},
     body::Plan,
     fault::{self, NAME, failed, wrong},
+    inner::{Inner, Lifeline, Own},
     names,
     network::{Closed, Policy},
     ports::{self, LockedPort},
-    provider::{Inner, Own},
 };
-
-/// Standard input of a container.
-pub(crate) type Lifeline = Pin<Box<dyn AsyncWrite + Send>>;
 
 /// Lines of progress that wait to be told.
 const WAITING_LINES: usize = 256;
@@ -335,7 +332,7 @@ impl Making {
         self.check_wanted()?;
         let action = format!("start the container `{}`", self.id);
         let sandbox =
-            async { inner.engine.ask(&action, docker.start_container(engine_id, None)).await.map_err(explained) };
+            async { inner.engine.ask(&action, docker.start_container(engine_id, None)).await.map_err(fault::of_start) };
         match plan.closed {
             None => sandbox.await?,
             // The gate waits for the sandbox.
@@ -425,22 +422,4 @@ fn with_hint(error: ProviderError, image: &str) -> ProviderError {
         }
         other => other,
     }
-}
-
-/// What to do about a container that cannot be started.
-pub(crate) fn explained(error: EngineError) -> ProviderError {
-    let EngineError::Answer { action, message, .. } = error else { return fault::of(error) };
-    let lower = message.to_lowercase();
-    let hint = if lower.contains("port is already allocated") || lower.contains("address already in use") {
-        "; something else uses the port: leave `sandbox.vscode_port` and `port_ranges` unset, so that the engine chooses"
-    } else if lower.contains("exec format error") {
-        "; the image is for other processors than those of the engine"
-    } else if lower.contains("could not select device driver") {
-        "; the engine has no support for GPUs: install the container toolkit of their maker, or set enable_gpu to false"
-    } else if lower.contains("no space left") {
-        "; free some space where the engine keeps its data"
-    } else {
-        ""
-    };
-    failed(action, format!("{message}{hint}"))
 }

@@ -34,3 +34,21 @@ pub(crate) fn of(error: EngineError) -> ProviderError {
         other => failed("answer", other),
     }
 }
+
+/// What to do about a container that cannot be started.
+pub(crate) fn of_start(error: EngineError) -> ProviderError {
+    let EngineError::Answer { action, message, .. } = error else { return of(error) };
+    let lower = message.to_lowercase();
+    let hint = if lower.contains("port is already allocated") || lower.contains("address already in use") {
+        "; something else uses the port: leave `sandbox.vscode_port` and `port_ranges` unset, so that the engine chooses"
+    } else if lower.contains("exec format error") {
+        "; the image is for other processors than those of the engine"
+    } else if lower.contains("could not select device driver") {
+        "; the engine has no support for GPUs: install the container toolkit of their maker, or set enable_gpu to false"
+    } else if lower.contains("no space left") {
+        "; free some space where the engine keeps its data"
+    } else {
+        ""
+    };
+    failed(action, format!("{message}{hint}"))
+}

@@ -4,7 +4,7 @@ use std::time::SystemTime;
 
 use gloveport_provider::{GcOptions, GcReport, Lifetime, ProviderError, Removed, SandboxState};
 
-use crate::{provider::Inner, view::Container};
+use crate::{inner::Inner, view::Container};
 
 impl Inner {
     pub(crate) async fn collect_garbage(&self, options: &GcOptions) -> Result<GcReport, ProviderError> {

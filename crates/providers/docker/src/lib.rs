@@ -33,6 +33,7 @@ mod fault;
 mod garbage;
 mod hardening;
 mod held;
+mod inner;
 mod kwargs;
 mod life;
 mod names;

@@ -8,7 +8,7 @@ use futures_util::{StreamExt as _, stream};
 use gloveport_provider::{LogOptions, LogStream, ProviderError, SandboxId, SandboxState};
 use tokio::time::{Duration, sleep};
 
-use crate::{fault, provider::Inner, view::Container};
+use crate::{fault, inner::Inner, view::Container};
 
 /// Largest piece of a log.
 const PIECE: usize = 64 * 1024;

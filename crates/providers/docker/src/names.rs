@@ -1,6 +1,9 @@
 //! Names, labels, ports (docker-runtime 1).
 
-use std::collections::BTreeMap;
+use std::{
+    collections::BTreeMap,
+    time::{Duration, SystemTime},
+};
 
 use gloveport_provider::{ProviderError, SandboxId, SessionId};
 
@@ -53,3 +56,8 @@ pub(crate) fn id_of(session: &SessionId) -> Result<SandboxId, ProviderError> {
 
 /// The ports of a sandbox by name.
 pub(crate) type Ports = BTreeMap<String, u16>;
+
+/// A time as labels tell it: seconds since 1970.
+pub(crate) fn seconds(time: SystemTime) -> f64 {
+    time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or(Duration::ZERO).as_secs_f64()
+}

@@ -33,12 +33,12 @@ use tokio::time::sleep;
 use crate::{
     DockerOptions,
     binary::Binary,
-    body::{Plan, Published, seconds},
+    body::{Plan, Published},
     closing,
     fault::{self, failed, wrong},
+    inner::Inner,
     names::{self, BACKEND, CREATED, NETWORK, ROLE, SESSION},
     options::Variables,
-    provider::Inner,
 };
 
 /// Role of a gate.
@@ -292,7 +292,7 @@ impl Inner {
         let connected = docker.connect_network(&closed.network, request);
         self.engine.ask(&format!("connect the gate `{name}` to its network"), connected).await.map_err(fault::of)?;
         let started = docker.start_container(&gate, None);
-        self.engine.ask(&format!("start the gate `{name}`"), started).await.map_err(crate::create::explained)
+        self.engine.ask(&format!("start the gate `{name}`"), started).await.map_err(fault::of_start)
     }
 
     /// The gate of a sandbox, if it is there.
@@ -387,7 +387,7 @@ impl Inner {
         let networks = self.engine.ask("list networks", docker.list_networks(Some(query))).await.map_err(fault::of)?;
         let old = |created: Option<&String>| {
             let created = created.and_then(|text| text.parse::<f64>().ok()).unwrap_or(0.0);
-            seconds(SystemTime::now()) - created > MAKING.as_secs_f64()
+            names::seconds(SystemTime::now()) - created > MAKING.as_secs_f64()
         };
         let mut left = BTreeMap::new();
         for network in networks {
@@ -415,7 +415,7 @@ fn labels(role: &str, id: &SandboxId, backend: &str, network: Option<&str>) -> H
         (ROLE, role.to_owned()),
         (SESSION, id.as_str().trim_start_matches(names::PREFIX).to_owned()),
         (BACKEND, backend.to_owned()),
-        (CREATED, seconds(SystemTime::now()).to_string()),
+        (CREATED, names::seconds(SystemTime::now()).to_string()),
     ]
     .map(|(name, value)| (name.to_owned(), value))
     .into();

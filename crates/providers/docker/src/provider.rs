@@ -1,9 +1,8 @@
 //! The provider.
 
 use std::{
-    collections::{BTreeSet, HashMap},
-    fmt,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    collections::BTreeSet,
+    sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
 
@@ -23,12 +22,11 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     DockerOptions,
-    create::Lifeline,
     fault::{self, NAME},
     held::Holders,
+    inner::{Inner, Own},
     names::{self, PREFIX},
     network,
-    ports::LockedPort,
     view::Container,
 };
 
@@ -112,35 +110,6 @@ impl Drop for Docker {
     }
 }
 
-/// What this backend has of a sandbox.
-pub(crate) struct Own {
-    /// Its standard input, whose end is its own.
-    pub(crate) lifeline: Option<Lifeline>,
-    /// Ports that nobody else takes.
-    pub(crate) _ports: Option<[LockedPort; 4]>,
-    /// It is deleted when the backend ends.
-    pub(crate) ends_with_us: bool,
-}
-
-impl fmt::Debug for Own {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Own").field("lifeline", &self.lifeline.is_some()).finish_non_exhaustive()
-    }
-}
-
-#[derive(Debug)]
-pub(crate) struct Inner {
-    pub(crate) engine: Arc<Engine>,
-    pub(crate) options: DockerOptions,
-    pub(crate) holders: Holders,
-    /// The volume with our program, once it is known to be filled.
-    pub(crate) copied: OnceCell<String>,
-    own: Mutex<HashMap<SandboxId, Own>>,
-    /// Kept containers that this backend uses, by the engine's id.
-    pub(crate) held: Mutex<BTreeSet<String>>,
-    pub(crate) closing: CancellationToken,
-}
-
 impl Inner {
     pub(crate) fn capabilities(&self) -> Capabilities {
         Capabilities { host_directories: self.engine.endpoint().address.is_local(), ..CAPABILITIES }
@@ -148,10 +117,6 @@ impl Inner {
 
     pub(crate) fn check_open(&self) -> Result<(), ProviderError> {
         if self.closing.is_cancelled() { Err(ProviderError::Closed(NAME.to_owned())) } else { Ok(()) }
-    }
-
-    fn own(&self) -> MutexGuard<'_, HashMap<SandboxId, Own>> {
-        self.own.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// This backend has something of a sandbox.

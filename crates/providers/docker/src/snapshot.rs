@@ -30,8 +30,8 @@ use sha2::{Digest as _, Sha256};
 
 use crate::{
     fault::{self, NAME, failed, wrong},
+    inner::Inner,
     names,
-    provider::Inner,
 };
 
 /// Repository of all snapshots.
@@ -248,7 +248,7 @@ fn labels(container: &ContainerInspectResponse, base: &ImageInspect, name: &str)
     let session = of_container.and_then(|labels| labels.get(names::SESSION)).cloned().unwrap_or_default();
     labels.insert(SNAPSHOT.to_owned(), name.to_owned());
     labels.insert(OF_SESSION.to_owned(), session);
-    labels.insert(MADE.to_owned(), crate::body::seconds(SystemTime::now()).to_string());
+    labels.insert(MADE.to_owned(), names::seconds(SystemTime::now()).to_string());
     labels
 }
 
