@@ -9,8 +9,12 @@ mod options;
 mod overrides;
 mod section;
 mod text;
+mod variables;
 
-pub use self::options::{Environment, LoadOptions, Overrides};
+pub use self::{
+    options::{LoadOptions, Overrides},
+    variables::Environment,
+};
 use crate::{
     error::ConfigError,
     model::Config,

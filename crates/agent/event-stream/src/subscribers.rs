@@ -1,13 +1,12 @@
 //! Who is told of new events, and how (event-stream 4.2).
 
+mod id;
 mod queue;
 mod task;
 
 use std::{
-    cmp::Ordering,
     collections::BTreeMap,
     error::Error,
-    fmt,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{self, AtomicU64},
@@ -19,6 +18,7 @@ use gloveport_protocol::Event;
 use tokio::runtime::Handle;
 use tokio_util::sync::CancellationToken;
 
+pub use id::SubscriberId;
 pub(crate) use queue::QueueLimits;
 use task::{Subscription, is_inside};
 
@@ -38,60 +38,6 @@ pub type SubscriberError = Box<dyn Error + Send + Sync>;
 pub trait Subscriber: Send + Sync {
     /// Is told of an event, as it is stored.
     fn on_event(&self, event: Arc<Event>) -> BoxFuture<'_, Result<(), SubscriberError>>;
-}
-
-/// The parts of a backend that are told of events.
-///
-/// They are sorted by their names, and are told in this order; which of them is done first is not said.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum SubscriberId {
-    /// What drives the agent.
-    AgentController,
-    /// What resolves issues.
-    OpenhandsResolver,
-    /// The server for people's browsers.
-    Server,
-    /// What executes actions.
-    Runtime,
-    /// What answers recalls.
-    Memory,
-    /// The command line.
-    Main,
-    /// A test.
-    Test,
-}
-
-impl SubscriberId {
-    /// The name.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::AgentController => "agent_controller",
-            Self::OpenhandsResolver => "openhands_resolver",
-            Self::Server => "server",
-            Self::Runtime => "runtime",
-            Self::Memory => "memory",
-            Self::Main => "main",
-            Self::Test => "test",
-        }
-    }
-}
-
-impl fmt::Display for SubscriberId {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(self.as_str())
-    }
-}
-
-impl Ord for SubscriberId {
-    fn cmp(&self, other: &Self) -> Ordering {
-        self.as_str().cmp(other.as_str())
-    }
-}
-
-impl PartialOrd for SubscriberId {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
 }
 
 /// All who are told of the events of a stream.

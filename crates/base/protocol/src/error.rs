@@ -143,7 +143,7 @@ pub enum ParseActionError {
 
 fn available_actions() -> String {
     let names: Vec<_> =
-        crate::action::NAMES.iter().map(|(member, kind)| format!("<ActionType.{member}: '{kind}'>")).collect();
+        crate::action::names::NAMES.iter().map(|(member, kind)| format!("<ActionType.{member}: '{kind}'>")).collect();
     format!("dict_keys([{}])", names.join(", "))
 }
 

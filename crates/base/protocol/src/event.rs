@@ -261,7 +261,7 @@ fn action_kind(event: &Map<String, Value>) -> Result<&'static str, ParseActionEr
         let object = python::object_bounded(event, FREE_TEXT_LIMIT);
         return Err(ParseActionError::UnknownEvent { object });
     };
-    action::NAMES
+    action::names::NAMES
         .iter()
         .map(|(_, name)| *name)
         .find(|name| kind.as_str() == Some(name))

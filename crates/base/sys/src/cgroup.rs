@@ -18,7 +18,7 @@ use rustix::{
     process::Signal,
 };
 
-use crate::session::signal;
+use crate::signal::signal;
 
 /// What the names of our groups begin with.
 const PREFIX: &str = "gloveport-";

@@ -13,7 +13,7 @@ use rustix::process::Signal;
 
 use crate::{
     process::{self, Stat},
-    session::signal,
+    signal::signal,
 };
 
 /// Pause between two looks at a process that was told to stop.

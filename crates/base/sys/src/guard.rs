@@ -36,9 +36,10 @@ use rustix::{
 
 use crate::{
     cgroup::Cgroup,
+    exit::Exit,
     mark::{self, Mark},
     process,
-    session::{Exit, signal},
+    signal::signal,
     spawn::{self, SpawnError, SpawnSpec},
     wire::{self, Order, Report, Start},
 };

@@ -26,6 +26,7 @@
 pub mod apart;
 pub mod beneath;
 mod cgroup;
+pub mod exit;
 pub mod file_identity;
 pub mod freeze;
 pub mod guard;
@@ -41,6 +42,7 @@ pub mod reach;
 pub mod reap;
 pub mod replace;
 pub mod session;
+mod signal;
 pub mod spawn;
 pub mod surroundings;
 pub mod turns;
@@ -52,7 +54,8 @@ pub mod frames {
     pub use crate::wire::{receive, send};
 }
 
+pub use exit::Exit;
 pub use guard::Guard;
-pub use session::{Exit, SessionProcess, Spawner};
+pub use session::{SessionProcess, Spawner};
 pub use spawn::{Identity, SpawnError, SpawnSpec};
 pub use surroundings::Surroundings;

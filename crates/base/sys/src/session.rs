@@ -7,13 +7,14 @@ use std::{
     time::{Duration, Instant},
 };
 
-use rustix::process::{Pid, Signal, kill_process, kill_process_group, test_kill_process_group};
-use serde::{Deserialize, Serialize};
+use rustix::process::{Pid, Signal, kill_process_group, test_kill_process_group};
 use tokio::sync::watch;
 
+pub use crate::exit::Exit;
 use crate::{
     guard::Guard,
     process,
+    signal::signal,
     spawn::{self, SpawnError, SpawnSpec},
     wire::{self, Order, Report},
 };
@@ -26,33 +27,6 @@ const ANSWER_TRIES: u32 = 12;
 const KILLED_WITHIN: Duration = Duration::from_secs(1);
 /// Time for an owner to end what it owns before it is woken.
 const WAKE_AFTER: Duration = Duration::from_millis(300);
-
-/// How a program ended, and what it used.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Exit {
-    /// Exit status, if it ended by itself.
-    pub code: Option<i32>,
-    /// Signal that ended it.
-    pub signal: Option<i32>,
-    /// CPU time of the program and of its waited-for children, in microseconds.
-    pub cpu_micros: u64,
-    /// Largest resident memory of the program or of one of its waited-for children, in bytes.
-    pub peak_memory: u64,
-}
-
-impl Exit {
-    /// The status as a shell reports it: the exit status, or 128 plus the signal.
-    pub fn shell_status(&self) -> i32 {
-        match (self.code, self.signal) {
-            (Some(code), _) => code,
-            (None, Some(signal)) => 128 + signal,
-            (None, None) => -1,
-        }
-    }
-
-    /// Nothing is known of how it ended: its owner was killed.
-    pub(crate) const UNKNOWN: Self = Self { code: None, signal: None, cpu_micros: 0, peak_memory: 0 };
-}
 
 /// Who starts programs and owns them.
 #[derive(Debug, Clone)]
@@ -335,12 +309,5 @@ fn kill_all(session: u32) {
             signal(pid, Signal::KILL);
         }
         std::thread::yield_now();
-    }
-}
-
-/// Sends a signal to one process; that it is gone already is no error.
-pub(crate) fn signal(pid: u32, number: Signal) {
-    if let Some(pid) = i32::try_from(pid).ok().and_then(Pid::from_raw) {
-        let _gone_or_not_ours = kill_process(pid, number);
     }
 }

@@ -12,8 +12,9 @@ use rustix::pipe::{PipeFlags, pipe_with};
 use tokio::{io::AsyncReadExt as _, net::unix::pipe::Receiver, time::timeout};
 
 use crate::{
+    exit::Exit,
     host,
-    session::{Exit, SessionProcess, Spawner},
+    session::{SessionProcess, Spawner},
     spawn::{Descriptors, Identity, SpawnError, SpawnSpec},
 };
 

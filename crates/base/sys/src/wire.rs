@@ -16,7 +16,7 @@ use rustix::net::{
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    session::Exit,
+    exit::Exit,
     spawn::{SpawnError, SpawnSpec},
 };
 

@@ -9,7 +9,7 @@ use std::{
 use anyhow::Context as _;
 use serde::Serialize;
 
-use crate::measure::Sample;
+use crate::sample::Sample;
 
 /// Whole processes, from their start to their end.
 #[derive(Debug, Clone, Serialize)]

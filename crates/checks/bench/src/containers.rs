@@ -15,7 +15,7 @@ use serde::Serialize;
 use tokio::task::JoinSet;
 
 use crate::{
-    measure::Sample,
+    sample::Sample,
     sandboxes::{client, hello},
 };
 

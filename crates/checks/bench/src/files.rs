@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 
 use crate::{
     client::{Client, action_body},
-    measure::{Sample, repeat},
+    sample::{Sample, repeat},
     server::Server,
 };
 

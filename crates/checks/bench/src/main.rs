@@ -22,6 +22,7 @@ mod files;
 mod history;
 mod measure;
 mod plot;
+mod sample;
 mod sandboxes;
 mod server;
 mod table;

@@ -1,10 +1,6 @@
 //! The measurements, the same for every server.
 
-use std::{
-    fs,
-    process::Command,
-    time::{Duration, Instant},
-};
+use std::{fs, process::Command, time::Duration};
 
 use serde::Serialize;
 
@@ -14,6 +10,7 @@ use crate::{
     containers::ContainerAmount,
     files::{self, FileAmount, FileNumbers},
     history::HistoryAmount,
+    sample::{Sample, repeat},
     sandboxes::SandboxAmount,
     server::{Program, Server},
 };
@@ -72,28 +69,6 @@ impl Amount {
         history: HistoryAmount { appended: 0, long: 0 },
         cells: CellAmount { starts: 1, cells: 200 },
     };
-}
-
-/// Times of one thing done many times.
-#[derive(Debug, Clone, Serialize)]
-pub(crate) struct Sample {
-    /// Median in milliseconds.
-    pub(crate) p50_ms: f64,
-    /// 99th percentile in milliseconds.
-    pub(crate) p99_ms: f64,
-    /// How many.
-    pub(crate) count: usize,
-}
-
-impl Sample {
-    pub(crate) fn new(mut times: Vec<Duration>) -> Self {
-        times.sort_unstable();
-        let at = |percent: usize| {
-            let index = (times.len() * percent / 100).min(times.len().saturating_sub(1));
-            times.get(index).map_or(f64::NAN, |time| time.as_secs_f64() * 1000.0)
-        };
-        Self { p50_ms: at(50), p99_ms: at(99), count: times.len() }
-    }
 }
 
 /// All numbers of one server.
@@ -176,16 +151,6 @@ pub(crate) fn measure(program: &Program, amount: &Amount) -> anyhow::Result<Numb
         left_behind: left_behind + left,
         cells: cells::measure(program, amount.cells)?,
     })
-}
-
-pub(crate) fn repeat(count: usize, mut work: impl FnMut() -> anyhow::Result<()>) -> anyhow::Result<Sample> {
-    let mut times = Vec::with_capacity(count);
-    for _round in 0..count {
-        let began = Instant::now();
-        work()?;
-        times.push(began.elapsed());
-    }
-    Ok(Sample::new(times))
 }
 
 /// Runs a command and makes sure that the work was done.

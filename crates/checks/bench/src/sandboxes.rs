@@ -16,7 +16,7 @@ use gloveport_sys::process;
 use serde::Serialize;
 use tokio::task::JoinSet;
 
-use crate::measure::Sample;
+use crate::sample::Sample;
 
 /// How much is measured.
 #[derive(Debug, Clone, Copy)]

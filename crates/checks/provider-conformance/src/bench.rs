@@ -10,8 +10,8 @@ use gloveport_protocol::{Action, ActionEvent, ActionExecutor as _, Observation, 
 use tokio::time::sleep;
 
 use crate::{
-    Make, Options,
-    check::{At as _, Found, Problem},
+    options::{Make, Options},
+    problem::{At as _, Found, Problem},
 };
 use gloveport_hosting::{WaitOptions, wait_until_alive};
 use gloveport_provider::{

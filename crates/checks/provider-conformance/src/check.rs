@@ -1,15 +1,9 @@
-//! What a check is, and why one fails.
+//! What a check is.
 
-use std::{error::Error, fmt::Debug};
-
-use gloveport_client::causes;
 use gloveport_protocol::BoxFuture;
 
 use crate::bench::Bench;
-use gloveport_provider::ProviderError;
-
-/// Most characters of a value in a report.
-const SHOWN: usize = 2_000;
+pub(super) use crate::problem::{At, Found, Problem, must, same, unsupported};
 
 /// One statement about a provider.
 #[derive(Clone, Copy)]
@@ -21,9 +15,6 @@ pub(super) struct Check {
     pub(super) run: for<'a> fn(&'a Bench) -> BoxFuture<'a, Found>,
 }
 
-/// What came of a check.
-pub(super) type Found = Result<(), Problem>;
-
 /// A check of an async function.
 macro_rules! check {
     ($id:literal, $title:literal, $run:path) => {
@@ -31,54 +22,3 @@ macro_rules! check {
     };
 }
 pub(super) use check;
-
-/// Why a check did not pass.
-#[derive(Debug)]
-pub(super) enum Problem {
-    Different { step: String, expected: String, got: String },
-    Skip(String),
-}
-
-impl Problem {
-    pub(super) fn new(step: impl Into<String>, expected: impl Into<String>, got: impl Into<String>) -> Self {
-        Self::Different { step: step.into(), expected: shown(expected.into()), got: shown(got.into()) }
-    }
-
-    pub(super) fn skip(reason: impl Into<String>) -> Self {
-        Self::Skip(reason.into())
-    }
-}
-
-fn shown(text: String) -> String {
-    text.char_indices().nth(SHOWN).map(|(end, _)| text[..end].to_owned()).unwrap_or(text)
-}
-
-/// Something that must be so.
-pub(super) fn must(holds: bool, step: &str, expected: &str, got: &dyn Debug) -> Found {
-    if holds { Ok(()) } else { Err(Problem::new(step, expected, format!("{got:?}"))) }
-}
-
-/// Two values that must be the same.
-pub(super) fn same<T: PartialEq + Debug>(got: &T, expected: &T, step: &str) -> Found {
-    must(got == expected, step, &format!("{expected:?}"), got)
-}
-
-/// What must have worked.
-pub(super) trait At<T> {
-    fn at(self, step: &str) -> Result<T, Problem>;
-}
-
-impl<T, E: Error + 'static> At<T> for Result<T, E> {
-    fn at(self, step: &str) -> Result<T, Problem> {
-        self.map_err(|error| Problem::new(step, "success", causes(&error)))
-    }
-}
-
-/// What must be refused as something that the provider has no support for.
-pub(super) fn unsupported<T: Debug>(result: Result<T, ProviderError>, step: &str, name: &str) -> Found {
-    match result {
-        Err(ProviderError::Unsupported { provider, what }) if provider == name && !what.is_empty() => Ok(()),
-        Err(error) => Err(Problem::new(step, "no support for it, with the name of the provider", format!("{error:?}"))),
-        Ok(made) => Err(Problem::new(step, "no support for it", format!("{made:?}"))),
-    }
-}

@@ -21,54 +21,21 @@ mod found;
 mod garbage;
 mod life;
 mod optional;
+mod options;
+mod problem;
 mod specs;
 mod waits;
 
-use std::{
-    sync::Arc,
-    time::{Duration, Instant},
-};
+use std::time::Instant;
 
 use gloveport_conformance::report;
 pub use gloveport_conformance::{CheckResult, Verdict, report::Counts};
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
-use self::{
-    bench::Bench,
-    check::{Check, Problem},
-};
-use gloveport_provider::{Provider, ProviderError, SessionId};
-
-/// Makes a provider anew, as another backend on the same engine would.
-pub type Make = Arc<dyn Fn() -> Result<Arc<dyn Provider>, ProviderError> + Send + Sync>;
-
-/// How the suite is run.
-#[derive(Clone, Debug)]
-pub struct Options {
-    /// The image of all sandboxes; `None` for the provider's default.
-    pub image: Option<String>,
-    /// Only checks whose id begins so; none selects all.
-    pub only: Vec<String>,
-    /// Time limit of one check.
-    pub limit: Duration,
-    /// How long a server may take until it answers.
-    pub alive_within: Duration,
-    /// Sandboxes that are made at the same time.
-    pub at_once: usize,
-}
-
-impl Default for Options {
-    fn default() -> Self {
-        Self {
-            image: None,
-            only: Vec::new(),
-            limit: Duration::from_mins(3),
-            alive_within: Duration::from_mins(2),
-            at_once: 8,
-        }
-    }
-}
+pub use self::options::{Make, Options};
+use self::{bench::Bench, check::Check, problem::Problem};
+use gloveport_provider::{ProviderError, SessionId};
 
 /// What came of a run.
 #[derive(Clone, Debug)]

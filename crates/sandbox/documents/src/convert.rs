@@ -2,7 +2,7 @@
 
 use gloveport_text::{binary, encoding, path, python};
 
-use crate::{docx, pdf, pptx, xlsx};
+use crate::{docx, error::ConversionError, pdf, pptx, xlsx};
 
 /// What is known of a recording without a service that listens to it.
 pub(crate) const NO_TRANSCRIPT: &str = "### Audio Transcript:\nError. Could not transcribe this audio.";
@@ -34,23 +34,6 @@ impl Format {
             _ => return None,
         })
     }
-}
-
-/// Why a document can not be shown.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum ConversionError {
-    /// There is nothing in it.
-    #[error("the file is empty")]
-    Empty,
-    /// It is not what its name says.
-    #[error("the file is not a valid document: {0}")]
-    Invalid(String),
-    /// What it unpacks to is too large.
-    #[error("the unpacked document is larger than {} MB", .0 / (1024 * 1024))]
-    Large(usize),
-    /// It is too deep or has too many parts.
-    #[error("the document is too complex: {0}")]
-    Complex(&'static str),
 }
 
 /// The document as Markdown.

@@ -17,6 +17,7 @@ mod child;
 mod convert;
 mod docx;
 mod draw;
+mod error;
 mod frames;
 mod markdown;
 mod package;
@@ -32,4 +33,4 @@ pub use draw::{PAGES, SIDE};
 pub use gloveport_sys::apart::Interrupt;
 pub use reader::{DrawError, Page, Picture, ReadError, Reader, choose_program};
 
-use convert::ConversionError;
+use error::ConversionError;

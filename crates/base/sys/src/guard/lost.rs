@@ -9,7 +9,7 @@ use std::{
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open};
 
 use super::Guard;
-use crate::{mark::Mark, process, pty, session::signal};
+use crate::{mark::Mark, process, pty, signal::signal};
 
 /// Time for what a killed guard owned to be gone.
 const LIMIT: Duration = Duration::from_secs(2);
