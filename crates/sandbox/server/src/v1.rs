@@ -11,6 +11,7 @@ mod output;
 mod plugins;
 mod request;
 mod sandbox;
+mod sse;
 mod terminals;
 mod text;
 

@@ -3,30 +3,25 @@
 //! The id of each event is the offset behind it in the command's output, so a client that reconnects with `Last-Event-ID` misses nothing and
 //! gets nothing twice.
 
-use std::{convert::Infallible, fmt::Write as _, sync::Arc, time::Duration};
+use std::{collections::VecDeque, sync::Arc};
 
-use axum::{body::Body, response::Response};
+use axum::response::{Response, sse::Event};
 use base64::{Engine as _, engine::general_purpose::STANDARD};
-use bytes::Bytes;
 use futures_util::stream;
 use gloveport_executor::Execution;
 use gloveport_protocol::exec::ExecState;
-use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header::CACHE_CONTROL};
+use http::{HeaderMap, HeaderName, HeaderValue};
 use serde::Serialize;
 
 use super::{
     error::ApiError,
     follower::{Follower, Found},
+    sse::{self, Failure},
     text::{Piece, whole_characters},
 };
-use crate::answer::with_type;
 
-/// Type of a stream of events.
-pub(super) const EVENT_STREAM: &str = "text/event-stream";
 /// Header with the id of the command, which is known before its first event.
 pub(super) const EXEC_ID: HeaderName = HeaderName::from_static("x-exec-id");
-/// Time without an event after which a comment is sent.
-const KEEP_ALIVE: Duration = Duration::from_secs(15);
 /// Most bytes of output in one event.
 const PIECE: usize = 32 * 1024;
 
@@ -62,11 +57,6 @@ struct Gap {
     to: u64,
 }
 
-#[derive(Debug, Serialize)]
-struct Failure {
-    message: String,
-}
-
 /// The offset that a reconnecting client continues from.
 pub(super) fn last_event_id(headers: &HeaderMap) -> Result<Option<u64>, ApiError> {
     let Some(value) = headers.get("last-event-id") else { return Ok(None) };
@@ -83,18 +73,11 @@ pub(super) fn answer(execution: Arc<Execution>, repeated: bool, from: Option<u64
         stage: Stage::Before,
         waiting: (false, false),
         held: 0,
+        found: VecDeque::new(),
     };
-    let frames = stream::unfold(events, async |mut events| {
-        let frame = events.next().await?;
-        Some((Ok::<_, Infallible>(frame), events))
-    });
-    let mut response = with_type(StatusCode::OK, EVENT_STREAM, Body::from_stream(frames));
-    let headers = response.headers_mut();
-    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
-    // Asks a proxy in between not to collect events.
-    headers.insert(HeaderName::from_static("x-accel-buffering"), HeaderValue::from_static("no"));
+    let mut response = sse::answer(stream::unfold(events, async |mut events| Some((events.next().await?, events))));
     if let Ok(id) = id {
-        headers.insert(EXEC_ID, id);
+        response.headers_mut().insert(EXEC_ID, id);
     }
     Ok(response)
 }
@@ -118,35 +101,40 @@ struct Events {
     waiting: (bool, bool),
     /// Bytes at the cursor that are the beginning of a character.
     held: usize,
+    /// What there is to tell.
+    found: VecDeque<Event>,
 }
 
 impl Events {
-    /// The next events, as soon as there are some; `None` behind the last one.
-    async fn next(&mut self) -> Option<Bytes> {
-        if self.stage == Stage::Over {
-            return None;
-        }
+    /// The next event, as soon as there is one; `None` behind the last one.
+    async fn next(&mut self) -> Option<Event> {
         loop {
-            let state = self.follower.state();
-            let mut frames = String::new();
-            self.step(&state, &mut frames);
-            if !frames.is_empty() {
-                return Some(frames.into());
+            if let Some(event) = self.found.pop_front() {
+                return Some(event);
             }
-            if tokio::time::timeout(KEEP_ALIVE, self.follower.changed(self.held)).await.is_err() {
-                return Some(Bytes::from_static(b": keep-alive\n\n"));
+            if self.stage == Stage::Over {
+                return None;
+            }
+            let state = self.follower.state();
+            self.step(&state);
+            if self.found.is_empty() {
+                self.follower.changed(self.held).await;
             }
         }
     }
 
-    /// Writes what there is to tell.
-    fn step(&mut self, state: &ExecState, frames: &mut String) {
+    fn tell(&mut self, name: &str, id: u64, data: &impl Serialize) {
+        self.found.push_back(sse::event(name, data).id(id.to_string()));
+    }
+
+    /// Looks for what there is to tell.
+    fn step(&mut self, state: &ExecState) {
         let found = match self.follower.look(state, PIECE) {
             Ok(found) => found,
             Err(error) => {
                 self.stage = Stage::Over;
                 let cursor = self.follower.cursor().unwrap_or(0);
-                return event(frames, "error", cursor, &Failure { message: error.to_string() });
+                return self.tell("error", cursor, &Failure { message: error.to_string() });
             }
         };
         let Some(offset) = self.follower.cursor() else { return };
@@ -156,25 +144,26 @@ impl Events {
         if self.stage == Stage::Before {
             self.stage = Stage::Begun;
             let id = self.follower.execution().id();
-            event(frames, "start", offset, &Start { id, offset, repeated: self.repeated });
+            let start = sse::event("start", &Start { id, offset, repeated: self.repeated });
+            self.found.push_back(start.id(offset.to_string()));
         }
         match found {
             Found::Nothing => {}
-            Found::Bytes(bytes) => self.output(frames, offset, &bytes, state),
+            Found::Bytes(bytes) => self.output(offset, &bytes, state),
             Found::Gap(to) => {
                 self.follower.advance(to);
-                event(frames, "gap", to, &Gap { from: offset, to });
+                self.tell("gap", to, &Gap { from: offset, to });
             }
             Found::End => {
                 if let ExecState::Ended(end) = state.clone().counted_from_its_start() {
                     self.stage = Stage::Over;
-                    event(frames, "exit", offset, &end);
+                    self.tell("exit", offset, &end);
                 }
             }
         }
     }
 
-    fn output(&mut self, frames: &mut String, offset: u64, bytes: &[u8], state: &ExecState) {
+    fn output(&mut self, offset: u64, bytes: &[u8], state: &ExecState) {
         let piece = match whole_characters(bytes) {
             // The rest of the character does not come any more, or its beginning would stand there for ever.
             Piece::Text("") | Piece::Binary([]) if matches!(state, ExecState::Ended(_)) => Piece::Binary(bytes),
@@ -189,9 +178,9 @@ impl Events {
             let behind = offset + length as u64;
             self.follower.advance(behind);
             match piece {
-                Piece::Text(text) => event(frames, "output", behind, &TextOutput { offset, text }),
+                Piece::Text(text) => self.tell("output", behind, &TextOutput { offset, text }),
                 Piece::Binary(bytes) => {
-                    event(frames, "output", behind, &BinaryOutput { offset, base64: STANDARD.encode(bytes) });
+                    self.tell("output", behind, &BinaryOutput { offset, base64: STANDARD.encode(bytes) });
                 }
             }
             return;
@@ -201,17 +190,7 @@ impl Events {
             && (waiting_for_input, hides_input) != self.waiting
         {
             self.waiting = (waiting_for_input, hides_input);
-            event(frames, "waiting", offset, &Waiting { waiting_for_input, hides_input });
+            self.tell("waiting", offset, &Waiting { waiting_for_input, hides_input });
         }
-    }
-}
-
-fn event(frames: &mut String, name: &str, id: u64, data: &impl Serialize) {
-    match serde_json::to_string(data) {
-        Ok(data) => {
-            // Writing to a `String` cannot fail.
-            let _written = write!(frames, "event: {name}\nid: {id}\ndata: {data}\n\n");
-        }
-        Err(error) => tracing::error!(%error, name, "an event can not be written as JSON"),
     }
 }

@@ -17,9 +17,9 @@ use utoipa::IntoParams;
 use super::{
     Id,
     error::ApiError,
-    events::{self, EVENT_STREAM},
-    find,
+    events, find,
     follower::{Follower, Found},
+    sse::EVENT_STREAM,
 };
 use crate::{
     answer::{ErrorEnvelope, with_type},

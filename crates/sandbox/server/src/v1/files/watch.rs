@@ -1,24 +1,25 @@
 //! What happens to files, as a stream of server-sent events.
 
-use std::{convert::Infallible, sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use axum::{
-    body::Body,
     extract::{Query, State, rejection::QueryRejection},
     response::Response,
 };
-use bytes::Bytes;
-use futures_util::stream;
+use futures_util::{StreamExt as _, stream};
 use gloveport_executor::files::watch::Watch;
-use http::{HeaderName, HeaderValue, StatusCode, header::CACHE_CONTROL};
 use serde::{Deserialize, Serialize};
 use utoipa::IntoParams;
 
 use super::path;
-use crate::{answer::with_type, app::App, v1::blocking::blocking, v1::error::ApiError};
-
-/// Time without an event after which a comment is sent.
-const KEEP_ALIVE: Duration = Duration::from_secs(15);
+use crate::{
+    app::App,
+    v1::{
+        blocking::blocking,
+        error::ApiError,
+        sse::{self, Failure, event},
+    },
+};
 
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
@@ -42,11 +43,6 @@ struct Ready<'a> {
     recursive: bool,
 }
 
-#[derive(Debug, Serialize)]
-struct Failure {
-    message: String,
-}
-
 /// Sends `ready` when everything is watched, then `change` for each event, and `end` when what is watched is gone.
 #[utoipa::path(
     get,
@@ -67,41 +63,20 @@ pub(super) async fn watch(
     let path =
         path::resolve_or_start(app.executor.working_directory(), query.path.as_deref(), query.path_base64.as_deref())?;
     let recursive = query.recursive;
-    let ready = frame("ready", &Ready { path: &path.to_string_lossy(), recursive });
+    let ready = event("ready", &Ready { path: &path.to_string_lossy(), recursive });
     let runtime = tokio::runtime::Handle::current();
     let watch = blocking(move || {
         let _context = runtime.enter();
         Watch::start(&path, recursive).map_err(ApiError::from)
     })
     .await?;
-    let frames = stream::unfold((Some(watch), Some(ready)), async |(watch, ready)| {
-        if let Some(ready) = ready {
-            return Some((Ok::<_, Infallible>(ready), (watch, None)));
-        }
+    let changes = stream::unfold(Some(watch), async |watch| {
         let mut watch = watch?;
-        let frame = match tokio::time::timeout(KEEP_ALIVE, watch.next()).await {
-            Err(_) => Bytes::from_static(b": keep-alive\n\n"),
-            Ok(Ok(Some(event))) => frame("change", &event),
-            Ok(Ok(None)) => return Some((Ok(frame("end", &serde_json::json!({}))), (None, None))),
-            Ok(Err(error)) => {
-                return Some((Ok(frame("error", &Failure { message: error.to_string() })), (None, None)));
-            }
-        };
-        Some((Ok(frame), (Some(watch), None)))
+        Some(match watch.next().await {
+            Ok(Some(change)) => (event("change", &change), Some(watch)),
+            Ok(None) => (event("end", &serde_json::json!({})), None),
+            Err(error) => (event("error", &Failure { message: error.to_string() }), None),
+        })
     });
-    let mut response = with_type(StatusCode::OK, "text/event-stream", Body::from_stream(frames));
-    let headers = response.headers_mut();
-    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
-    headers.insert(HeaderName::from_static("x-accel-buffering"), HeaderValue::from_static("no"));
-    Ok(response)
-}
-
-fn frame(name: &str, data: &impl Serialize) -> Bytes {
-    match serde_json::to_string(data) {
-        Ok(data) => format!("event: {name}\ndata: {data}\n\n").into(),
-        Err(error) => {
-            tracing::error!(%error, name, "an event can not be written as JSON");
-            Bytes::from_static(b": an event was lost\n\n")
-        }
-    }
+    Ok(sse::answer(stream::iter([ready]).chain(changes)))
 }
