@@ -16,8 +16,6 @@ use anyhow::Context as _;
 use gloveport_client::ClientOptions;
 use serde::{Deserialize, Serialize};
 
-/// Bytes of a key: 256 bits.
-const BYTES: usize = 32;
 /// Longest file that is read.
 const LONGEST: u64 = 4096;
 /// Path of the directory below the one that the system gives to the user.
@@ -56,15 +54,7 @@ impl Drop for Kept {
 
 /// A key of 256 random bits, as hexadecimal digits.
 pub(crate) fn random() -> anyhow::Result<String> {
-    let mut bytes = [0; BYTES];
-    let mut rest = &mut bytes[..];
-    while !rest.is_empty() {
-        let filled = rustix::rand::getrandom(&mut *rest, rustix::rand::GetRandomFlags::empty());
-        let count = filled.context("the system gives no random numbers for a key")?;
-        rest = rest.get_mut(count..).unwrap_or_default();
-    }
-    let digit = |half: u8| char::from_digit(half.into(), 16).unwrap_or_default();
-    Ok(bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 0xf)]).collect())
+    gloveport_ids::random::<32>().context("the system gives no random numbers for a key")
 }
 
 /// Keeps the key of the server that listens on this address.

@@ -283,10 +283,8 @@ pub(crate) fn segment(id: &str) -> String {
 }
 
 pub(crate) fn random_id(url: &str) -> Result<String, ClientError> {
-    let mut bytes = [0_u8; 16];
-    getrandom::fill(&mut bytes).map_err(|error| ClientError::Request {
+    gloveport_ids::random::<16>().map_err(|error| ClientError::Request {
         url: url.to_owned(),
         reason: format!("no random id can be made: {error}"),
-    })?;
-    Ok(format!("{:032x}", u128::from_ne_bytes(bytes)))
+    })
 }

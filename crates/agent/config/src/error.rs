@@ -34,7 +34,7 @@ pub enum ConfigError {
     CurrentDirectory(io::Error),
     /// The system gives no random numbers.
     #[error("the system gives no random numbers: {0}")]
-    Random(getrandom::Error),
+    Random(gloveport_ids::Error),
 }
 
 /// The fatal notes, one a line.

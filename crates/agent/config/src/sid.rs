@@ -1,7 +1,5 @@
 //! Ids of sessions (configuration 4).
 
-use std::fmt::Write as _;
-
 use gloveport_protocol::Secret;
 use sha2::{Digest as _, Sha256};
 
@@ -23,18 +21,14 @@ const DIGEST: usize = 15;
 pub fn session_id(name: Option<&str>, jwt_secret: Option<&Secret>) -> Result<String, ConfigError> {
     let name = match name {
         Some(name) if !name.is_empty() => name.to_owned(),
-        _ => random_uuid()?,
+        _ => gloveport_ids::uuid().map_err(ConfigError::Random)?,
     };
     let secret = match jwt_secret {
         None => "None".to_owned(),
         Some(secret) if secret.is_empty() => String::new(),
         Some(secret) => secret.to_string(),
     };
-    let mut digest = String::new();
-    for byte in Sha256::digest(format!("{name}{secret}")) {
-        // Writing into a string cannot fail.
-        let _ = write!(digest, "{byte:02x}");
-    }
+    let digest = gloveport_ids::hex(&Sha256::digest(format!("{name}{secret}")));
     let length = name.chars().count();
     let (kept, digits) = if length > NAME {
         (name.chars().take(NAME).collect(), DIGEST)
@@ -42,17 +36,6 @@ pub fn session_id(name: Option<&str>, jwt_secret: Option<&Secret>) -> Result<Str
         (name, LENGTH.saturating_sub(length + 1))
     };
     Ok(format!("{kept}-{}", digest.get(..digits).unwrap_or(&digest)))
-}
-
-/// A random id of version 4.
-fn random_uuid() -> Result<String, ConfigError> {
-    let mut bytes = [0_u8; 16];
-    getrandom::fill(&mut bytes).map_err(ConfigError::Random)?;
-    let random = u128::from_be_bytes(bytes);
-    let version = (random & !(0xf << 76)) | (4 << 76);
-    let digits = format!("{:032x}", (version & !(0b11 << 62)) | (0b10 << 62));
-    let parts = [0..8, 8..12, 12..16, 16..20, 20..32].map(|range| digits.get(range).unwrap_or_default());
-    Ok(parts.join("-"))
 }
 
 #[cfg(test)]

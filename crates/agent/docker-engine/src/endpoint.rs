@@ -138,7 +138,7 @@ impl Endpoint {
     }
 
     fn of_context(configuration: &Path, context: &str) -> Result<Self, EndpointError> {
-        let name = hex(&Sha256::digest(context.as_bytes()));
+        let name = gloveport_ids::hex(&Sha256::digest(context.as_bytes()));
         let source = format!("the Docker context `{context}`");
         let path = configuration.join("contexts/meta").join(&name).join("meta.json");
         let meta: ContextMeta = read_json(&path, &format!("describes {source}"))?;
@@ -187,10 +187,6 @@ fn read_json<T: for<'a> Deserialize<'a>>(path: &Path, why: &str) -> Result<T, En
     }
     let text = fs::read(path).map_err(failed)?;
     serde_json::from_slice(&text).map_err(|error| failed(error.into()))
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::new(), |text, byte| text + &format!("{byte:02x}"))
 }
 
 impl Tls {
@@ -327,7 +323,7 @@ mod tests {
     fn contexts_are_those_of_the_docker_command_line() {
         let home = tempfile::tempdir().unwrap();
         let docker = home.path().join(".docker");
-        let name = hex(&Sha256::digest(b"far"));
+        let name = gloveport_ids::hex(&Sha256::digest(b"far"));
         let meta = docker.join("contexts/meta").join(&name);
         fs::create_dir_all(&meta).unwrap();
         fs::create_dir_all(docker.join("contexts/tls").join(&name).join("docker")).unwrap();

@@ -76,9 +76,7 @@ impl Drop for BackendLock {
 
 /// 32 hexadecimal digits of the system's random numbers.
 pub fn random() -> io::Result<String> {
-    let mut bytes = [0; 16];
-    getrandom::fill(&mut bytes).map_err(|error| io::Error::other(error.to_string()))?;
-    Ok(format!("{:032x}", u128::from_ne_bytes(bytes)))
+    Ok(gloveport_ids::random::<16>()?)
 }
 
 /// Removes the files of dead backends. Nothing depends on it.

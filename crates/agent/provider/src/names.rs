@@ -89,10 +89,8 @@ name! {
 
 impl SessionId {
     /// A new one: 16 hexadecimal digits of the system's random numbers.
-    pub fn random() -> Result<Self, getrandom::Error> {
-        let mut bytes = [0; 8];
-        getrandom::fill(&mut bytes)?;
-        Ok(Self(format!("{:016x}", u64::from_ne_bytes(bytes))))
+    pub fn random() -> Result<Self, gloveport_ids::Error> {
+        gloveport_ids::random::<8>().map(Self)
     }
 }
 

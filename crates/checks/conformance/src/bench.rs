@@ -77,9 +77,7 @@ impl Scratch {
 
 /// Twelve hexadecimal digits.
 pub(crate) fn random_name() -> Result<String, ConformanceError> {
-    let mut bytes = [0_u8; 8];
-    getrandom::fill(&mut bytes).map_err(|error| ConformanceError::Random(error.to_string()))?;
-    Ok(format!("{:012x}", u64::from_ne_bytes(bytes) >> 16))
+    gloveport_ids::random::<6>().map_err(|error| ConformanceError::Random(error.to_string()))
 }
 
 impl Bench {

@@ -166,8 +166,7 @@ fn read(program: &Path) -> Result<(Vec<u8>, String), ProviderError> {
     let failed = |source| ProviderError::File { action: "read", path: program.to_owned(), source };
     let mut bytes = Vec::new();
     std::fs::File::open(program).and_then(|mut file| file.read_to_end(&mut bytes)).map_err(failed)?;
-    let digest = Sha256::digest(&bytes);
-    let hash = digest.iter().take(8).fold(String::new(), |text, byte| text + &format!("{byte:02x}"));
+    let hash = gloveport_ids::hex(&Sha256::digest(&bytes)[..8]);
     Ok((bytes, hash))
 }
 

@@ -61,7 +61,7 @@ impl Holders {
     fn place(&self) -> String {
         let digest = Sha256::digest(self.backends.as_os_str().as_encoded_bytes());
         let user = rustix::process::getuid().as_raw();
-        let directory = digest.iter().take(4).fold(String::new(), |text, byte| text + &format!("{byte:02x}"));
+        let directory = gloveport_ids::hex(&digest[..4]);
         format!("{}-{user}-{directory}", machine())
     }
 

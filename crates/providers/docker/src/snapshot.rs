@@ -317,7 +317,7 @@ fn same_layers(
         whole["created"] = serde_json::to_value(created).map_err(text)?;
     }
     let whole = serde_json::to_vec(&whole).map_err(text)?;
-    let hash = Sha256::digest(&whole).iter().fold(String::new(), |text, byte| text + &format!("{byte:02x}"));
+    let hash = gloveport_ids::hex(&Sha256::digest(&whole));
     let file = format!("{hash}.json");
     let paths: Vec<String> =
         layers.iter().map(|layer| format!("{}/layer.tar", layer.trim_start_matches("sha256:"))).collect();

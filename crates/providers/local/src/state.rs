@@ -116,9 +116,7 @@ pub(crate) fn names(directory: &Path) -> Result<Vec<String>, ProviderError> {
 
 /// 32 random hexadecimal digits.
 pub(crate) fn random_name() -> Result<String, ProviderError> {
-    let mut bytes = [0; 16];
-    getrandom::fill(&mut bytes).map_err(|error| engine("give random numbers", error))?;
-    Ok(format!("{:032x}", u128::from_ne_bytes(bytes)))
+    gloveport_ids::random::<16>().map_err(|error| engine("give random numbers", error))
 }
 
 #[cfg(test)]

@@ -231,9 +231,7 @@ pub(crate) fn check_id(id: &str) -> Result<(), ExecError> {
 }
 
 pub(crate) fn random_id() -> Result<String, ExecError> {
-    let mut bytes = [0_u8; 16];
-    getrandom::fill(&mut bytes).map_err(|error| ExecError::Invalid(format!("no random id can be made: {error}")))?;
-    Ok(format!("{:032x}", u128::from_ne_bytes(bytes)))
+    gloveport_ids::random::<16>().map_err(|error| ExecError::Invalid(format!("no random id can be made: {error}")))
 }
 
 /// Checks what can be wrong with a request before anything is started.

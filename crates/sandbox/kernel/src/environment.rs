@@ -1,6 +1,6 @@
 //! An environment of our own for interpreters without `ipykernel`. Nothing is ever installed into the user's.
 
-use std::{fmt::Write as _, os::unix::ffi::OsStrExt as _, path::PathBuf, time::Duration};
+use std::{os::unix::ffi::OsStrExt as _, path::PathBuf, time::Duration};
 
 use sha2::{Digest as _, Sha256};
 
@@ -30,11 +30,7 @@ fn place(options: &KernelOptions, python: &Python) -> Option<PathBuf> {
     // An environment sees the packages of the one that it is made from.
     digest.update([0]);
     digest.update(python.program.as_os_str().as_bytes());
-    let name = digest.finalize().iter().take(8).fold(String::new(), |mut name, byte| {
-        let _never_fails = write!(name, "{byte:02x}");
-        name
-    });
-    Some(parent.join(name))
+    Some(parent.join(gloveport_ids::hex(&digest.finalize()[..8])))
 }
 
 /// The environment if it is there and works.

@@ -1,7 +1,6 @@
 //! One start of a kernel: its directory, its program, its connections.
 
 use std::{
-    fmt::Write as _,
     fs::{self, OpenOptions},
     io::{self, Write as _},
     os::unix::fs::{OpenOptionsExt as _, chown},
@@ -215,13 +214,8 @@ fn leaves_room(parent: &Path) -> bool {
 
 /// 32 random bytes as hexadecimal digits.
 fn random() -> Result<String, Failure> {
-    let mut bytes = [0_u8; 32];
-    getrandom::fill(&mut bytes)
-        .map_err(|error| Failure::lasting(format!("there are no random numbers: {error}"), "see the system's log"))?;
-    Ok(bytes.iter().fold(String::new(), |mut text, byte| {
-        let _never_fails = write!(text, "{byte:02x}");
-        text
-    }))
+    gloveport_ids::random::<32>()
+        .map_err(|error| Failure::lasting(format!("there are no random numbers: {error}"), "see the system's log"))
 }
 
 /// Reads up to the line by which the launcher says that its sockets are bound; answers the interpreter's own path.

@@ -114,7 +114,7 @@ impl<S: SocketSend> Connection<S> {
             signed.update(part.as_bytes());
         }
         let mut message = ZmqMessage::from(DELIMITER.to_vec());
-        message.push_back(hex(signed.sign().as_ref()).into());
+        message.push_back(gloveport_ids::hex(signed.sign().as_ref()).into());
         for part in parts {
             message.push_back(part.into());
         }
@@ -145,15 +145,6 @@ fn verified(message: ZmqMessage, key: &hmac::Key) -> Option<Vec<bytes::Bytes>> {
     Some(parts)
 }
 
-fn hex(bytes: &[u8]) -> String {
-    use std::fmt::Write as _;
-    bytes.iter().fold(String::with_capacity(2 * bytes.len()), |mut text, byte| {
-        // Writing into a string cannot fail.
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
-}
-
 fn from_hex(text: &[u8]) -> Option<Vec<u8>> {
     let text = std::str::from_utf8(text).ok()?;
     let pair = |at: usize| u8::from_str_radix(text.get(at..at + 2)?, 16).ok();
@@ -168,7 +159,7 @@ mod tests {
     fn a_message_with_another_signature_or_too_few_parts_is_ignored() {
         let key = hmac::Key::new(hmac::HMAC_SHA256, b"key");
         let parts = ["{\"a\":1}", "{}", "{}", "{\"code\":\"1\"}"];
-        let signature = hex(hmac::sign(&key, parts.concat().as_bytes()).as_ref());
+        let signature = gloveport_ids::hex(hmac::sign(&key, parts.concat().as_bytes()).as_ref());
         let message = |frames: &[&[u8]]| {
             let mut message = ZmqMessage::from(b"topic".to_vec());
             for frame in frames {
@@ -179,7 +170,7 @@ mod tests {
         let [a, b, c, d] = parts.map(str::as_bytes);
         let whole = message(&[DELIMITER, signature.as_bytes(), a, b, c, d, b"buffer"]).unwrap();
         assert_eq!(whole, parts);
-        let other = hex(hmac::sign(&key, b"other").as_ref());
+        let other = gloveport_ids::hex(hmac::sign(&key, b"other").as_ref());
         for frames in [
             &[DELIMITER, other.as_bytes(), a, b, c, d][..],
             &[DELIMITER, signature.as_bytes(), a, b, c, b"{}"],

@@ -9,7 +9,6 @@
 //! | [`origin`] | which page, person or program caused a request, and by which name it asked |
 //! | [`listener`] | a small HTTP listener of its own for one service |
 //! | [`limits`] | what is waited for, and for how long |
-//! | [`token`] | tokens that let a browser in |
 //! | [`answer`] | bodies of requests and answers |
 //!
 //! Nothing is collected: bodies of any size travel both ways as fast as the slower end takes them.
@@ -28,7 +27,6 @@ mod page;
 mod progress;
 pub mod service;
 mod stall;
-pub mod token;
 mod tunnel;
 
 pub use admission::{Admission, Trust};

@@ -5,7 +5,7 @@ mod tests;
 
 use axum::{body::Body, extract::Request, response::Response};
 use gloveport_plugin::Plugin;
-use gloveport_proxy::{Admission, Mount, ProxyLimits, ServiceProxy, answer::request_body, token};
+use gloveport_proxy::{Admission, Mount, ProxyLimits, ServiceProxy, answer::request_body};
 use http::StatusCode;
 use tokio_util::sync::CancellationToken;
 
@@ -24,7 +24,7 @@ pub(crate) struct Passage {
 impl Passage {
     /// With a token that is another one at each start of the server.
     pub(crate) fn new() -> Self {
-        let token = token::random().inspect_err(|error| tracing::error!(%error, "there are no random numbers"));
+        let token = gloveport_ids::uuid().inspect_err(|error| tracing::error!(%error, "there are no random numbers"));
         Self { token: token.ok().map(SessionKey::new) }
     }
 

@@ -1,7 +1,6 @@
 //! The files of the package, unpacked where nobody else can change them.
 
 use std::{
-    fmt::Write as _,
     fs::{self, DirBuilder, File, OpenOptions, Permissions},
     io::{self, Write as _},
     os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _},
@@ -94,11 +93,7 @@ fn digest() -> String {
             hash.update(part);
         }
     }
-    hash.finalize().iter().take(12).fold(String::new(), |mut text, byte| {
-        // Writing into a string cannot fail.
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
+    gloveport_ids::hex(&hash.finalize()[..12])
 }
 
 fn write(root: &Path) -> io::Result<()> {

@@ -17,11 +17,7 @@ use std::{
 };
 
 use gloveport_sys::Identity;
-use rustix::{
-    fs::FlockOperation,
-    process::geteuid,
-    rand::{GetRandomFlags, getrandom},
-};
+use rustix::{fs::FlockOperation, process::geteuid};
 
 /// Bits of a mode with which others than the owner can write.
 const OTHERS_WRITE: u32 = 0o022;
@@ -60,7 +56,7 @@ impl Place {
         remove_unlocked(&servers, "");
         // Whoever removes left-overs at the same moment may take the file before it is locked.
         for _ in 0..10 {
-            let id = random()?;
+            let id = gloveport_ids::random::<8>()?;
             let (own, lock) = (servers.join(&id), servers.join(format!("{id}.lock")));
             let locked = lock_new(&lock).map_err(|error| said(&format!("cannot make {}", lock.display()), &error))?;
             if let Some(locked) = locked {
@@ -213,12 +209,6 @@ fn remove(own: &Path, lock: &Path) {
         }
         _ => {}
     }
-}
-
-fn random() -> io::Result<String> {
-    let mut bytes = [0; 8];
-    getrandom(&mut bytes, GetRandomFlags::empty())?;
-    Ok(format!("{:016x}", u64::from_ne_bytes(bytes)))
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use std::{
 
 use gloveport_plugin::{Plugin, PluginError, PluginHost, PluginState, Service};
 use gloveport_protocol::BoxFuture;
-use gloveport_proxy::{Admission, Mount, ProxyLimits, ServiceProxy, token};
+use gloveport_proxy::{Admission, Mount, ProxyLimits, ServiceProxy};
 use gloveport_sys::Surroundings;
 use tokio::{net::TcpListener, sync::watch};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
@@ -90,7 +90,7 @@ impl VsCode {
                 return Ok(());
             }
         };
-        let token = match token::random() {
+        let token = match gloveport_ids::uuid() {
             Ok(token) => token,
             Err(error) => {
                 self.disable(format!("the system gives no random numbers: {error}"), "start the sandbox again");

@@ -1,7 +1,5 @@
 //! The editor: changes (`file-editor` 3.6, 3.7 and 4).
 
-use std::fmt::Write as _;
-
 use serde_json::{Value, json};
 
 use super::editor::numbered;
@@ -39,11 +37,7 @@ fn diff(path: &str, hunks: &str) -> String {
 impl Check {
     /// The bytes of a file, in hexadecimal digits.
     fn bytes(self, path: &str, content: &[u8]) -> Self {
-        let digits = content.iter().fold(String::new(), |mut digits, byte| {
-            // Writing into a string cannot fail.
-            let _ = write!(digits, "{byte:02x}");
-            digits
-        });
+        let digits = gloveport_ids::hex(content);
         self.run(&format!("od -An -v -tx1 {path} | tr -d ' \\n'"), Expect::ran(&digits, 0))
     }
 }

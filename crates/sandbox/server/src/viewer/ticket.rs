@@ -8,7 +8,6 @@ use std::{
     path::Path,
 };
 
-use rustix::rand::{GetRandomFlags, getrandom};
 use subtle::ConstantTimeEq as _;
 
 /// What the paths of its pages begin with.
@@ -42,9 +41,7 @@ impl Ticket {
     ///
     /// The system has no random numbers.
     pub fn new() -> io::Result<Self> {
-        let mut bytes = [0; 16];
-        getrandom(&mut bytes, GetRandomFlags::empty())?;
-        Ok(Self(format!("{:032x}", u128::from_be_bytes(bytes))))
+        Ok(Self(gloveport_ids::random::<16>()?))
     }
 
     /// Whether somebody has this ticket. The time that it takes tells nothing of it.

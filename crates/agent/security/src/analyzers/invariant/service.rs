@@ -58,7 +58,7 @@ impl Service {
     }
 
     async fn session(&self, retries: Retries) -> Result<String, AnalyzerError> {
-        let wanted = uuid()?;
+        let wanted = gloveport_ids::uuid().map_err(|_| AnalyzerError::Interrupted { analyzer: "invariant" })?;
         let mut attempt = 1;
         loop {
             let request = self.request(Method::GET, "session/new", &wanted);
@@ -132,16 +132,4 @@ impl Monitor {
 /// Whether an id can stand in a path as it is.
 fn is_path_segment(text: &str) -> bool {
     !text.is_empty() && text.len() <= 256 && text.chars().all(|one| one.is_ascii_alphanumeric() || "-_".contains(one))
-}
-
-/// A random UUID.
-fn uuid() -> Result<String, AnalyzerError> {
-    let mut bytes = [0_u8; 16];
-    getrandom::fill(&mut bytes).map_err(|_| AnalyzerError::Interrupted { analyzer: "invariant" })?;
-    bytes[6] = (bytes[6] & 0x0F) | 0x40;
-    bytes[8] = (bytes[8] & 0x3F) | 0x80;
-    let number = u128::from_be_bytes(bytes);
-    let digits = format!("{number:032x}");
-    let part = |from: usize, to: usize| digits.get(from..to).unwrap_or_default();
-    Ok(format!("{}-{}-{}-{}-{}", part(0, 8), part(8, 12), part(12, 16), part(16, 20), part(20, 32)))
 }
