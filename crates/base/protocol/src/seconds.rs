@@ -26,9 +26,54 @@ pub fn limit(seconds: f64) -> Result<Option<Duration>, NoLimit> {
     Ok((seconds < FOREVER).then(|| Duration::try_from_secs_f64(seconds).unwrap_or_default()))
 }
 
+/// Units of times, and their seconds. Those that end like others stand before them.
+const UNITS: [(&str, f64); 5] = [("ms", 0.001), ("s", 1.0), ("m", 60.0), ("h", 3_600.0), ("d", 86_400.0)];
+
+/// The seconds of a time as people write it, with its units: `90s`, `1.5 h`, `300ms`, `1h30m`, `2d`.
+///
+/// Signs, exponents and words such as `inf` are no times.
+pub fn written(text: &str) -> Option<f64> {
+    let (mut rest, mut seconds) = (text, None);
+    while !rest.is_empty() {
+        let digits = rest.bytes().take_while(|byte| byte.is_ascii_digit() || *byte == b'.').count();
+        let (number, after) = rest.split_at_checked(digits)?;
+        let (unit, after) =
+            UNITS.iter().find_map(|(unit, seconds)| Some((seconds, after.trim_start().strip_prefix(unit)?)))?;
+        seconds = Some(seconds.unwrap_or(0.0) + number.parse::<f64>().ok()? * unit);
+        rest = after;
+    }
+    seconds
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn times_are_read_as_people_write_them() {
+        for (text, expected) in [
+            ("90s", Some(90.0)),
+            ("500ms", Some(0.5)),
+            ("1.5 m", Some(90.0)),
+            ("1s500ms", Some(1.5)),
+            ("1d1h1m1s", Some(90_061.0)),
+            ("0s", Some(0.0)),
+            ("90", None),
+            ("1h30", None),
+            ("s", None),
+            ("", None),
+            (".s", None),
+            ("1.2.3s", None),
+            ("-1s", None),
+            ("1e3s", None),
+            ("infs", None),
+            ("1w", None),
+            ("10 minutes", None),
+            ("1sé", None),
+        ] {
+            assert_eq!(written(text), expected, "{text:?}");
+        }
+    }
 
     #[test]
     fn every_number_is_a_limit_that_can_be_added_to_a_time_or_is_refused() {

@@ -5,6 +5,7 @@ use std::{fmt::Write as _, path::Path, process::ExitCode};
 use gloveport_client::{ActionExecutionClient, ListOptions};
 use gloveport_executor::files as native;
 use gloveport_protocol::files::{FileEntry, FileKind};
+use jiff::Timestamp;
 
 use super::{
     ListArgs,
@@ -121,21 +122,13 @@ const fn letter(kind: FileKind) -> char {
     }
 }
 
-/// A time in UTC, as `2026-01-31 23:59`.
-#[expect(clippy::cast_possible_truncation, reason = "times of files are far from the limits")]
+/// A time in UTC, as `2026-01-31 23:59`; beyond the calendar the seconds, as `@300000000000`.
+#[expect(clippy::cast_possible_truncation, reason = "a cast of a float ends at the limits")]
 fn time_text(seconds: f64) -> String {
-    let minutes = (seconds / 60.0).floor() as i64;
-    let (days, minute) = (minutes.div_euclid(1440), minutes.rem_euclid(1440));
-    // Days are counted from the first of March of the year 0, so that a leap day is the last of its year.
-    let days = days + 719_468;
-    let (era, day) = (days.div_euclid(146_097), days.rem_euclid(146_097));
-    let year = (day - day / 1460 + day / 36_524 - day / 146_096) / 365;
-    let day = day - (365 * year + year / 4 - year / 100);
-    let month = (5 * day + 2) / 153;
-    let date = day - (153 * month + 2) / 5 + 1;
-    let month = if month < 10 { month + 3 } else { month - 9 };
-    let year = year + era * 400 + i64::from(month <= 2);
-    format!("{year:04}-{month:02}-{date:02} {:02}:{:02}", minute / 60, minute % 60)
+    match Timestamp::from_second(seconds.floor() as i64) {
+        Ok(time) => time.strftime("%Y-%m-%d %H:%M").to_string(),
+        Err(_) => format!("@{seconds:.0}"),
+    }
 }
 
 #[cfg(test)]
@@ -152,6 +145,8 @@ mod tests {
             (951_782_400.0, "2000-02-29 00:00"),
             (1_767_225_599.0, "2025-12-31 23:59"),
             (-60.0, "1969-12-31 23:59"),
+            (-0.5, "1969-12-31 23:59"),
+            (3e11, "@300000000000"),
         ] {
             assert_eq!(time_text(seconds), expected);
         }

@@ -2,21 +2,17 @@
 
 use std::time::Duration;
 
+use gloveport_protocol::seconds;
+
 /// Longest time that makes sense for a plugin.
 const LONGEST: Duration = Duration::from_hours(7 * 24);
-/// Units and their seconds. Those that end like others stand before them.
-const UNITS: [(&str, f64); 5] = [("ms", 0.001), ("s", 1.0), ("m", 60.0), ("h", 3600.0), ("d", 86400.0)];
 
 /// What a time may be.
 pub(crate) const EXPECTED: &str = "a time: a number of seconds, or a text such as \"30s\", \"10m\" or \"500ms\"";
 
 /// A text such as `30s`.
 pub(crate) fn from_text(text: &str) -> Option<Duration> {
-    let (unit, seconds) = UNITS.iter().find(|(unit, _)| text.ends_with(unit))?;
-    let number = text.strip_suffix(unit)?.trim_end();
-    // Signs, exponents and words such as `inf` are no times.
-    let plain = number.chars().all(|c| c.is_ascii_digit() || c == '.');
-    from_seconds(number.parse::<f64>().ok().filter(|_| plain)? * seconds)
+    seconds::written(text).and_then(from_seconds)
 }
 
 /// A number of seconds; not zero, and not longer than a week.
@@ -30,22 +26,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_are_read_as_people_write_them() {
+    fn a_time_has_a_unit_and_is_at_most_a_week() {
         for (text, seconds) in [
-            ("30s", Some(30.0)),
-            ("500ms", Some(0.5)),
             ("1.5 m", Some(90.0)),
-            ("2h", Some(7200.0)),
+            ("1h30m", Some(5_400.0)),
             ("7d", Some(604_800.0)),
             ("8d", None),
             ("0s", None),
-            ("-1s", None),
-            ("infs", None),
-            ("1e3s", None),
             ("30", None),
-            ("s", None),
-            ("", None),
-            ("10 minutes", None),
         ] {
             assert_eq!(from_text(text).map(|time| time.as_secs_f64()), seconds, "{text:?}");
         }
