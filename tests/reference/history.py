@@ -8,7 +8,6 @@ save as a trajectory and play again. Prints one line a check and, last, `N passe
 a check failed.
 """
 
-import asyncio
 import json
 import os
 import signal
@@ -16,7 +15,6 @@ import subprocess
 import sys
 import tempfile
 import time
-from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
 PROGRAM = os.path.abspath(sys.argv[1])
@@ -32,8 +30,6 @@ from openhands.events.serialization import event_from_dict, event_to_dict, event
 from openhands.events.serialization.action import ACTION_TYPE_TO_CLASS  # noqa: E402
 from openhands.events.serialization.observation import OBSERVATION_TYPE_TO_CLASS  # noqa: E402
 from openhands.io import json as openhands_json  # noqa: E402
-from openhands.storage.conversation.file_conversation_store import FileConversationStore  # noqa: E402
-from openhands.storage.data_models.conversation_metadata import ConversationMetadata, ConversationTrigger  # noqa: E402
 from openhands.storage.local import LocalFileStore  # noqa: E402
 
 passed = failed = 0
@@ -224,49 +220,6 @@ def killed():
     check("no number is without an event", [event.id for event in store.search_events()], list(range(answer["id"] + 1)))
 
 
-def metadata():
-    root = Path(HOME) / "metadata"
-    store = FileConversationStore(LocalFileStore(str(root)))
-    began = datetime(2025, 7, 18, 17, 1, 36, 799608, tzinfo=timezone.utc)
-    every = list(ConversationTrigger)
-    for at in range(23):
-        data = ConversationMetadata(
-            conversation_id=f"c{at}",
-            selected_repository="owner/name" if at % 2 else None,
-            title="Grüße" if at % 3 else None,
-            trigger=every[at % len(every)],
-            pr_number=[at, at + 1],
-            created_at=began + timedelta(seconds=at * 7919 % 100, microseconds=at),
-            last_updated_at=began.replace(tzinfo=None) if at % 2 else None,
-            accumulated_cost=at / 8,
-        )
-        asyncio.run(store.save_metadata(data))
-    (root / "sessions/.hidden").mkdir()
-    (root / "sessions/broken").mkdir()
-    (root / "sessions/broken/metadata.json").write_text("{")
-
-    def listed():
-        """All conversations, page by page, as the reference lists them."""
-        found, page = [], None
-        while True:
-            result = asyncio.run(store.search(page, 10))
-            found += [(data.conversation_id, data) for data in result.results]
-            page = result.next_page_id
-            if page is None:
-                return found
-
-    expected = listed()
-    texts = {name: (root / f"sessions/{name}/metadata.json").read_text() for name, _ in expected}
-    found = ours("conversations", root, 10)
-    names = [name for name, _ in expected]
-    same("we list conversations as the reference does", [data["conversation_id"] for data in found], names)
-    same("with what is known about them", found, [json.loads(texts[name]) for name, _ in expected])
-    ours("describe", root, lines=found)
-    again = {name: (root / f"sessions/{name}/metadata.json").read_text() for name in texts}
-    same("we write the metadata as the reference does", sorted(again.items()), sorted(texts.items()))
-    same("the reference reads ours", listed(), expected)
-
-
 def trajectories(events):
     # The reference cannot play what does not begin with a message.
     conversation = [{"action": "message", "args": {"content": "the task", "wait_for_response": True}}, *events]
@@ -303,7 +256,6 @@ def main():
     searches(ours_root, events)
     searches(theirs_root, events)
     killed()
-    metadata()
     trajectories(golden_events())
 
 

@@ -5,8 +5,6 @@
 //! history add ROOT SID [USER]            adds the events of standard input, {"source": …, "event": …} per line;
 //!                                        answers each with the event as it is stored, or {"error": …}
 //! history search ROOT SID SEARCH [USER]  prints the events of a search, which is a JSON object
-//! history conversations ROOT LIMIT       prints the metadata of all conversations, page by page
-//! history describe ROOT                  saves the metadata of conversations that standard input has, one per line
 //! history save ROOT SID PATH             saves the trajectory
 //! history load PATH                      prints what is played again of a trajectory: the task, then the actions
 //! ```
@@ -22,7 +20,6 @@ use std::{
 use anyhow::{Context as _, bail};
 use gloveport_event_stream::{
     EventFilter, EventStore, EventStream, EventType, LocalStore, Search,
-    metadata::ConversationStore,
     trajectory::{self, Replay, Screenshots},
 };
 use gloveport_protocol::{Action, Event, EventSource, MessageAction};
@@ -38,8 +35,6 @@ async fn main() -> anyhow::Result<()> {
         ["add", root, sid, user] => add(root, sid, Some(user)).await,
         ["search", root, sid, search] => find(root, sid, search, None).await,
         ["search", root, sid, search, user] => find(root, sid, search, Some(user)).await,
-        ["conversations", root, limit] => conversations(root, limit.parse()?).await,
-        ["describe", root] => describe(root).await,
         ["save", root, sid, path] => save(root, sid, path).await,
         ["load", path] => load(path).await,
         _ => bail!("wrong arguments: {arguments:?}"),
@@ -120,27 +115,6 @@ fn parse_search(search: &Value) -> anyhow::Result<Search> {
         filter,
         limit: search["limit"].as_u64().map(usize::try_from).transpose()?,
     })
-}
-
-async fn conversations(root: &str, limit: usize) -> anyhow::Result<()> {
-    let store = ConversationStore::new(Arc::new(LocalStore::new(Path::new(root), None)?));
-    let mut page_id = None;
-    loop {
-        let page = store.search(page_id.as_deref(), limit).await?;
-        for metadata in page.results {
-            println!("{}", serde_json::to_string(&metadata)?);
-        }
-        let Some(next) = page.next_page_id else { return Ok(()) };
-        page_id = Some(next);
-    }
-}
-
-async fn describe(root: &str) -> anyhow::Result<()> {
-    let store = ConversationStore::new(Arc::new(LocalStore::new(Path::new(root), None)?));
-    for line in io::stdin().lock().lines() {
-        store.save(&serde_json::from_str(&line?)?).await?;
-    }
-    Ok(())
 }
 
 async fn save(root: &str, sid: &str, path: &str) -> anyhow::Result<()> {

@@ -62,36 +62,6 @@ impl ConversationPaths {
     pub fn tasks(&self) -> String {
         format!("{}TASKS.md", self.directory)
     }
-
-    /// What is known about the conversation.
-    pub fn metadata(&self) -> String {
-        format!("{}metadata.json", self.directory)
-    }
-
-    /// What the conversation was begun with.
-    pub fn init(&self) -> String {
-        format!("{}init.json", self.directory)
-    }
-
-    /// The state of the agent, in a form that only the reference reads.
-    pub fn agent_state(&self) -> String {
-        format!("{}agent_state.pkl", self.directory)
-    }
-
-    /// The models in use.
-    pub fn llm_registry(&self) -> String {
-        format!("{}llm_registry.json", self.directory)
-    }
-
-    /// What the conversation has cost, in a form that only the reference reads.
-    pub fn conversation_stats(&self) -> String {
-        format!("{}conversation_stats.pkl", self.directory)
-    }
-
-    /// The configuration of an experiment.
-    pub fn experiment_config(&self) -> String {
-        format!("{}exp_config.json", self.directory)
-    }
 }
 
 #[cfg(test)]
@@ -111,12 +81,6 @@ mod tests {
                 (paths.pages(), "event_cache/"),
                 (paths.page(25, 50), "event_cache/25-50.json"),
                 (paths.tasks(), "TASKS.md"),
-                (paths.metadata(), "metadata.json"),
-                (paths.init(), "init.json"),
-                (paths.agent_state(), "agent_state.pkl"),
-                (paths.llm_registry(), "llm_registry.json"),
-                (paths.conversation_stats(), "conversation_stats.pkl"),
-                (paths.experiment_config(), "exp_config.json"),
             ];
             for (path, name) in parts {
                 assert_eq!(path, format!("{directory}{name}"));

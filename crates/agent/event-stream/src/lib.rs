@@ -5,7 +5,6 @@
 //! | [`EventStream`] | adds events: numbered, without secrets, durable, then announced |
 //! | [`EventStore`] | reads the events of a conversation |
 //! | [`SharedHistory`] | a history that several processes write in turns |
-//! | [`metadata`] | what is known about conversations, and their list |
 //! | [`trajectory`] | a history as one file, and how it is played again |
 //! | [`store`] | named contents somewhere: a directory, memory, a bucket |
 //! | [`mask`] | secrets hidden in what is written down or shown |
@@ -19,7 +18,6 @@ mod json;
 pub mod layout;
 mod log;
 pub mod mask;
-pub mod metadata;
 mod shared;
 pub mod store;
 mod stream;

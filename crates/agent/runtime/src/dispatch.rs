@@ -101,18 +101,20 @@ impl Runtime {
 
     /// Lets an action pass that waits for the user: it is added once more, and executed.
     pub async fn confirm(&self, id: i64) -> Result<(), RuntimeError> {
-        self.decide(self.session.gate.confirm(id)?).await
-    }
-
-    /// Refuses an action that waits for the user: it is added once more, and answered as rejected.
-    pub async fn reject(&self, id: i64) -> Result<(), RuntimeError> {
-        self.decide(self.session.gate.reject(id)?).await
-    }
-
-    async fn decide(&self, action: ActionEvent) -> Result<(), RuntimeError> {
+        let action = self.session.gate.confirm(id)?;
         let stream = self.stream("a decision of the user")?;
         stream.add_with(action, EventSource::Agent, self.expecting(Handling::Cleared)).await?;
         Ok(())
+    }
+
+    /// Refuses an action that waits for the user: it is added once more, and answered as rejected, with the rules that
+    /// were the reason to ask.
+    pub async fn reject(&self, id: i64) -> Result<(), RuntimeError> {
+        let (action, assessment) = self.session.gate.reject(id)?;
+        let stream = self.stream("a decision of the user")?;
+        let added = stream.add_with(action, EventSource::Agent, self.expecting(Handling::Done)).await?;
+        let Event::Action(stored) = &*added else { return Ok(()) };
+        self.publish(stored, Outcome::of(gloveport_security::rejection(Some(&assessment)))).await
     }
 
     /// Adds an action to the stream, executes it exactly once, and adds what came of it.

@@ -159,9 +159,6 @@ pub enum RuntimeError {
     /// The changes of a file cannot be shown.
     #[error("error_in_git_diff: {0}")]
     GitDiff(String),
-    /// No directory to look for changes in.
-    #[error("no_dir_in_git_diff")]
-    NoDirectory,
     /// The history could not be written.
     #[error(transparent)]
     AddEvent(#[from] AddEventError),

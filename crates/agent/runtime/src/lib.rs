@@ -32,7 +32,6 @@ mod hosting;
 mod http_answer;
 mod knowledge;
 mod life;
-pub mod lines;
 pub mod llm_edit;
 mod mcp;
 pub mod microagents;

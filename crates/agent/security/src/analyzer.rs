@@ -1,7 +1,6 @@
 //! What an analyzer is (security 2).
 
 use gloveport_protocol::{ActionEvent, BoxFuture, Event, SecurityRisk};
-use serde_json::Value;
 
 use crate::error::AnalyzerError;
 
@@ -22,9 +21,6 @@ pub trait SecurityAnalyzer: Send + Sync {
         action: &'a ActionEvent,
         history: &'a dyn History,
     ) -> BoxFuture<'a, Result<Assessment, AnalyzerError>>;
-
-    /// Answers a request to `/api/conversations/{id}/security/{path}`.
-    fn handle_api_request(&self, request: ApiRequest) -> BoxFuture<'_, Result<Value, AnalyzerError>>;
 
     /// Frees what it holds. A second call does nothing.
     fn close(&self) -> BoxFuture<'_, ()> {
@@ -87,22 +83,4 @@ pub struct RuleMatch {
     pub risk: SecurityRisk,
     /// What was seen and what to do instead: one or two sentences for the agent and the user. Quotes the action.
     pub explanation: String,
-}
-
-/// A request to an analyzer.
-#[derive(Debug, Clone, PartialEq)]
-pub struct ApiRequest {
-    /// `GET`, `POST`, `PUT` or `DELETE`.
-    pub method: String,
-    /// What stands behind `security/` in the path.
-    pub path: String,
-    /// The body; null if there is none.
-    pub body: Value,
-}
-
-impl ApiRequest {
-    /// A request without a body.
-    pub fn get(path: impl Into<String>) -> Self {
-        Self { method: "GET".to_owned(), path: path.into(), body: Value::Null }
-    }
 }

@@ -40,7 +40,7 @@ mod tests {
     use gloveport_protocol::{Action, ActionEvent, RunAction, Secret};
 
     use super::*;
-    use crate::analyzer::{ApiRequest, NoHistory, Unattended};
+    use crate::analyzer::{NoHistory, Unattended};
 
     #[test]
     fn the_empty_name_means_no_analyzer() {
@@ -73,6 +73,5 @@ mod tests {
             error.to_string(),
             "there is no security analyzer `Llm`; known are: invariant, llm, grayswan, rules"
         );
-        assert!(analyzer.handle_api_request(ApiRequest::get("settings")).await.is_err());
     }
 }

@@ -13,16 +13,6 @@ pub enum AnalyzerError {
         /// The name.
         name: String,
     },
-    /// The analyzer answers no requests (security 2).
-    #[error("the security analyzer `{analyzer}` cannot answer {method} requests to `{path}`")]
-    NoSuchRequest {
-        /// The analyzer.
-        analyzer: &'static str,
-        /// The method of the request.
-        method: String,
-        /// Its path.
-        path: String,
-    },
     /// The work was cut off.
     #[error("the security analyzer `{analyzer}` was cut off before it had an answer")]
     Interrupted {

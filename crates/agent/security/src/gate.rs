@@ -172,12 +172,12 @@ impl Gate {
 
     /// Lets an action pass. What comes back is published again, with source `agent`, and executed.
     pub fn confirm(&self, id: i64) -> Result<ActionEvent, GateError> {
-        self.pending.decide(id, ConfirmationState::Confirmed)
+        self.pending.decide(id, ConfirmationState::Confirmed).map(|(action, _)| action)
     }
 
     /// Refuses an action for the user. What comes back is published again, with source `agent`; [`rejection`] gives
-    /// the observation.
-    pub fn reject(&self, id: i64) -> Result<ActionEvent, GateError> {
+    /// the observation, for which the reason to ask comes back, too.
+    pub fn reject(&self, id: i64) -> Result<(ActionEvent, Assessment), GateError> {
         self.pending.decide(id, ConfirmationState::Rejected)
     }
 

@@ -20,7 +20,7 @@ pub mod gate;
 mod http;
 mod options;
 
-pub use analyzer::{ApiRequest, Assessment, History, NoHistory, RuleMatch, SecurityAnalyzer, Unattended};
+pub use analyzer::{Assessment, History, NoHistory, RuleMatch, SecurityAnalyzer, Unattended};
 pub use by_name::{analyzer, refuses_unattended};
 pub use error::AnalyzerError;
 pub use gate::{Gate, GateError, GateOptions, PendingAction, Verdict, decided, refusal, rejection};

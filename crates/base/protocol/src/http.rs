@@ -57,14 +57,14 @@ impl ValidationErrorBody {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[schema(as = Alive)]
 pub struct AliveBody {
-    /// `ok` or `not initialized`.
+    /// `ok`; the reference says `not initialized` before it can work.
     pub status: String,
 }
 
 impl AliveBody {
-    /// The answer before and after the executor is ready.
-    pub fn new(initialized: bool) -> Self {
-        Self { status: if initialized { "ok" } else { "not initialized" }.to_owned() }
+    /// The answer of a server that is ready.
+    pub fn ok() -> Self {
+        Self { status: "ok".to_owned() }
     }
 }
 
@@ -153,13 +153,5 @@ impl UpdateMcpResponse {
     /// The answer to an update, with the error text or an empty one.
     pub fn updated(router_error_log: impl Into<String>) -> Self {
         Self { detail: "MCP server updated successfully".to_owned(), router_error_log: router_error_log.into() }
-    }
-
-    /// The answer on Windows, where MCP is off.
-    pub fn skipped_on_windows() -> Self {
-        Self {
-            detail: "MCP server update skipped (MCP is disabled on Windows)".to_owned(),
-            router_error_log: String::new(),
-        }
     }
 }

@@ -37,7 +37,7 @@ pub struct Size {
 }
 
 impl Default for Size {
-    /// 1000 columns and rows, 10,000 rows of history (`spec/bash-session.md` 1).
+    /// 1000 columns and rows, 10,000 rows of history. A shell keeps 13 more (`bash-session` 1).
     fn default() -> Self {
         Self { columns: 1000, rows: 1000, history: 10_000 }
     }

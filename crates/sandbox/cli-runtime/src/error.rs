@@ -66,10 +66,3 @@ pub enum CliError {
         source: io::Error,
     },
 }
-
-impl CliError {
-    /// Whether the path is refused: a permission error to callers.
-    pub fn is_refusal(&self) -> bool {
-        matches!(self, Self::NotInWorkspace { .. } | Self::Traversal { .. })
-    }
-}

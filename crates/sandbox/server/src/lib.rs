@@ -12,7 +12,6 @@
 //! | `plugins` | the services of plugins under `/plugins/NAME/` |
 //! | [`viewer`] | pages that show images and PDF files to a browser on the same machine |
 //! | `occupancy` | when the server was used last |
-//! | `plugins` | the way to the services of plugins |
 //! | `health` | `/ready` and `/metrics` |
 //! | `docs` | `/openapi.json` and `/docs` |
 //!

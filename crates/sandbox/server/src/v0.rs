@@ -64,7 +64,7 @@ pub(crate) struct Operations;
     responses((status = 200, description = "It is.", body = AliveBody)),
 )]
 async fn alive() -> Response {
-    answer::json(StatusCode::OK, &AliveBody::new(true))
+    answer::json(StatusCode::OK, &AliveBody::ok())
 }
 
 /// What a browser shows to the web editor (ipython-and-plugins 4.4).

@@ -29,12 +29,6 @@ pub enum GitProviderError {
         /// What is wrong.
         failure: ProviderFailure,
     },
-    /// `WEB_HOST` is not what it must be.
-    #[error("WEB_HOST is `{host}`, which is no domain such as app.example.com")]
-    WebHost {
-        /// Its value, made printable.
-        host: String,
-    },
     /// No HTTP client can be made.
     #[error(transparent)]
     Http(#[from] gloveport_client::ClientError),

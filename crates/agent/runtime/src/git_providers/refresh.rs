@@ -7,7 +7,7 @@ use gloveport_protocol::{SESSION_KEY_HEADER, Secret};
 use reqwest::{Method, Request, Url, header::HeaderValue};
 use serde::Deserialize;
 
-use super::{GitProviderError, ProviderType, domain};
+use super::{GitProviderError, ProviderType};
 use crate::http_answer;
 
 /// How long the server may take to answer.
@@ -31,22 +31,6 @@ struct Answer {
 }
 
 impl Refresh {
-    /// The server that the variable `WEB_HOST` names; nothing without one, or without a session.
-    pub fn from_web_host(
-        web_host: Option<&str>,
-        sid: &str,
-        session_key: Option<Secret>,
-    ) -> Result<Option<Self>, GitProviderError> {
-        let host = web_host.map(str::trim).unwrap_or_default();
-        if host.is_empty() || sid.is_empty() {
-            return Ok(None);
-        }
-        let wrong = || GitProviderError::WebHost { host: host.escape_debug().to_string() };
-        let domain = domain::checked(host).ok_or_else(wrong)?;
-        let base = Url::parse(&format!("https://{domain}")).map_err(|_| wrong())?;
-        Self::new(base, sid, session_key).map(Some)
-    }
-
     /// The server at this address.
     pub fn new(mut base: Url, sid: &str, session_key: Option<Secret>) -> Result<Self, GitProviderError> {
         base.set_path("/api/refresh-tokens");
@@ -102,19 +86,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tokens_are_refreshed_where_the_environment_says() {
-        let url = |host| Refresh::from_web_host(host, "s1", None).unwrap().map(|refresh| refresh.url.to_string());
-        assert_eq!(url(Some(" app.example.com ")), Some("https://app.example.com/api/refresh-tokens".to_owned()));
-        assert_eq!(url(Some(" ")), None);
-        assert_eq!(url(None), None);
-        assert!(Refresh::from_web_host(Some("app.example.com"), "", None).unwrap().is_none());
-        let error = Refresh::from_web_host(Some("a@b/c"), "s1", None).unwrap_err();
-        assert_eq!(error.to_string(), "WEB_HOST is `a@b/c`, which is no domain such as app.example.com");
-    }
-
-    #[test]
     fn nothing_shows_the_key() {
-        let refresh = Refresh::from_web_host(Some("app.example.com"), "s1", Some("hunter2".into())).unwrap();
+        let refresh =
+            Refresh::new(Url::parse("https://app.example.com").unwrap(), "s1", Some("hunter2".into())).unwrap();
         assert!(!format!("{refresh:?}").contains("hunter2"));
     }
 }

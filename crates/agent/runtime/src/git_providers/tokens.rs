@@ -32,18 +32,6 @@ impl ProviderToken {
 pub struct ProviderTokens(Vec<(ProviderType, ProviderToken)>);
 
 impl ProviderTokens {
-    /// The tokens that the headless command line takes from its environment: `GITHUB_TOKEN`, `GITLAB_TOKEN` and
-    /// `BITBUCKET_TOKEN`.
-    pub fn from_env(variable: impl Fn(&str) -> Option<String>) -> Self {
-        [ProviderType::Github, ProviderType::Gitlab, ProviderType::Bitbucket]
-            .into_iter()
-            .filter_map(|provider| {
-                let token = variable(&provider.env_key().to_uppercase()).filter(|token| !token.is_empty())?;
-                Some((provider, ProviderToken::new(token)))
-            })
-            .collect()
-    }
-
     /// Puts what a user has for a service at the end, or where the service is already.
     pub fn insert(&mut self, provider: ProviderType, token: ProviderToken) {
         match self.0.iter_mut().find(|(known, _)| *known == provider) {
@@ -79,22 +67,6 @@ impl FromIterator<(ProviderType, ProviderToken)> for ProviderTokens {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_environment_has_three_of_them() {
-        let variable = |name: &str| match name {
-            "GITHUB_TOKEN" => Some("hub".to_owned()),
-            "GITLAB_TOKEN" => Some(String::new()),
-            "BITBUCKET_TOKEN" => Some("bucket".to_owned()),
-            "AZURE_DEVOPS_TOKEN" | "github_token" => Some("no".to_owned()),
-            _ => None,
-        };
-        let expected = [
-            (ProviderType::Github, ProviderToken::new("hub")),
-            (ProviderType::Bitbucket, ProviderToken::new("bucket")),
-        ];
-        assert_eq!(ProviderTokens::from_env(variable), expected.into_iter().collect());
-    }
 
     #[test]
     fn the_order_is_that_of_insertion_and_a_service_is_there_once() {

@@ -78,6 +78,26 @@ async fn a_rejected_action_is_answered_and_not_executed() {
 }
 
 #[tokio::test]
+async fn a_rejection_names_the_rules_for_which_the_user_was_asked() {
+    let (sandbox, history, runtime) = session("rules", true).await;
+    let submitted = runtime.submit(run("rm -rf /", SecurityRisk::Low), EventSource::Agent).await.unwrap();
+    let Submitted::Awaiting { id, assessment } = submitted else { panic!("{submitted:?}") };
+    assert_eq!(history.observation().await.kind(), "agent_state_changed");
+    runtime.reject(id).await.unwrap();
+    let observation = history.observation().await;
+    let Event::Observation(event) = &*observation else { unreachable!() };
+    let rules: Vec<_> = assessment.rules.iter().map(|found| found.rule).collect();
+    assert!(!rules.is_empty());
+    let expected = format!(
+        "Action has been rejected by the user! Waiting for further user input.\nThe user was asked because of: {}.",
+        rules.join(", ")
+    );
+    assert_eq!((event.observation.kind(), event.observation.content()), ("user_rejected", expected.as_str()));
+    assert!(observation.cause() > Some(id), "it answers the second publication");
+    assert_eq!(sandbox.asked(), []);
+}
+
+#[tokio::test]
 async fn harmless_and_unasked_actions_run_at_once() {
     let (_sandbox, history, runtime) = session("llm", true).await;
     for action in [run("a", SecurityRisk::Low), run("b", SecurityRisk::Medium), run("c", SecurityRisk::Unknown)] {

@@ -14,7 +14,7 @@ use reqwest::{
 use serde_json::{Value, json};
 
 use crate::{
-    analyzer::{ApiRequest, Assessment, History, SecurityAnalyzer},
+    analyzer::{Assessment, History, SecurityAnalyzer},
     error::AnalyzerError,
     http,
     options::AnalyzerOptions,
@@ -76,12 +76,6 @@ impl GraySwan {
         let client = options.http.clone().map_or_else(http::client, Ok)?;
         let endpoint = options.grayswan_endpoint.clone().unwrap_or_else(|| ENDPOINT.to_owned());
         Ok(Self { client, endpoint, key, policy, thresholds: Thresholds::default(), limit: LIMIT })
-    }
-
-    /// With other thresholds.
-    #[must_use]
-    pub fn with_thresholds(self, thresholds: Thresholds) -> Self {
-        Self { thresholds, ..self }
     }
 
     /// With another time for a whole request.
@@ -168,9 +162,5 @@ impl SecurityAnalyzer for GraySwan {
             events.push(Event::Action(action.clone()));
             self.rate(&events).await.map(Assessment::of)
         })
-    }
-
-    fn handle_api_request(&self, _request: ApiRequest) -> BoxFuture<'_, Result<Value, AnalyzerError>> {
-        Box::pin(async { Ok(json!({"status": "ok", "analyzer": "grayswan"})) })
     }
 }

@@ -14,7 +14,6 @@ use std::{
 
 use gloveport_protocol::{ActionEvent, BoxFuture, Event, SecurityRisk};
 use reqwest::Client;
-use serde_json::Value;
 use tokio::sync::OnceCell;
 
 pub use host::{DockerHost, FixedHost, InvariantHost};
@@ -25,7 +24,7 @@ use self::{
     trace::Trace,
 };
 use crate::{
-    analyzer::{ApiRequest, Assessment, History, SecurityAnalyzer},
+    analyzer::{Assessment, History, SecurityAnalyzer},
     error::AnalyzerError,
     http,
     options::AnalyzerOptions,
@@ -148,11 +147,6 @@ impl SecurityAnalyzer for Invariant {
         _history: &'a dyn History,
     ) -> BoxFuture<'a, Result<Assessment, AnalyzerError>> {
         Box::pin(async { self.rate(action).await.map(Assessment::of) })
-    }
-
-    fn handle_api_request(&self, request: ApiRequest) -> BoxFuture<'_, Result<Value, AnalyzerError>> {
-        let ApiRequest { method, path, .. } = request;
-        Box::pin(async { Err(AnalyzerError::NoSuchRequest { analyzer: "invariant", method, path }) })
     }
 
     fn close(&self) -> BoxFuture<'_, ()> {

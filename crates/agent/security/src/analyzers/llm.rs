@@ -1,10 +1,9 @@
 //! `llm`: takes the word of the agent's own model (security 3.1).
 
 use gloveport_protocol::{ActionEvent, BoxFuture, SecurityRisk};
-use serde_json::{Value, json};
 
 use crate::{
-    analyzer::{ApiRequest, Assessment, History, SecurityAnalyzer},
+    analyzer::{Assessment, History, SecurityAnalyzer},
     error::AnalyzerError,
 };
 
@@ -28,10 +27,6 @@ impl SecurityAnalyzer for Llm {
         });
         Box::pin(async move { Ok(Assessment::of(risk)) })
     }
-
-    fn handle_api_request(&self, _request: ApiRequest) -> BoxFuture<'_, Result<Value, AnalyzerError>> {
-        Box::pin(async { Ok(json!({"status": "ok"})) })
-    }
 }
 
 #[cfg(test)]
@@ -50,10 +45,5 @@ mod tests {
         }
         let without = Llm.assess(&Action::Null.into(), &NoHistory).await.unwrap();
         assert_eq!(without, Assessment::of(SecurityRisk::Unknown));
-    }
-
-    #[tokio::test]
-    async fn every_request_is_answered_with_ok() {
-        assert_eq!(Llm.handle_api_request(ApiRequest::get("settings")).await.unwrap(), json!({"status": "ok"}));
     }
 }

@@ -25,7 +25,6 @@ mod walk;
 use std::path::Path;
 
 use gloveport_protocol::{Action, ActionEvent, BoxFuture, Event, Observation, ReadAction, RunAction, SecurityRisk};
-use serde_json::{Value, json};
 
 use self::{
     machine::{Faults, Machine},
@@ -33,7 +32,7 @@ use self::{
     table::Rule,
 };
 use crate::{
-    analyzer::{ApiRequest, Assessment, History, RuleMatch, SecurityAnalyzer, Unattended},
+    analyzer::{Assessment, History, RuleMatch, SecurityAnalyzer, Unattended},
     error::AnalyzerError,
 };
 
@@ -145,10 +144,6 @@ impl SecurityAnalyzer for Rules {
             let rate = move || rules.rate(&action, directory.as_deref());
             tokio::task::spawn_blocking(rate).await.map_err(|_| AnalyzerError::Interrupted { analyzer: "rules" })
         })
-    }
-
-    fn handle_api_request(&self, _request: ApiRequest) -> BoxFuture<'_, Result<Value, AnalyzerError>> {
-        Box::pin(async { Ok(json!({"status": "ok", "analyzer": "rules"})) })
     }
 
     fn unattended(&self) -> Unattended {

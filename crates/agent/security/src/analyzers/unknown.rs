@@ -1,10 +1,9 @@
 //! The analyzer behind a name that nobody knows (security 2).
 
 use gloveport_protocol::{ActionEvent, BoxFuture};
-use serde_json::Value;
 
 use crate::{
-    analyzer::{ApiRequest, Assessment, History, SecurityAnalyzer},
+    analyzer::{Assessment, History, SecurityAnalyzer},
     error::AnalyzerError,
 };
 
@@ -35,10 +34,6 @@ impl SecurityAnalyzer for UnknownAnalyzer {
         _action: &'a ActionEvent,
         _history: &'a dyn History,
     ) -> BoxFuture<'a, Result<Assessment, AnalyzerError>> {
-        Box::pin(async { Err(self.error()) })
-    }
-
-    fn handle_api_request(&self, _request: ApiRequest) -> BoxFuture<'_, Result<Value, AnalyzerError>> {
         Box::pin(async { Err(self.error()) })
     }
 }

@@ -53,10 +53,10 @@ impl Pending {
         Ok(())
     }
 
-    /// The action for its second publication (security 4, step 4).
-    pub(super) fn decide(&self, id: i64, state: ConfirmationState) -> Result<ActionEvent, GateError> {
-        let PendingAction { action, .. } = self.discard(id).ok_or(GateError::NotPending { id })?;
-        Ok(decided(action, state))
+    /// The action for its second publication (security 4, step 4), and why the user was asked.
+    pub(super) fn decide(&self, id: i64, state: ConfirmationState) -> Result<(ActionEvent, Assessment), GateError> {
+        let PendingAction { action, assessment, .. } = self.discard(id).ok_or(GateError::NotPending { id })?;
+        Ok((decided(action, state), assessment))
     }
 
     pub(super) fn discard(&self, id: i64) -> Option<PendingAction> {

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::{
-    analyzer::{ApiRequest, NoHistory, RuleMatch},
+    analyzer::{NoHistory, RuleMatch},
     analyzers::{Llm, UnknownAnalyzer},
     error::AnalyzerError,
 };
@@ -25,10 +25,6 @@ impl SecurityAnalyzer for Fixed {
         _history: &'a dyn History,
     ) -> BoxFuture<'a, Result<Assessment, AnalyzerError>> {
         Box::pin(async { Ok(Assessment::of(self.0)) })
-    }
-
-    fn handle_api_request(&self, _request: ApiRequest) -> BoxFuture<'_, Result<Value, AnalyzerError>> {
-        Box::pin(async { Ok(Value::Null) })
     }
 
     fn unattended(&self) -> Unattended {
@@ -171,7 +167,7 @@ fn what_the_user_decides_is_ready_for_its_second_publication_for_all_five_kinds(
             gate.hold(held.clone(), Assessment::of(SecurityRisk::High)).unwrap();
             let decided = match state {
                 ConfirmationState::Confirmed => gate.confirm(7).unwrap(),
-                _ => gate.reject(7).unwrap(),
+                _ => gate.reject(7).unwrap().0,
             };
             let mut expected = held;
             expected.id = None;
@@ -231,9 +227,6 @@ async fn an_analyzer_that_never_answers_means_an_unknown_risk() {
             _action: &'a ActionEvent,
             _history: &'a dyn History,
         ) -> BoxFuture<'a, Result<Assessment, AnalyzerError>> {
-            Box::pin(std::future::pending())
-        }
-        fn handle_api_request(&self, _request: ApiRequest) -> BoxFuture<'_, Result<Value, AnalyzerError>> {
             Box::pin(std::future::pending())
         }
     }

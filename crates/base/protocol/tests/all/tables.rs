@@ -253,8 +253,7 @@ fn a_wrong_argument_keeps_its_cause() {
 fn http_bodies_have_the_keys_of_the_wire() {
     assert_eq!(json!(ErrorBody::new("Invalid API Key")), json!({"detail": "Invalid API Key"}));
     assert_eq!(json!(ValidationErrorBody::new("e")), json!({"detail": "Invalid request parameters", "errors": "e"}));
-    assert_eq!(json!(AliveBody::new(true)), json!({"status": "ok"}));
-    assert_eq!(json!(AliveBody::new(false)), json!({"status": "not initialized"}));
+    assert_eq!(json!(AliveBody::ok()), json!({"status": "ok"}));
     assert_eq!(json!(ConnectionToken::default()), json!({"token": null}));
     assert_eq!(
         json!(UpdateMcpResponse::updated("")),

@@ -145,13 +145,6 @@ async fn failures_are_errors_that_name_neither_key_nor_conversation() {
     assert!(!format!("{nowhere:?}").contains("the-key"));
 }
 
-#[tokio::test]
-async fn requests_are_answered_with_the_name() {
-    let (analyzer, _) = serve(200, "{}", Duration::ZERO).await;
-    let answer = analyzer.handle_api_request(ApiRequest::get("settings")).await.unwrap();
-    assert_eq!(answer, json!({"status": "ok", "analyzer": "grayswan"}));
-}
-
 /// What the reference makes of each event.
 #[test]
 fn every_event_becomes_the_message_of_the_reference() {

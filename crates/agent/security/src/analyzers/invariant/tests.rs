@@ -186,12 +186,6 @@ async fn a_server_that_refuses_a_session_is_not_asked_again() {
     assert_eq!(error.to_string(), format!("Failed to create session: {url}/session/new answered with status 403"));
 }
 
-#[tokio::test]
-async fn it_answers_no_requests() {
-    let error = at("http://127.0.0.1:1", None).handle_api_request(ApiRequest::get("policy")).await.unwrap_err();
-    assert_eq!(error.to_string(), "the security analyzer `invariant` cannot answer GET requests to `policy`");
-}
-
 #[test]
 fn the_risk_is_the_highest_that_a_violation_names() {
     use SecurityRisk::{High, Low, Medium};
