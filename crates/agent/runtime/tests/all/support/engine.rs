@@ -119,8 +119,8 @@ impl Engine {
         Self::with(name, phases, everything())
     }
 
-    pub(crate) fn with(name: &'static str, phases: &[Phase], can: Capabilities) -> Self {
-        let can = Capabilities { stands_for: stands_for(name), ..can };
+    pub(crate) fn with(name: &'static str, phases: &[Phase], mut can: Capabilities) -> Self {
+        can.stands_for = stands_for(name);
         let (script, boxes, creating) = (Mutex::default(), Mutex::default(), tokio::sync::Mutex::default());
         Self(Arc::new(Inner { name, can, phases: phases.to_vec(), script, boxes, creating }))
     }

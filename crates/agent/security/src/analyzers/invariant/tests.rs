@@ -7,7 +7,7 @@ use axum::{
     routing::{delete, get, post},
 };
 use gloveport_protocol::{Action, EventSource, RunAction};
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
 use super::*;
