@@ -5,12 +5,12 @@
 //!
 //! | module | idea |
 //! |---|---|
-//! | [`Runtime`] | the session and its life |
+//! | [`Runtime`], `life` | the session; how it begins and ends |
 //! | [`connection`](SandboxConnection) | what a session needs of a sandbox, and who gives it |
 //! | `dispatch` | from the stream to the sandbox and back |
-//! | `decide` | what becomes of one action |
+//! | `decide`, `execution` | what becomes of one action |
 //! | `operation`, `exec`, `gate` | what somebody does in a sandbox with the output as it comes: rated, asked about and written down |
-//! | `environment`, `setup`, `repository` | what is set up before work begins |
+//! | `environment`, `variables`, `setup`, `repository` | what is set up before work begins |
 //! | `git`, `tasks`, `mcp`, `knowledge` | what else a backend asks of a session |
 //! | [`microagents`], [`git_providers`], [`llm_edit`] | texts of repositories, hosts of repositories, edits by a model |
 //! | `hosting` | pause, resume, delete, and the addresses of a sandbox that a provider hosts |

@@ -6,6 +6,7 @@
 //! | module | idea |
 //! |---|---|
 //! | [`analyzer`](mod@analyzer) | what an analyzer is |
+//! | `by_name` | which one a name means |
 //! | [`gate`] | what a rating leads to, and the actions that wait for the user |
 //! | [`analyzers`] | the analyzers: `llm`, `invariant`, `grayswan`, and `rules`, our own |
 //!

@@ -26,7 +26,7 @@
 pub mod apart;
 pub mod beneath;
 mod cgroup;
-pub mod exit;
+mod exit;
 pub mod file_identity;
 pub mod freeze;
 pub mod guard;

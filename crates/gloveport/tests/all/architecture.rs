@@ -1,7 +1,15 @@
-//! Who may know whom: folders say where code runs, and no half of the system knows the other (`docs/architecture.md`).
+//! Who may know whom: folders say where code runs, and no half of the system knows the other (`docs/architecture.md`); and
+//! within a crate, files do not know each other in large rings.
 #![expect(clippy::unwrap_used, reason = "a test stops at the first broken assumption")]
 
-use std::{path::Path, process::Command};
+mod circles;
+
+use std::{
+    collections::BTreeSet,
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
 
 use serde_json::Value;
 
@@ -53,4 +61,62 @@ fn no_half_knows_the_other_but_for_sessions_in_their_own_process() {
     }
     assert!(known > 60, "only {known} dependencies were found");
     assert_eq!(wrong, Vec::<String>::new());
+}
+
+/// The one crate whose files form a large ring: the program, in which commands share their flags and their ends.
+const WITH_A_RING: &str = "crates/gloveport";
+
+/// Directories of all crates.
+fn crate_directories(root: &Path) -> BTreeSet<PathBuf> {
+    let below = |directory: &Path| -> Vec<PathBuf> {
+        fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path()).filter(|path| path.is_dir()).collect()
+    };
+    let folders = below(&root.join("crates"));
+    let all = folders.iter().flat_map(|folder| below(folder)).chain(folders.clone());
+    all.filter(|directory| directory.join("Cargo.toml").is_file()).collect()
+}
+
+#[test]
+fn no_more_than_three_files_of_a_crate_use_each_other_in_a_ring() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap();
+    let crates = crate_directories(&root);
+    assert!(crates.len() > 25, "only {} crates were found", crates.len());
+    let mut found = Vec::new();
+    for directory in crates.iter().filter(|directory| !directory.ends_with(WITH_A_RING)) {
+        let name = |path: &Path| path.strip_prefix(directory).unwrap().display().to_string();
+        for ring in circles::large_circles(directory) {
+            let uses = ring.iter().map(|((from, to), path)| format!("  {} uses {path} of {}", name(from), name(to)));
+            found.push(format!("{}:\n{}", directory.display(), uses.collect::<Vec<_>>().join("\n")));
+        }
+    }
+    assert!(found.is_empty(), "files use each other in a ring:\n{}", found.join("\n"));
+}
+
+#[test]
+fn a_ring_is_found_through_imports_paths_macros_and_re_exports_and_not_through_tests() {
+    let crate_of = |files: &[(&str, &str)]| {
+        let directory = tempfile::tempdir().unwrap();
+        for (name, text) in files {
+            let file = directory.path().join("src").join(name);
+            fs::create_dir_all(file.parent().unwrap()).unwrap();
+            fs::write(file, text).unwrap();
+        }
+        let rings = circles::large_circles(directory.path());
+        rings.iter().map(|ring| ring.keys().map(|(from, _)| from.clone()).collect::<BTreeSet<_>>().len()).collect()
+    };
+    let ring = [
+        ("lib.rs", "mod a; mod d; pub use a::{A, b::B};"),
+        ("a.rs", "pub(crate) mod b; mod c { pub struct C; } use c::C; pub struct A(b::B, C);"),
+        ("a/b.rs", "use crate::d; pub struct B; fn f() { println!(\"{}\", d::e::g()) }"),
+        ("d/mod.rs", "pub mod e; pub fn h() -> crate::A { todo!() }"),
+        ("d/e.rs", "pub fn g() -> u8 { super::h(); 1 }"),
+    ];
+    let sizes: Vec<usize> = crate_of(&ring);
+    assert_eq!(sizes, [4]);
+    // Without one of its uses it is none, and in tests everybody may know everybody.
+    let mut open = ring;
+    open[4].1 =
+        "pub fn g() -> u8 { 1 } #[cfg(test)] mod tests { use super::super::h; } #[cfg(test)] fn t() { super::h(); }";
+    let sizes: Vec<usize> = crate_of(&open);
+    assert_eq!(sizes, [] as [usize; 0]);
 }

@@ -7,6 +7,7 @@
 //! | module | idea |
 //! |---|---|
 //! | [`Docker`] | the provider |
+//! | `inner` | what a backend has of the engine and of its sandboxes |
 //! | [`DockerOptions`] | what can be set on it |
 //! | `names` | names, labels, ports |
 //! | `body` | from a spec to what the engine is asked to make |

@@ -3,15 +3,15 @@
 //! | module | idea |
 //! |---|---|
 //! | `serve` | connections: accepting, time limits, the bound, the drain |
-//! | `router` | what every request passes: key, bounds, containment of panics, counting |
+//! | `router`, `route` | what every request passes: key, bounds, containment of panics, counting |
 //! | `auth` | who may ask, with a key and without one |
 //! | `policy` | what browsers may do with answers |
 //! | `transfer` | files on their way: bounded, with a turn for each, on threads that may wait |
 //! | `v0` | the OpenHands 0.62 API (`action-execution-api` §2) |
 //! | `v1` | the native API: streamed commands that survive a lost connection |
-//! | `plugins` | the services of plugins under `/plugins/NAME/` |
 //! | [`viewer`] | pages that show images and PDF files to a browser on the same machine |
 //! | `occupancy` | when the server was used last |
+//! | `plugins`, `passage` | the way to the services of plugins under `/plugins/NAME/` |
 //! | `health` | `/ready` and `/metrics` |
 //! | `docs` | `/openapi.json` and `/docs` |
 //!
