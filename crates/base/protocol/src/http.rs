@@ -57,7 +57,7 @@ impl ValidationErrorBody {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[schema(as = Alive)]
 pub struct AliveBody {
-    /// `ok`; the reference says `not initialized` before it can work.
+    /// `ok` or `not initialized`.
     pub status: String,
 }
 
