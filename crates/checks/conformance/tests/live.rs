@@ -1,53 +1,24 @@
 //! The suite and the comparison with a real server.
-#![expect(clippy::expect_used, clippy::unwrap_used, reason = "a test stops at the first broken assumption")]
+#![expect(clippy::unwrap_used, reason = "a test stops at the first broken assumption")]
 
-use std::{sync::Arc, time::Duration};
+use std::time::Duration;
 
 use gloveport_conformance::{
     CheckResult, RunOptions, Server, Verdict, checks,
     differ::{DifferOptions, Operation, compare, generate},
     run, select,
 };
-use gloveport_executor::{Executor, ExecutorOptions};
 use gloveport_server::{ServerOptions, SessionKey};
+use gloveport_testing::within;
 use serde_json::json;
-use tokio::net::TcpListener;
-use tokio_util::sync::CancellationToken;
 
-/// Gives a hanging test a name.
-async fn within<T>(test: impl Future<Output = T>) -> T {
-    tokio::time::timeout(Duration::from_mins(2), test).await.expect("the test did not end in time")
-}
-
-struct Live {
-    url: String,
-    executor: Arc<Executor>,
-    _directory: tempfile::TempDir,
-    stop: CancellationToken,
-    serving: tokio::task::JoinHandle<()>,
-}
-
-impl Live {
-    async fn start(key: Option<&str>) -> Self {
-        let directory = tempfile::tempdir().unwrap();
-        let mut options = ExecutorOptions::inherited(directory.path().to_owned());
-        options.startup_commands.push("alias git=\"git --no-pager\"".into());
-        let executor = Executor::start(options).await.unwrap();
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let url = format!("http://{}", listener.local_addr().unwrap());
-        let stop = CancellationToken::new();
-        let options = ServerOptions { session_key: key.map(SessionKey::new), ..ServerOptions::default() };
-        let serving =
-            gloveport_server::serve(listener, Arc::clone(&executor), options, stop.clone(), Duration::from_secs(1));
-        let serving = tokio::spawn(async { serving.await.map(drop).unwrap() });
-        Self { url, executor, _directory: directory, stop, serving }
-    }
-
-    async fn stop(self) {
-        self.stop.cancel();
-        self.serving.await.unwrap();
-        self.executor.close().await;
-    }
+async fn live(key: Option<&str>) -> gloveport_testing::Server {
+    let options = ServerOptions { session_key: key.map(SessionKey::new), ..ServerOptions::default() };
+    gloveport_testing::Server::start_at("127.0.0.1:0", options, |mut tools| {
+        tools.startup_commands.push("alias git=\"git --no-pager\"".into());
+        tools
+    })
+    .await
 }
 
 async fn results(server: &Server, patterns: &[&str], options: &RunOptions) -> Vec<CheckResult> {
@@ -63,8 +34,8 @@ async fn results(server: &Server, patterns: &[&str], options: &RunOptions) -> Ve
 #[tokio::test]
 async fn a_conforming_server_passes_and_keeps_nothing_of_the_checks() {
     within(async {
-        let live = Live::start(Some("s3cret")).await;
-        let server = Server::new(&live.url, Some("s3cret")).unwrap();
+        let live = live(Some("s3cret")).await;
+        let server = Server::new(&live.url(), Some("s3cret")).unwrap();
         let groups = ["info/*", "auth/*", "errors/*", "list/*", "commands/{echo,several,directory,long,git}"];
         for result in results(&server, &groups, &RunOptions::default()).await {
             assert!(!matches!(result.verdict, Verdict::Fail { .. }), "{result:#?}");
@@ -81,8 +52,8 @@ async fn a_conforming_server_passes_and_keeps_nothing_of_the_checks() {
 async fn what_does_not_hold_fails_with_what_was_expected_and_is_tried_again() {
     within(async {
         // A server without a key answers everybody.
-        let live = Live::start(None).await;
-        let server = Server::new(&live.url, Some("s3cret")).unwrap();
+        let live = live(None).await;
+        let server = Server::new(&live.url(), Some("s3cret")).unwrap();
         let options = RunOptions { retries: 1, ..RunOptions::default() };
         let results = results(&server, &["auth/no-key"], &options).await;
         let Verdict::Fail { step, expected, got } = &results[0].verdict else { panic!("{results:#?}") };
@@ -97,8 +68,8 @@ async fn what_does_not_hold_fails_with_what_was_expected_and_is_tried_again() {
 #[tokio::test]
 async fn a_check_without_an_end_is_ended() {
     within(async {
-        let live = Live::start(None).await;
-        let server = Server::new(&live.url, None).unwrap();
+        let live = live(None).await;
+        let server = Server::new(&live.url(), None).unwrap();
         // The limit is also that of what is prepared for a check: the first shell starts before it counts.
         mine_only(&server, "true").await;
         let options = RunOptions { limit: Duration::from_secs(2), ..RunOptions::default() };
@@ -121,8 +92,8 @@ async fn a_server_that_is_not_there_is_told() {
 #[tokio::test]
 async fn two_servers_alike_answer_alike_and_a_difference_is_shown_with_its_place() {
     within(async {
-        let (one, other) = (Live::start(None).await, Live::start(None).await);
-        let (mine, theirs) = (Server::new(&one.url, None).unwrap(), Server::new(&other.url, None).unwrap());
+        let (one, other) = (live(None).await, live(None).await);
+        let (mine, theirs) = (Server::new(&one.url(), None).unwrap(), Server::new(&other.url(), None).unwrap());
         let commands: Vec<Operation> = generate(600, 5)
             .into_iter()
             .filter(|operation| matches!(operation, Operation::Action(action) if action["action"] == "run"))

@@ -1,54 +1,22 @@
 //! The client with a real server.
 #![expect(clippy::unwrap_used, reason = "a test stops at the first broken assumption")]
 
-use std::{net::SocketAddr, sync::Arc, time::Duration};
+use std::time::Duration;
 
-use crate::common::within;
 use gloveport_client::{ActionExecutionClient, ClientError, ClientOptions, ExecEvent};
-use gloveport_executor::{Executor, ExecutorOptions};
 use gloveport_protocol::{
     Action, ActionEvent, ActionExecutor, ExecuteError, RunAction,
     exec::{ExecEnd, ExecRequest, ExecState, Session},
 };
 use gloveport_server::{ServerOptions, SessionKey};
-use tokio::net::TcpListener;
-use tokio_util::sync::CancellationToken;
+use gloveport_testing::{Server, within};
 
-struct Server {
-    address: SocketAddr,
-    directory: tempfile::TempDir,
-    executor: Arc<Executor>,
-    stop: CancellationToken,
-    serving: tokio::task::JoinHandle<()>,
+fn options(key: Option<&str>) -> ServerOptions {
+    ServerOptions { session_key: key.map(SessionKey::new), ..ServerOptions::default() }
 }
 
-impl Server {
-    async fn start(key: Option<&str>) -> Self {
-        Self::start_at("127.0.0.1:0", key).await
-    }
-
-    async fn start_at(address: &str, key: Option<&str>) -> Self {
-        let directory = tempfile::tempdir().unwrap();
-        let executor = Executor::start(ExecutorOptions::inherited(directory.path().to_owned())).await.unwrap();
-        let listener = TcpListener::bind(address).await.unwrap();
-        let address = listener.local_addr().unwrap();
-        let stop = CancellationToken::new();
-        let options = ServerOptions { session_key: key.map(SessionKey::new), ..ServerOptions::default() };
-        let serving =
-            gloveport_server::serve(listener, Arc::clone(&executor), options, stop.clone(), Duration::from_secs(1));
-        let serving = tokio::spawn(async { serving.await.map(drop).unwrap() });
-        Self { address, directory, executor, stop, serving }
-    }
-
-    fn client(&self, key: Option<&str>) -> ActionExecutionClient {
-        ActionExecutionClient::new(&ClientOptions::new(self.address.to_string()).with_key(key)).unwrap()
-    }
-
-    async fn stop(self) {
-        self.stop.cancel();
-        self.serving.await.unwrap();
-        self.executor.close().await;
-    }
+fn client(server: &Server, key: Option<&str>) -> ActionExecutionClient {
+    ActionExecutionClient::new(&ClientOptions::new(server.address.to_string()).with_key(key)).unwrap()
 }
 
 fn run(command: &str) -> ActionEvent {
@@ -62,8 +30,8 @@ fn exec(command: &str) -> ExecRequest {
 #[tokio::test]
 async fn actions_are_executed_and_the_caller_does_not_see_where() {
     within(async {
-        let server = Server::start(None).await;
-        let client = server.client(None);
+        let server = Server::start(options(None)).await;
+        let client = client(&server, None);
         client.alive().await.unwrap();
         let here: &dyn ActionExecutor = &*server.executor;
         let there: &dyn ActionExecutor = &client;
@@ -87,12 +55,12 @@ async fn actions_are_executed_and_the_caller_does_not_see_where() {
 #[tokio::test]
 async fn a_wrong_key_is_told() {
     within(async {
-        let server = Server::start(Some("s3cret")).await;
-        server.client(Some("wrong")).alive().await.unwrap();
-        let error = server.client(Some("wrong")).execute(&run("true")).await.unwrap_err();
+        let server = Server::start(options(Some("s3cret"))).await;
+        client(&server, Some("wrong")).alive().await.unwrap();
+        let error = client(&server, Some("wrong")).execute(&run("true")).await.unwrap_err();
         let ExecuteError::Status { status, detail, .. } = error else { panic!("another error") };
         assert_eq!((status, detail.as_deref()), (403, Some("Invalid API Key")));
-        server.client(Some("s3cret")).execute(&run("true")).await.unwrap();
+        client(&server, Some("s3cret")).execute(&run("true")).await.unwrap();
         server.stop().await;
     })
     .await;
@@ -108,7 +76,7 @@ async fn a_server_that_starts_later_is_waited_for() {
             let client = client.clone();
             async move { client.wait_until_alive(Duration::from_secs(30)).await }
         });
-        let server = Server::start_at(&address, None).await;
+        let server = Server::start_at(&address, options(None), |tools| tools).await;
         waiting.await.unwrap().unwrap();
         server.stop().await;
     })
@@ -118,8 +86,8 @@ async fn a_server_that_starts_later_is_waited_for() {
 #[tokio::test]
 async fn a_native_command_is_followed_typed_into_and_interrupted() {
     within(async {
-        let server = Server::start(None).await;
-        let client = server.client(None);
+        let server = Server::start(options(None)).await;
+        let client = client(&server, None);
         let mut stream = client.exec(exec("echo first; read -r line; echo \"got $line\"; sleep 1000")).await.unwrap();
         let id = stream.id().to_owned();
         let mut output = Vec::new();
@@ -164,8 +132,8 @@ async fn end_of(client: &ActionExecutionClient, id: &str) -> ExecEnd {
 #[tokio::test]
 async fn what_is_given_up_before_its_turn_never_runs() {
     within(async {
-        let server = Server::start(None).await;
-        let client = server.client(None);
+        let server = Server::start(options(None)).await;
+        let client = client(&server, None);
         let named = |id: &str, command: &str| ExecRequest { id: Some(id.to_owned()), ..exec(command) };
         let mut first = client.exec(named("first", "read -r line; echo \"got $line\"")).await.unwrap();
         while !matches!(first.next().await.unwrap().unwrap(), ExecEvent::Waiting(true)) {}
@@ -198,8 +166,8 @@ async fn what_is_given_up_before_its_turn_never_runs() {
 #[tokio::test]
 async fn a_command_that_is_given_up_is_interrupted_then_quit_and_the_session_goes_on() {
     within(async {
-        let server = Server::start(None).await;
-        let client = server.client(None);
+        let server = Server::start(options(None)).await;
+        let client = client(&server, None);
         let stubborn =
             "python3 -c 'import signal, time; signal.signal(signal.SIGINT, signal.SIG_IGN); time.sleep(1000)'";
         for (number, command) in ["sleep 1000", stubborn, "sleep 1000; sleep 1000"].into_iter().enumerate() {

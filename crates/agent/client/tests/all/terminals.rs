@@ -13,53 +13,19 @@ use std::{
 use gloveport_client::{
     ActionExecutionClient, AttachOptions, AttachedTerminal, ClientError, ClientOptions, Pause, TerminalEvent,
 };
-use gloveport_executor::{Executor, ExecutorOptions};
 use gloveport_protocol::{
     BoxFuture,
     terminals::{TerminalExit, TerminalRequest, TerminalSize, TerminalState},
 };
 use gloveport_server::{ServerOptions, SessionKey};
+use gloveport_testing::{Server, within};
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
     net::{TcpListener, TcpStream},
 };
-use tokio_util::sync::CancellationToken;
 
-async fn within<T>(test: impl Future<Output = T>) -> T {
-    tokio::time::timeout(Duration::from_mins(2), test).await.unwrap_or_else(|_| panic!("the test did not end in time"))
-}
-
-struct Server {
-    address: SocketAddr,
-    _directories: [tempfile::TempDir; 2],
-    executor: Arc<Executor>,
-    stop: CancellationToken,
-    serving: tokio::task::JoinHandle<()>,
-}
-
-impl Server {
-    async fn start(key: Option<&str>) -> Self {
-        let directory = tempfile::tempdir().unwrap();
-        let mut options = ExecutorOptions::inherited(directory.path().to_owned());
-        // No start-up file of whoever runs the tests has a say.
-        let home = tempfile::tempdir().unwrap();
-        options.environment.retain(|(name, _)| name != "HOME");
-        options.environment.push(("HOME".into(), home.path().into()));
-        let executor = Executor::start(options).await.unwrap();
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let (address, stop) = (listener.local_addr().unwrap(), CancellationToken::new());
-        let options = ServerOptions { session_key: key.map(SessionKey::new), ..ServerOptions::default() };
-        let serving =
-            gloveport_server::serve(listener, Arc::clone(&executor), options, stop.clone(), Duration::from_secs(1));
-        let serving = tokio::spawn(async { serving.await.map(drop).unwrap() });
-        Self { address, _directories: [directory, home], executor, stop, serving }
-    }
-
-    async fn stop(self) {
-        self.stop.cancel();
-        self.serving.await.unwrap();
-        self.executor.close().await;
-    }
+async fn started(key: Option<&str>) -> Server {
+    Server::start(ServerOptions { session_key: key.map(SessionKey::new), ..ServerOptions::default() }).await
 }
 
 fn client(address: SocketAddr, key: Option<&str>) -> ActionExecutionClient {
@@ -118,7 +84,7 @@ async fn until(terminal: &mut AttachedTerminal, text: &str) -> (Vec<u8>, Option<
 #[tokio::test]
 async fn a_terminal_is_started_once_attached_to_resized_and_removed() {
     within(async {
-        let server = Server::start(Some("key")).await;
+        let server = started(Some("key")).await;
         let terminals = client(server.address, Some("key")).terminals();
         let request = sh("a", "trap 'stty size' WINCH; echo ready; while :; do read x; echo \"[$x]\"; done");
         let status = terminals.start(request.clone()).await.unwrap();
@@ -158,7 +124,7 @@ async fn a_terminal_is_started_once_attached_to_resized_and_removed() {
 #[tokio::test]
 async fn what_was_typed_before_detaching_arrives_and_the_terminal_lives_on() {
     within(async {
-        let server = Server::start(None).await;
+        let server = started(None).await;
         let terminals = client(server.address, None).terminals();
         terminals.start(sh("d", "stty -echo; echo ready; while read x; do echo \"[$x]\"; done")).await.unwrap();
         let mut attached = terminals.attach("d", AttachOptions::default()).await.unwrap();
@@ -230,7 +196,7 @@ async fn forward(
 async fn a_connection_that_is_cut_again_and_again_loses_and_doubles_nothing() {
     const LINES: usize = 3000;
     within(async {
-        let server = Server::start(None).await;
+        let server = started(None).await;
         let direct = client(server.address, None).terminals();
         direct.start(sh("cut", "stty -echo; echo ready; while read x; do echo \"<$x>\"; done")).await.unwrap();
         // In turn in the middle of the output, of the input, and of the head of an answer.
@@ -276,7 +242,7 @@ async fn a_connection_that_is_cut_again_and_again_loses_and_doubles_nothing() {
 #[tokio::test]
 async fn a_server_that_goes_away_is_an_error_after_the_attempts() {
     within(async {
-        let server = Server::start(None).await;
+        let server = started(None).await;
         let terminals = client(server.address, None).terminals();
         terminals.start(sh("s", "echo ready; sleep 999")).await.unwrap();
         let options = AttachOptions { attempts: 2, ..AttachOptions::default() };
@@ -303,7 +269,7 @@ async fn a_server_that_goes_away_is_an_error_after_the_attempts() {
 #[tokio::test]
 async fn a_terminal_that_is_gone_when_the_connection_comes_again_is_an_error_at_once() {
     within(async {
-        let server = Server::start(None).await;
+        let server = started(None).await;
         let terminals = client(server.address, None).terminals();
         terminals.start(sh("g", "echo ready; sleep 999")).await.unwrap();
         let cutter = Cutter::start(server.address, |number| (1 << 30, if number == 0 { 300 } else { 1 << 30 })).await;

@@ -98,7 +98,7 @@ fn variables(values: &[String]) -> BTreeMap<String, Secret> {
 #[tokio::test]
 async fn hostile_values_arrive_in_the_shell_in_its_start_file_and_after_its_restart() {
     let sandbox = Sandbox::start().await;
-    let canary = sandbox.home.path().join("canary");
+    let canary = sandbox.home().join("canary");
     let values = hostile(canary.to_str().unwrap());
     assert!(values.len() >= 50);
     let runtime = Runtime::new(sandbox.options()).unwrap();
@@ -127,7 +127,7 @@ async fn hostile_values_arrive_in_the_shell_in_its_start_file_and_after_its_rest
         }
     }
     assert!(!canary.exists());
-    let bashrc = std::fs::read_to_string(sandbox.home.path().join(".bashrc")).unwrap();
+    let bashrc = std::fs::read_to_string(sandbox.home().join(".bashrc")).unwrap();
     assert_eq!(bashrc.lines().filter(|line| line.starts_with("export HOSTILE_")).count(), values.len());
     runtime.close().await;
     sandbox.stop().await;
@@ -168,7 +168,7 @@ async fn a_value_can_be_replaced_and_is_found_by_its_line() {
     let runtime = Runtime::new(sandbox.options()).unwrap();
     within(runtime.connect()).await.unwrap();
     within(runtime.add_env_vars(&BTreeMap::new())).await.unwrap();
-    assert!(!sandbox.home.path().join(".bashrc").exists());
+    assert!(!sandbox.home().join(".bashrc").exists());
     for value in ["abc\"def", "second"] {
         within(runtime.add_env_vars(&BTreeMap::from([("github_token".to_owned(), value.into())]))).await.unwrap();
         assert_eq!(output(&runtime, "printf '%s\\n' \"$GITHUB_TOKEN\"").await.trim(), value);

@@ -156,7 +156,7 @@ async fn secrets_are_seen_nowhere() {
     let mut config = sandbox.config();
     config.sandbox.api_key = Some(SECRETS[0].1.into());
     config.search_api_key = Some(SECRETS[4].1.into());
-    let key = ClientOptions::new(&sandbox.url).with_key(Some(SECRETS[0].1));
+    let key = ClientOptions::new(sandbox.0.url()).with_key(Some(SECRETS[0].1));
     let options = RuntimeOptions {
         secrets,
         git_provider_tokens: ProviderTokens::from_iter([(ProviderType::Github, token)]),

@@ -49,10 +49,10 @@ async fn the_set_up_script_runs_once_in_the_shell_and_is_shown() {
     statuses.lock().unwrap().clear();
 
     // Longer than the time without output that ends other commands.
-    let script = sandbox.home.path().join(".openhands/setup.sh");
+    let script = sandbox.home().join(".openhands/setup.sh");
     file(&script, "echo run >> log\nsleep 3\nexport FROM_SETUP=yes\n");
     within(runtime.maybe_run_setup_script()).await.unwrap();
-    assert_eq!(fs::read_to_string(sandbox.home.path().join("log")).unwrap(), "run\n");
+    assert_eq!(fs::read_to_string(sandbox.home().join("log")).unwrap(), "run\n");
     assert_eq!(output(&runtime, "echo $FROM_SETUP").await.trim(), "yes");
     assert_eq!(*statuses.lock().unwrap(), ["info STATUS$SETTING_UP_WORKSPACE Setting up workspace..."]);
 
@@ -70,7 +70,7 @@ async fn the_set_up_script_runs_once_in_the_shell_and_is_shown() {
 #[tokio::test]
 async fn the_hook_of_a_repository_is_installed_and_one_of_somebody_else_is_kept() {
     let sandbox = Sandbox::start().await;
-    let home = sandbox.home.path().to_owned();
+    let home = sandbox.home().to_owned();
     let runtime = Runtime::new(sandbox.options()).unwrap();
     within(runtime.connect()).await.unwrap();
     within(runtime.maybe_set_up_git_hooks()).await.unwrap();
@@ -134,14 +134,14 @@ async fn changes_diffs_and_branches_are_told_also_of_paths_with_spaces() {
     let sandbox = Sandbox::start().await;
     let runtime = Runtime::new(sandbox.options()).unwrap();
     within(runtime.connect()).await.unwrap();
-    let origin = sandbox.home.path().join("origin");
+    let origin = sandbox.home().join("origin");
     file(&origin.join("with space.txt"), "old\n");
     file(&origin.join("gone"), "content\n");
     git(&origin, &["init", "-q"]);
     git(&origin, &["add", "-A"]);
     git(&origin, &["commit", "-qm", "first"]);
-    git(sandbox.home.path(), &["clone", "-q", "origin", "clone"]);
-    let clone = sandbox.home.path().join("clone");
+    git(sandbox.home(), &["clone", "-q", "origin", "clone"]);
+    let clone = sandbox.home().join("clone");
     git(&clone, &["checkout", "-qb", "work"]);
     fs::write(clone.join("with space.txt"), "new\n").unwrap();
     fs::remove_file(clone.join("gone")).unwrap();
@@ -175,7 +175,7 @@ async fn microagents_of_the_workspace_and_of_a_repository_are_found() {
     let sandbox = Sandbox::start().await;
     let runtime = Runtime::new(sandbox.options()).unwrap();
     within(runtime.connect()).await.unwrap();
-    let home = sandbox.home.path();
+    let home = sandbox.home();
     assert!(within(runtime.microagents(None)).await.unwrap().is_empty());
     file(&home.join(".openhands/microagents/repo.md"), "Use tabs.");
     file(&home.join(".openhands/microagents/deep/db.md"), "---\ntriggers: [postgres]\n---\nUse it.");
@@ -293,7 +293,7 @@ async fn a_clone_is_three_commands_none_of_which_has_the_token_among_its_argumen
 #[tokio::test]
 async fn a_repository_is_cloned_with_its_own_branch_and_its_owner_has_microagents() {
     let sandbox = Sandbox::start().await;
-    let home = sandbox.home.path();
+    let home = sandbox.home();
     for (name, path, text) in
         [("r", ".openhands/microagents/own.md", "Own."), (".openhands", "microagents/all.md", "For all.")]
     {

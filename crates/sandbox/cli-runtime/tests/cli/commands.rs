@@ -6,10 +6,11 @@ use std::{
     time::{Duration, Instant},
 };
 
-use crate::support::{Fixture, as_run, error_of, eventually, is_alive};
+use crate::support::{Fixture, as_run, error_of};
 use gloveport_protocol::{
     Action, ActionExecutor as _, CommandMetadata, Observation, RunAction, RunObservation, Secret,
 };
+use gloveport_testing::{is_alive, until};
 
 const HELP: &str = "You may wait longer to see additional output by sending empty command '', send other commands to \
     interact with the current process, send keys (\"C-c\", \"C-z\", \"C-d\") to interrupt/kill the previous command before \
@@ -90,7 +91,7 @@ async fn at_the_time_limit_the_whole_group_ends_and_the_output_is_told_to_the_la
     }
     let run = as_run(fixture.act_within(Action::Run(RunAction::new("sleep 1000 & echo $!; sleep 1000")), 0.3).await);
     let pid: u32 = run.content.trim().parse().unwrap();
-    eventually("the end of the background process", || !is_alive(pid)).await;
+    until("the end of the background process", || !is_alive(pid)).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -185,9 +186,9 @@ async fn input_for_a_command_that_has_ended_meanwhile_is_not_sent_and_its_end_is
     fixture.run("trap 'echo $$ > ended; exit 5' USR1; (sleep 1; kill -USR1 $$) & read x").await;
     // It is there for a moment before it has the number.
     let number = || std::fs::read_to_string(fixture.root.join("ended")).unwrap_or_default();
-    eventually("its end", || number().ends_with('\n')).await;
+    until("its end", || number().ends_with('\n')).await;
     let pid: u32 = number().trim().parse().unwrap();
-    eventually("its end", || !is_alive(pid)).await;
+    until("its end", || !is_alive(pid)).await;
     let late = fixture.input("rm -rf x").await;
     let suffix = "\n[The command completed with exit code 5. It had ended before, so \"rm -rf x\" was NOT sent.]";
     assert_eq!(late, RunObservation::new("rm -rf x", "", false, fixture.metadata(5, "", suffix)));

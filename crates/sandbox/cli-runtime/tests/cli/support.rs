@@ -73,19 +73,3 @@ pub(crate) fn error_of(observation: &Observation) -> String {
         other => panic!("no error: {other:?}"),
     }
 }
-
-/// Waits for something that nothing tells.
-pub(crate) async fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
-    for _ in 0..2_000 {
-        if holds() {
-            return;
-        }
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
-    panic!("{what} did not come true within 10 s");
-}
-
-/// Whether a process lives.
-pub(crate) fn is_alive(pid: u32) -> bool {
-    gloveport_sys::process::stat(pid).is_some_and(|stat| stat.state != 'Z')
-}

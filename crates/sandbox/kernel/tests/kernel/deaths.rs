@@ -7,9 +7,10 @@ use std::{
 
 use gloveport_kernel::{Cell, CellEnd, KernelError, KernelState};
 use gloveport_sys::process;
+use gloveport_testing::{is_alive, until};
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::support::{Fixture, cell, eventually, lines, lives};
+use crate::support::{Fixture, cell, lines};
 
 fn kill(pid: u32) {
     kill_process(Pid::from_raw(i32::try_from(pid).unwrap()).unwrap(), Signal::KILL).unwrap();
@@ -126,7 +127,7 @@ async fn a_restart_ends_the_cell_that_runs_and_forgets_all() {
     let (report, ()) = tokio::join!(running, restart);
     let report = report.unwrap();
     assert_eq!((status(report.end), report.text.as_str()), (137, "begun\n"));
-    assert!(!lives(first.pid));
+    assert!(!is_alive(first.pid));
     let report = fixture.report(cell("'x' in globals()")).await;
     assert_eq!((report.text.as_str(), report.lost_before), ("False", None));
 }
@@ -147,12 +148,12 @@ async fn closing_leaves_no_process_and_no_file_within_a_second() {
         let mark = temporary.path().join("mark");
         let running = cell(&format!("open('{}', 'w').close()\n{code}", mark.display()));
         let waiting = tokio::spawn(async move { kernel.execute(running).await });
-        eventually("the cell has begun", || mark.exists()).await;
+        until("the cell has begun", || mark.exists()).await;
         let facts = fixture.ready(0).await;
         let begin = Instant::now();
         fixture.kernel.close().await;
         assert!(begin.elapsed() < Duration::from_secs(1), "{code:?} took {:?}", begin.elapsed());
-        assert!(!lives(facts.pid) && !lives(child), "{code:?}");
+        assert!(!is_alive(facts.pid) && !is_alive(child), "{code:?}");
         if code != "1" {
             assert_eq!(waiting.await.unwrap(), Err(KernelError::Closed));
         }
@@ -175,12 +176,12 @@ async fn a_kernel_that_is_closed_or_dropped_while_it_starts_leaves_nothing() {
                 })
             })
         };
-        eventually("a process of the start runs", || marked().count() > 0).await;
+        until("a process of the start runs", || marked().count() > 0).await;
         if dropped {
             drop(fixture.kernel);
         } else {
             fixture.kernel.close().await;
         }
-        eventually("all are gone", || marked().count() == 0).await;
+        until("all are gone", || marked().count() == 0).await;
     }
 }

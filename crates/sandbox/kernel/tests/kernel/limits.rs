@@ -3,8 +3,9 @@
 use std::time::{Duration, Instant};
 
 use gloveport_kernel::{Cell, CellEnd, KernelError};
+use gloveport_testing::until;
 
-use crate::support::{Fixture, LONG, cell, eventually, limited};
+use crate::support::{Fixture, LONG, cell, limited};
 
 #[tokio::test]
 async fn a_cell_without_end_is_reported_in_time_and_the_kernel_keeps_its_variables() {
@@ -71,7 +72,7 @@ async fn a_cell_whose_future_is_dropped_runs_on_and_the_next_one_waits() {
         let kernel = fixture.kernel.clone();
         async move { kernel.execute(cell(code)).await }
     });
-    eventually("the cell has begun", || mark.exists()).await;
+    until("the cell has begun", || mark.exists()).await;
     running.abort();
     let next = fixture.kernel.execute(cell("x"));
     tokio::pin!(next);

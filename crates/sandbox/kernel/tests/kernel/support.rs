@@ -2,7 +2,7 @@
 
 use std::{
     path::{Path, PathBuf},
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use gloveport_kernel::{Cell, CellEnd, CellReport, Facts, Kernel, KernelOptions, KernelState};
@@ -96,18 +96,4 @@ impl Fixture {
 /// The numbers, each on a line of its own.
 pub(crate) fn lines(numbers: std::ops::Range<u32>) -> String {
     numbers.fold(String::new(), |text, number| text + &number.to_string() + "\n")
-}
-
-/// Waits until something is so.
-pub(crate) async fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
-    let deadline = Instant::now() + LONG;
-    while !is_so() {
-        assert!(Instant::now() < deadline, "not in time: {what}");
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
-}
-
-/// Whether a process lives.
-pub(crate) fn lives(pid: u32) -> bool {
-    gloveport_sys::process::stat(pid).is_some_and(|stat| stat.state != 'Z')
 }

@@ -13,7 +13,7 @@ use tempfile::TempDir;
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
     net::TcpStream,
-    time::{Instant, sleep, timeout},
+    time::timeout,
 };
 
 /// A limit for whatever must come in the end.
@@ -68,10 +68,7 @@ pub(crate) fn server(name: &str) -> PathBuf {
     path
 }
 
-/// A port that nobody listens on.
-pub(crate) fn free_port() -> u16 {
-    std::net::TcpListener::bind((Ipv4Addr::UNSPECIFIED, 0)).unwrap().local_addr().unwrap().port()
-}
+pub(crate) use gloveport_testing::{free_port, until};
 
 /// An answer.
 #[derive(Debug)]
@@ -101,13 +98,4 @@ pub(crate) async fn get(port: u16, path: &str, headers: &str) -> Page {
     let (head, body) = text.split_once("\r\n\r\n").unwrap_or_else(|| panic!("no answer: {text:?}"));
     let status = head.split(' ').nth(1).unwrap().parse().unwrap();
     Page { status, head: head.to_owned(), body: body.to_owned() }
-}
-
-/// Waits for a condition.
-pub(crate) async fn until(what: &str, condition: impl Fn() -> bool) {
-    let end = Instant::now() + LONG;
-    while !condition() {
-        assert!(Instant::now() < end, "{what}: this does not come true");
-        sleep(Duration::from_millis(10)).await;
-    }
 }

@@ -1,5 +1,5 @@
 //! A peer that answers as it is told, and keeps what it was asked.
-#![expect(clippy::expect_used, clippy::unwrap_used, reason = "tests stop at the first broken assumption")]
+#![expect(clippy::unwrap_used, reason = "tests stop at the first broken assumption")]
 
 use std::{
     collections::VecDeque,
@@ -16,10 +16,7 @@ use tokio::{
     task::JoinHandle,
 };
 
-/// Gives a hanging test a name.
-pub(crate) async fn within<T>(test: impl Future<Output = T>) -> T {
-    tokio::time::timeout(Duration::from_mins(1), test).await.expect("the test did not end in time")
-}
+pub(crate) use gloveport_testing::within;
 
 /// What the peer does with one request.
 #[derive(Debug, Clone)]

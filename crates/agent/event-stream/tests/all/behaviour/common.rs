@@ -1,17 +1,11 @@
 //! What all tests share.
 
-use std::{future::Future, path::Path, sync::Arc, time::Duration};
+use std::{path::Path, sync::Arc};
 
 use gloveport_event_stream::{EventStream, LocalStore};
 use gloveport_protocol::Event;
 
-/// Longer than anything here takes.
-const LIMIT: Duration = Duration::from_secs(30);
-
-/// Ends a test that hangs.
-pub(crate) async fn within<T>(future: impl Future<Output = T>) -> T {
-    tokio::time::timeout(LIMIT, future).await.unwrap()
-}
+pub(crate) use gloveport_testing::within;
 
 /// What an event says.
 pub(crate) fn said(event: &Event) -> String {

@@ -11,11 +11,7 @@ mod webhook;
 use std::time::Duration;
 
 use gloveport_event_stream::store::HttpLimits;
-
-/// Gives a hanging test a name.
-async fn within<T>(test: impl Future<Output = T>) -> T {
-    tokio::time::timeout(Duration::from_mins(1), test).await.expect("the test did not end in time")
-}
+use gloveport_testing::within;
 
 /// StreamLimits that a test can wait for.
 const SHORT: HttpLimits = HttpLimits {

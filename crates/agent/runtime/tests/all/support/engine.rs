@@ -187,7 +187,7 @@ impl Engine {
 
     /// The homes of the servers.
     pub(crate) fn homes(&self) -> Vec<std::path::PathBuf> {
-        self.boxes().values().map(|hosted| hosted.server.home.path().to_owned()).collect()
+        self.boxes().values().map(|hosted| hosted.server.home().to_owned()).collect()
     }
 
     /// A sandbox of a session, as another backend makes it.
@@ -211,7 +211,7 @@ impl Engine {
         let http = Pool::shared().unwrap().http().clone();
         let (status, asked) = (AtomicU16::new(status), Mutex::default());
         let gate = Arc::new(Gate {
-            server: server.url.clone(),
+            server: server.0.url(),
             status,
             asked,
             token,
@@ -233,7 +233,7 @@ impl Engine {
             headers: [("X-Tunnel".to_owned(), Secret::new("token"))].into(),
             labels: BTreeMap::new(),
             image: None,
-            workspace: Some(server.home.path().to_str().unwrap().to_owned()),
+            workspace: Some(server.home().to_str().unwrap().to_owned()),
             lifetime,
             created: None,
             expires: None,

@@ -9,7 +9,6 @@ pub(crate) mod hosted;
 use std::{
     path::Path,
     sync::{Arc, Mutex},
-    time::Duration,
 };
 
 use gloveport_client::ClientOptions;
@@ -17,7 +16,7 @@ use gloveport_config::Config;
 use gloveport_event_stream::{
     BoxFuture, EventStream, FileStore, LocalStore, Subscriber, SubscriberError, SubscriberId,
 };
-use gloveport_executor::{Executor, ExecutorOptions};
+use gloveport_executor::ExecutorOptions;
 use gloveport_protocol::{
     Action, ActionEvent, ActionExecutor, CommandMetadata, Event, ExecuteError, McpServerEntry, Observation, RunAction,
     RunObservation,
@@ -27,25 +26,12 @@ use gloveport_runtime::{
 };
 use gloveport_server::ServerOptions;
 use tempfile::{TempDir, TempPath};
-use tokio::{net::TcpListener, sync::mpsc, task::JoinHandle};
-use tokio_util::sync::CancellationToken;
+use tokio::sync::mpsc;
 
-/// Longest wait for anything.
-pub(crate) const LIMIT: Duration = Duration::from_secs(30);
+pub(crate) use gloveport_testing::{LIMIT, within};
 
-/// The value, or a failure that says that it did not come.
-pub(crate) async fn within<T>(work: impl Future<Output = T>) -> T {
-    tokio::time::timeout(LIMIT, work).await.unwrap()
-}
-
-/// A real server whose tools have a home of their own.
-pub(crate) struct Sandbox {
-    pub(crate) home: TempDir,
-    pub(crate) url: String,
-    pub(crate) executor: Arc<Executor>,
-    stop: CancellationToken,
-    serving: JoinHandle<()>,
-}
+/// A real server whose tools start in their home.
+pub(crate) struct Sandbox(pub(crate) gloveport_testing::Server);
 
 impl Sandbox {
     pub(crate) async fn start() -> Self {
@@ -53,29 +39,27 @@ impl Sandbox {
     }
 
     pub(crate) async fn with(change: impl FnOnce(&mut ExecutorOptions)) -> Self {
-        let home = tempfile::tempdir().unwrap();
-        let mut options = ExecutorOptions::inherited(home.path().to_owned());
-        options.environment.retain(|(name, _)| name != "HOME");
-        options.environment.push(("HOME".into(), home.path().into()));
-        change(&mut options);
-        let executor = Executor::start(options).await.unwrap();
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let url = format!("http://{}", listener.local_addr().unwrap());
-        let stop = CancellationToken::new();
-        let limit = Duration::from_secs(1);
-        let serving =
-            gloveport_server::serve(listener, Arc::clone(&executor), ServerOptions::default(), stop.clone(), limit);
-        let serving = tokio::spawn(async { serving.await.map(drop).unwrap() });
-        Self { home, url, executor, stop, serving }
+        let server = gloveport_testing::Server::start_at("127.0.0.1:0", ServerOptions::default(), |mut tools| {
+            tools.environment.retain(|(name, _)| name != "HOME");
+            tools.environment.push(("HOME".into(), tools.working_directory.clone().into()));
+            change(&mut tools);
+            tools
+        })
+        .await;
+        Self(server)
+    }
+
+    pub(crate) fn home(&self) -> &Path {
+        self.0.directory.path()
     }
 
     pub(crate) fn connector(&self) -> ServerAt {
-        ServerAt::new(ClientOptions::new(&self.url))
+        ServerAt::new(ClientOptions::new(self.0.url()))
     }
 
     /// The configuration whose workspace is the home of this sandbox.
     pub(crate) fn config(&self) -> Config {
-        Config { workspace_mount_path_in_sandbox: self.home.path().to_str().unwrap().to_owned(), ..Config::default() }
+        Config { workspace_mount_path_in_sandbox: self.home().to_str().unwrap().to_owned(), ..Config::default() }
     }
 
     pub(crate) fn options(&self) -> RuntimeOptions {
@@ -83,9 +67,7 @@ impl Sandbox {
     }
 
     pub(crate) async fn stop(self) {
-        self.stop.cancel();
-        self.serving.await.unwrap();
-        self.executor.close().await;
+        self.0.stop().await;
     }
 }
 

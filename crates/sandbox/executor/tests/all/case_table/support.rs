@@ -15,7 +15,8 @@ use gloveport_executor::{Executor, ExecutorOptions};
 use gloveport_protocol::{
     Action, ActionEvent, ActionExecutor, CommandMetadata, ErrorObservation, Observation, RunAction, RunObservation,
 };
-use gloveport_sys::{host, users::UserDatabase};
+use gloveport_sys::host;
+pub(crate) use gloveport_testing::{free_port, user_name};
 use tempfile::TempDir;
 
 /// What an agent can do about a command that still runs.
@@ -305,14 +306,4 @@ fn environment(home: &Path) -> Vec<(OsString, OsString)> {
     [("HOME", home.as_os_str().to_owned()), ("PATH", path.into()), ("LANG", "C.UTF-8".into())]
         .map(|(key, value)| (key.into(), value))
         .to_vec()
-}
-
-pub(crate) fn user_name() -> String {
-    let uid = rustix::process::geteuid().as_raw();
-    UserDatabase::load().unwrap().by_uid(uid).map_or_else(|| uid.to_string(), |user| user.name.clone())
-}
-
-/// A port that nothing listens on.
-pub(crate) fn free_port() -> u16 {
-    std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }

@@ -1,41 +1,34 @@
 //! A server on a real socket with a real shell, and a client that shows what it gets.
 #![expect(
     dead_code,
-    clippy::expect_used,
     clippy::panic,
     clippy::unwrap_used,
     reason = "test programs stop at the first broken assumption, and each uses a part of this"
 )]
 
-use std::{net::SocketAddr, sync::Arc, time::Duration};
+use std::ops::Deref;
 
 use bytes::{Bytes, BytesMut};
-use gloveport_executor::{Executor, ExecutorOptions};
-use gloveport_server::{DrainEnd, ServerError, ServerOptions};
+use gloveport_executor::ExecutorOptions;
+use gloveport_server::{DrainEnd, ServerOptions};
 use http::{HeaderMap, Request, StatusCode};
 use http_body_util::{BodyExt as _, Full};
 use hyper::{body::Incoming, client::conn::http1::SendRequest};
 use hyper_util::rt::TokioIo;
 use serde_json::{Value, json};
-use tempfile::TempDir;
-use tokio::{
-    net::{TcpListener, TcpStream},
-    task::JoinHandle,
-};
-use tokio_util::sync::CancellationToken;
+use tokio::{net::TcpStream, task::JoinHandle};
 
-/// Gives a hanging test a name.
-pub(crate) async fn within<T>(test: impl Future<Output = T>) -> T {
-    tokio::time::timeout(Duration::from_mins(1), test).await.expect("the test did not end in time")
-}
+pub(crate) use gloveport_testing::within;
 
-pub(crate) struct Server {
-    pub(crate) address: SocketAddr,
-    pub(crate) directory: TempDir,
-    _home: TempDir,
-    pub(crate) executor: Arc<Executor>,
-    stop: CancellationToken,
-    serving: JoinHandle<Result<DrainEnd, ServerError>>,
+/// A server that is asked without a client library.
+pub(crate) struct Server(gloveport_testing::Server);
+
+impl Deref for Server {
+    type Target = gloveport_testing::Server;
+
+    fn deref(&self) -> &Self::Target {
+        &self.0
+    }
 }
 
 impl Server {
@@ -44,42 +37,18 @@ impl Server {
     }
 
     pub(crate) async fn with(options: ServerOptions) -> Self {
-        Self::with_executor(options, |options| options).await
+        Self::with_executor(options, |tools| tools).await
     }
 
     pub(crate) async fn with_executor(
         options: ServerOptions,
         change: impl FnOnce(ExecutorOptions) -> ExecutorOptions,
     ) -> Self {
-        let directory = tempfile::tempdir().unwrap();
-        let mut executor_options = ExecutorOptions::inherited(directory.path().to_owned());
-        // No start-up file of whoever runs the tests has a say.
-        let home = tempfile::tempdir().unwrap();
-        executor_options.environment.retain(|(name, _)| name != "HOME");
-        executor_options.environment.push(("HOME".into(), home.path().into()));
-        let executor = Box::pin(Executor::start(change(executor_options))).await.unwrap();
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let address = listener.local_addr().unwrap();
-        let stop = CancellationToken::new();
-        let serving = tokio::spawn(gloveport_server::serve(
-            listener,
-            Arc::clone(&executor),
-            options,
-            stop.clone(),
-            Duration::from_secs(1),
-        ));
-        Self { address, directory, _home: home, executor, stop, serving }
+        Self(gloveport_testing::Server::start_at("127.0.0.1:0", options, change).await)
     }
 
     pub(crate) async fn stop(self) -> DrainEnd {
-        self.stop.cancel();
-        let end = self.serving.await.unwrap().unwrap();
-        self.executor.close().await;
-        end
-    }
-
-    pub(crate) fn begin_to_stop(&self) {
-        self.stop.cancel();
+        self.0.stop().await
     }
 
     pub(crate) async fn connect(&self) -> Client {

@@ -1,0 +1,74 @@
+//! What the test programs of several crates need.
+//!
+//! | item | idea |
+//! |---|---|
+//! | [`within`], [`until`] | a hang becomes a failure with a name |
+//! | [`is_alive`], [`user_name`], [`free_port`] | what a test asks of the system |
+//! | `Server` (feature `server`) | a real server with a real shell, in directories of its own |
+
+#![expect(clippy::panic, clippy::unwrap_used, reason = "a test stops at the first broken assumption")]
+
+#[cfg(feature = "server")]
+mod server;
+
+use std::{
+    panic::Location,
+    time::{Duration, Instant},
+};
+
+use gloveport_sys::{process, users::UserDatabase};
+use tokio::time::{sleep, timeout};
+
+#[cfg(feature = "server")]
+pub use server::Server;
+
+/// Longest wait for anything, on a machine with much else to do.
+pub const LIMIT: Duration = Duration::from_mins(1);
+
+/// What comes of some work that ends in time.
+///
+/// # Panics
+///
+/// It does not.
+#[track_caller]
+pub fn within<T>(work: impl Future<Output = T>) -> impl Future<Output = T> {
+    let place = Location::caller();
+    async move { timeout(LIMIT, work).await.unwrap_or_else(|_| panic!("no end within {LIMIT:?} at {place}")) }
+}
+
+/// Waits for something that no event tells of.
+///
+/// # Panics
+///
+/// It does not come true.
+pub async fn until(what: &str, mut holds: impl FnMut() -> bool) {
+    let began = Instant::now();
+    while !holds() {
+        assert!(began.elapsed() < LIMIT, "not within {LIMIT:?}: {what}");
+        sleep(Duration::from_millis(5)).await;
+    }
+}
+
+/// Whether a process lives; one that only waits to be reaped does not.
+pub fn is_alive(pid: u32) -> bool {
+    process::stat(pid).is_some_and(|stat| !"ZX".contains(stat.state))
+}
+
+/// The name of the user of this process, or its number where it has none.
+///
+/// # Panics
+///
+/// The system's list of users cannot be read.
+pub fn user_name() -> String {
+    let uid = rustix::process::geteuid().as_raw();
+    UserDatabase::load().unwrap().by_uid(uid).map_or_else(|| uid.to_string(), |user| user.name.clone())
+}
+
+/// A port on which no program listens.
+///
+/// # Panics
+///
+/// There is none.
+pub fn free_port() -> u16 {
+    std::net::TcpListener::bind(("0.0.0.0", 0)).unwrap().local_addr().unwrap().port()
+}
