@@ -36,11 +36,11 @@ section! {
         enable_prompt_extensions: bool = true;
         /// Offer the tools of the configured MCP servers.
         enable_mcp: bool = true;
-        /// Microagents that are left out.
+        /// Microagents to leave out.
         disabled_microagents: Vec<String> = Vec::new();
-        /// Cut the history where it does not fit the model.
+        /// Truncate the history if it does not fit the model.
         enable_history_truncation: bool = true;
-        /// Show pages with marks on what can be clicked.
+        /// Show pages with marks on clickable elements.
         enable_som_visual_browsing: bool = true;
         /// Offer the list of planned tasks.
         enable_plan_mode: bool = true;

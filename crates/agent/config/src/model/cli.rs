@@ -5,7 +5,7 @@ use crate::key::section;
 section! {
     /// The terminal interface of OpenHands. It has no section in the file; only the variable sets it.
     pub struct CliConfig = "cli" {
-        /// Keys of vi in the input line.
+        /// Use vi keys in the input line.
         vi_mode: bool = false;
     }
 }

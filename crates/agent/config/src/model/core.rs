@@ -21,24 +21,24 @@ section! {
     pub struct Config = "core" {
         /// Engine that hosts sandboxes.
         runtime: String = "docker".into();
-        /// Agent that works unless another is asked for.
+        /// Default agent.
         default_agent: String = "CodeActAgent".into();
-        /// Where events and settings are kept: `local`, `s3`, `google_cloud`; any other name: in memory.
+        /// Where events and settings are kept: `local`, `s3`, `google_cloud`; anything else: in memory.
         file_store: String = "local".into();
         /// Directory, or bucket, of that store.
         file_store_path: String = "~/.openhands".into();
-        /// URL that is told of every change in the store.
+        /// URL that is notified of every change in the store.
         file_store_web_hook_url: Option<String> = None, example = "\"https://example.com/hook\"";
         /// Headers for that URL. Their values are never shown.
         file_store_web_hook_headers: Option<BTreeMap<String, Secret>> = None,
             example = "{ Authorization = \"…\" }";
-        /// Tell of several changes at once.
+        /// Combine several changes into one notification.
         file_store_web_hook_batch: bool = false;
-        /// Have a browser in the sandbox.
+        /// Provide a browser in the sandbox.
         enable_browser: bool = true;
         /// Write all events of a session into this file, or into this directory as `SESSION.json`.
         save_trajectory_path: Option<String> = None, example = "\"trajectories\"";
-        /// Write screenshots, too.
+        /// Also write screenshots.
         save_screenshots_in_trajectory: bool = false;
         /// File with events to replay.
         replay_trajectory_path: Option<String> = None, example = "\"trajectories/session.json\"";
@@ -50,21 +50,21 @@ section! {
         workspace_mount_path_in_sandbox: String = "/workspace".into();
         /// Directory on the host that is mounted.
         workspace_mount_path: Option<String> = None, deprecated = USE_VOLUMES, example = "\"/home/me/project\"";
-        /// `FROM:TO`, changes the path of the mount where gloveport sees another path than the engine.
+        /// `FROM:TO`, changes the path of the mount if gloveport and the engine see different paths.
         workspace_mount_rewrite: Option<String> = None, deprecated = USE_VOLUMES, example = "\"/home:/mnt/home\"";
-        /// Directory for what can be made again.
+        /// Directory for data that can be recreated.
         cache_dir: String = "/tmp/cache".into();
-        /// Work as the user `openhands` inside of the sandbox, not as root.
+        /// Work as the user `openhands` in the sandbox, not as root.
         run_as_openhands: bool = true;
-        /// Most steps of a task.
+        /// Maximum number of steps of a task.
         max_iterations: i64 = 500;
-        /// Most money for a task; unset: no limit.
+        /// Maximum cost of a task; unset: no limit.
         max_budget_per_task: Option<f64> = None, example = "5.0";
         /// Make an empty workspace a git repository.
         init_git_in_empty_workspace: bool = false;
         /// Print without colours.
         disable_color: bool = false;
-        /// Secret that sessions are signed with; unset: one is made and kept in the store as `.jwt_secret`.
+        /// Secret that signs sessions; unset: a new one is kept in the store as `.jwt_secret`.
         jwt_secret: Option<Secret> = None, example = "\"…\"";
         /// Log more, here and in the sandbox.
         debug: bool = false;
@@ -72,7 +72,7 @@ section! {
         file_uploads_max_file_size_mb: i64 = 0;
         /// Accept uploads of the allowed extensions only.
         file_uploads_restrict_file_types: bool = false;
-        /// Those extensions.
+        /// The allowed extensions.
         file_uploads_allowed_extensions: Vec<String> = vec![".*".into()];
         /// Let the terminal interface take several lines.
         cli_multiline_input: bool = false;
@@ -80,7 +80,7 @@ section! {
         conversation_max_age_seconds: i64 = 864_000;
         /// Shorten long histories with a model unless `[condenser]` says otherwise.
         enable_default_condenser: bool = true;
-        /// Most conversations of a user at once.
+        /// Maximum number of conversations of a user at once.
         max_concurrent_conversations: i64 = 3;
         /// Seconds to wait for a client to come back.
         client_wait_timeout: i64 = 30;

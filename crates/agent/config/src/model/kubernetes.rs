@@ -13,11 +13,11 @@ section! {
         pvc_storage_size: String = "2Gi".into();
         /// Storage class of that volume; unset: the default of the cluster.
         pvc_storage_class: Option<String> = None, example = "\"standard\"";
-        /// CPUs that each sandbox asks for.
+        /// CPUs that each sandbox requests.
         resource_cpu_request: String = "1".into();
-        /// Memory that each sandbox asks for.
+        /// Memory that each sandbox requests.
         resource_memory_request: String = "1Gi".into();
-        /// Memory that a sandbox may use at most.
+        /// Maximum memory of a sandbox.
         resource_memory_limit: String = "2Gi".into();
         /// Name of the secret with the credentials of the image registry.
         image_pull_secret: Option<String> = None, example = "\"registry-login\"";

@@ -24,11 +24,11 @@ section! {
         aws_secret_access_key: Option<Secret> = None, example = "\"…\"";
         /// Region of AWS.
         aws_region_name: Option<String> = None, example = "\"eu-central-1\"";
-        /// Site that OpenRouter is told.
+        /// Site to report to OpenRouter.
         openrouter_site_url: String = "https://docs.all-hands.dev/".into();
-        /// Name that OpenRouter is told.
+        /// Name to report to OpenRouter.
         openrouter_app_name: String = "OpenHands".into();
-        /// How often a request is sent again.
+        /// How often a request is retried.
         num_retries: i64 = 5;
         /// Factor by which the wait between attempts grows.
         retry_multiplier: f64 = 8.0;
@@ -36,7 +36,7 @@ section! {
         retry_min_wait: i64 = 8;
         /// Longest wait between attempts, in seconds.
         retry_max_wait: i64 = 64;
-        /// Seconds to wait for an answer; unset: no limit of ours.
+        /// Seconds to wait for an answer; unset: gloveport sets no limit.
         timeout: Option<i64> = None, example = "120";
         /// Longest message to the model, in characters; longer ones lose their middle.
         max_message_chars: i64 = 30000;
@@ -46,11 +46,11 @@ section! {
         top_p: f64 = 1.0;
         /// How many of the likeliest tokens are sampled from.
         top_k: Option<f64> = None, example = "40.0";
-        /// Provider, where the name of the model does not tell it.
+        /// Provider, if the name of the model does not imply it.
         custom_llm_provider: Option<String> = None, example = "\"openai\"";
-        /// Most tokens of a request.
+        /// Maximum number of tokens of a request.
         max_input_tokens: Option<i64> = None, example = "100000";
-        /// Most tokens of an answer.
+        /// Maximum number of tokens of an answer.
         max_output_tokens: Option<i64> = None, example = "8192";
         /// Price of a token of a request.
         input_cost_per_token: Option<f64> = None, example = "0.000003";
@@ -74,9 +74,9 @@ section! {
         log_completions_folder: String = "logs/completions".into(), dynamic = "`logs/completions` in the current directory";
         /// Tokenizer for counting.
         custom_tokenizer: Option<String> = None, example = "\"some/tokenizer\"";
-        /// Use the model's own tool calls; unset: if it is known to have them.
+        /// Use the model's own tool calls; unset: if the model is known to support them.
         native_tool_calling: Option<bool> = None, example = "true";
-        /// How hard the model shall think: `low`, `medium`, `high`.
+        /// How hard the model should think: `low`, `medium`, `high`.
         reasoning_effort: Option<String> = None, example = "\"high\"";
         /// Seed of the sampling.
         seed: Option<i64> = None, example = "42";
@@ -87,7 +87,7 @@ section! {
         for_routing: bool = false;
         /// How often the editor lets a model correct an edit that breaks the file.
         correct_num: i64 = 5;
-        /// Further parameters of every request; only in a named group, as a table inside of `[llm]` is one.
+        /// Further parameters of every request; only in a named group, because a table in `[llm]` is a group.
         completion_kwargs: Option<FreeForm> = None, example = "{ user = \"me\" }";
     }
 }

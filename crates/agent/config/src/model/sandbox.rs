@@ -24,7 +24,7 @@ section! {
         /// Pause a sandbox that is kept when its session ends. Only remote sandboxes, and only with
         /// `keep_runtime_alive`.
         pause_closed_runtimes: bool = true;
-        /// Remove all containers of sandboxes, not only the own one, when a session ends.
+        /// Remove all containers of sandboxes, not only its own, when a session ends.
         rm_all_containers: bool = false;
         /// Key for the remote runtime service.
         api_key: Option<Secret> = None, example = "\"…\"";
@@ -32,17 +32,17 @@ section! {
         base_container_image: Option<String> = Some(BASE_IMAGE.into());
         /// Finished image; it is used as it is, and nothing is built.
         runtime_container_image: Option<String> = None, example = "\"ghcr.io/example/sandbox:1\"";
-        /// User id inside of the sandbox.
+        /// User id in the sandbox.
         user_id: i64 = USER_ID, dynamic = "the user id of the process";
-        /// Seconds that an action may take unless it brings its own limit.
+        /// Time limit of an action in seconds, unless it has its own.
         timeout: i64 = 120;
         /// Seconds to wait for a remote sandbox to start.
         remote_runtime_init_timeout: i64 = 180;
         /// Seconds to wait for an answer of the remote runtime service.
         remote_runtime_api_timeout: i64 = 180;
-        /// Send requests to the remote runtime service again when they fail in passing.
+        /// Retry requests to the remote runtime service after temporary failures.
         remote_runtime_enable_retries: bool = true;
-        /// How remote sandboxes are isolated: `gvisor` or `sysbox`; unset: as the service likes.
+        /// How remote sandboxes are isolated: `gvisor` or `sysbox`; unset: the service decides.
         remote_runtime_class: Option<String> = None, example = "\"sysbox\"";
         /// Size of remote sandboxes: 1, 2, 4 or 8.
         remote_runtime_resource_factor: i64 = 1;
@@ -58,7 +58,7 @@ section! {
         runtime_extra_build_args: Option<Vec<String>> = None, example = "[\"--network\", \"host\"]";
         /// Start the plugins of the agent with the sandbox.
         initialize_plugins: bool = true;
-        /// Build the image even if it is there.
+        /// Build the image even if it exists.
         force_rebuild_runtime: bool = false;
         /// Commands that are added to the image when it is built.
         runtime_extra_deps: Option<String> = None, example = "\"RUN apt-get install -y ripgrep\"";
@@ -82,7 +82,7 @@ section! {
         trusted_dirs: Vec<String> = Vec::new();
         /// Port of the editor; unset: a free one.
         vscode_port: Option<i64> = None, example = "41234";
-        /// Mounts, divided by commas, each `HOST:CONTAINER` or `HOST:CONTAINER:MODE`. The one on `/workspace` is the
+        /// Mounts, separated by commas, each `HOST:CONTAINER` or `HOST:CONTAINER:MODE`. The one on `/workspace` is the
         /// workspace.
         volumes: Option<String> = None, example = "\"/home/me/project:/workspace:rw\"";
     }

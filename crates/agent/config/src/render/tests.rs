@@ -94,7 +94,7 @@ fn the_schema_knows_every_section_and_key() {
         *timeout,
         serde_json::json!({
             "type": "integer",
-            "description": "Seconds that an action may take unless it brings its own limit.",
+            "description": "Time limit of an action in seconds, unless it has its own.",
             "default": 120,
         })
     );
