@@ -361,7 +361,7 @@ def ours(directory, variables, *words):
 
 
 def same(one, other):
-    """Equal, and a truth value is no number."""
+    """Equal, and a truth value is not a number."""
     if isinstance(one, bool) != isinstance(other, bool):
         return False
     if isinstance(one, dict) and isinstance(other, dict):

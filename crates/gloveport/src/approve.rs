@@ -29,10 +29,10 @@ const TERMINAL: &str = "/dev/tty";
 /// What is to be done about a question.
 #[derive(Clone, Copy, Debug, Default, Args)]
 pub(crate) struct ApproveArgs {
-    /// Say yes to whatever would be asked because it is risky, as the section [security] of the configuration says.
+    /// Answer yes to every question about something that the section [security] of the configuration finds risky.
     #[arg(long, conflicts_with = "deny")]
     pub(crate) yes: bool,
-    /// Refuse it without asking.
+    /// Refuse it without a question.
     #[arg(long)]
     pub(crate) deny: bool,
 }
@@ -129,7 +129,7 @@ async fn answer(mut dialogue: Dialogue, text: &str) -> Answer {
 fn text(question: Question<'_>) -> String {
     let (what, content) = described(question.action);
     let mut text = match question.assessment.risk {
-        SecurityRisk::Unknown => format!("gloveport: {what} is to be confirmed; nothing rates its risk:\n\n"),
+        SecurityRisk::Unknown => format!("gloveport: {what} needs your confirmation; nothing rates its risk:\n\n"),
         risk => format!("gloveport: {what} is risky (risk {}):\n\n", word(risk)),
     };
     // What is to be run may hold anything, and must not rewrite the question.
@@ -183,9 +183,9 @@ pub(crate) fn refused(refused: &Refused, json: bool) -> anyhow::Result<ExitCode>
         RefusedBy::NobodyToAsk => {
             high("it has to be confirmed, and there is no terminal to ask at (--yes lets it pass, --deny refuses it)")
         }
-        RefusedBy::Gate => high(
-            "its risk is high, and the configuration lets nobody be asked (`confirmation_mode = true` in [security] does)",
-        ),
+        RefusedBy::Gate => {
+            high("its risk is high, and you can confirm it only with `confirmation_mode = true` in [security]")
+        }
     });
     if json {
         print_json(&refused.observation.to_value())?;

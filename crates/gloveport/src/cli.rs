@@ -21,8 +21,8 @@ use crate::session::{
 
 /// Exit codes, as `--help` shows them.
 const EXIT_CODES: &str = "Exit codes of `run`: the command's own; 124 if the time limit passed; 125 if gloveport itself \
-    failed; 130 if it was interrupted twice; 2 for a wrong command line.\nExit codes of the others: 0 done, 1 failed, \
-    2 wrong command line.";
+    failed; 130 if it was interrupted twice; 2 for a wrong command line.\nExit codes of the other commands: 0 done, 1 \
+    failed, 2 wrong command line.";
 
 /// Exit code of a command line that contradicts itself.
 pub(crate) const WRONG_COMMAND_LINE: u8 = 2;
@@ -31,7 +31,8 @@ pub(crate) const WRONG_COMMAND_LINE: u8 = 2;
 const RUN_HELP: &str = "Without --url and --runtime, and with the runtime `local`, there is no isolation: the command runs on \
     this machine as you, with all your files. It gets the variables of a fresh login; --env NAME passes another one on.\n\n\
     Exit codes: the command's own; 77 if it was refused as risky (--runtime); 124 if the time limit passed; 125 if \
-    gloveport itself failed or the command is not complete; 130 if it was interrupted twice; 141 if nobody reads its output; 2 for a wrong command line.";
+    gloveport itself failed or the command is incomplete; 130 if it was interrupted twice; 141 if the reader of its \
+    output has gone; 2 for a wrong command line.";
 
 /// A runtime for AI agents: a shell that keeps its state, behind one small server.
 #[derive(Debug, Parser)]
@@ -84,24 +85,24 @@ pub(crate) enum Command {
     /// Run a command in a persistent shell and print its output as it comes.
     #[command(after_help = RUN_HELP)]
     Run(Box<RunArgs>),
-    /// Run a cell in an IPython kernel and print what it shows as it comes.
+    /// Run a cell in an IPython kernel and print its output as it comes.
     #[command(after_help = crate::ipython::EXIT_CODES)]
     Ipython(crate::ipython::IpythonArgs),
-    /// Show a file with numbered lines, or what is in a directory.
+    /// Show a file with numbered lines, or the contents of a directory.
     View(ViewArgs),
-    /// Write a file, whole or some of its lines.
+    /// Write a whole file, or some of its lines.
     Write(WriteArgs),
-    /// Change a file: replace a text, insert lines, create it, take an edit back.
+    /// Change a file: replace a text, insert lines, create it, undo an edit.
     Edit(EditArgs),
     /// List a directory.
     Ls(ListArgs),
     /// Copy files and trees into and out of a sandbox.
     Cp(CopyArgs),
-    /// Sessions: sandboxes that stay, on this machine or elsewhere.
+    /// Start, use and end sessions: sandboxes that stay, on this machine or elsewhere.
     Session(crate::session::SessionArgs),
     /// Serve a sandbox on this machine over HTTP.
     Serve(ServeArgs),
-    /// Serve as the OpenHands 0.62 action execution server does, with its flags.
+    /// Serve a sandbox like the OpenHands 0.62 action execution server, with its flags.
     #[command(name = crate::argv::SERVER)]
     ActionExecutionServer(CompatArgs),
     /// Serve a sandbox of the runtime `local`, which starts it.
@@ -113,29 +114,29 @@ pub(crate) enum Command {
     /// Serve a sandbox of the runtime `docker`, whose container starts it.
     #[command(hide = true)]
     ContainerServer(crate::container_server::ContainerServerArgs),
-    /// Tell whether the server in this container answers.
+    /// Check whether the server in this container answers.
     #[command(hide = true)]
     ContainerHealth(crate::container_health::ContainerHealthArgs),
     /// Be the only way out of and into a sandbox whose network is closed, as providers start it.
     #[command(hide = true)]
     Gate(crate::gate::GateArgs),
-    /// Execute a recorded trajectory once more, and print what comes of it.
+    /// Execute a recorded trajectory once more, and print the observations.
     #[command(after_help = crate::replay::EXIT_CODES)]
     Replay(crate::replay::ReplayArgs),
     /// Check a live server against the OpenHands 0.62 protocol, or compare two servers.
     #[command(after_help = crate::conformance::EXIT_CODES)]
     Conformance(crate::conformance::ConformanceArgs),
-    /// Build images for sandboxes, and tell what they are called.
+    /// Build images for sandboxes, and print their names.
     Image(crate::image::ImageArgs),
-    /// Tell what can host sandboxes, what each can do, and check it.
+    /// List and check what can host sandboxes.
     Provider(crate::provider::ProviderArgs),
-    /// List, check and make plugins.
+    /// List, check and create plugins.
     Plugin(crate::plugin::PluginArgs),
     /// Show and check the configuration.
     Config(crate::config::ConfigArgs),
-    /// Tell what this machine can do, what is missing, and what to do about it.
+    /// Show what this machine can do, what is missing, and how to fix it.
     Doctor(DoctorArgs),
-    /// Print the completions for a shell, which offer sessions, runtimes and plugins, too.
+    /// Print the completion script for a shell. It completes sessions, runtimes and plugins, too.
     #[command(after_help = crate::completions::INSTALL)]
     Completions(crate::completions::CompletionsArgs),
 }
@@ -144,8 +145,8 @@ pub(crate) enum Command {
 #[command(group = ArgGroup::new("elsewhere").args(["url", "runtime"]).multiple(true))]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
 pub(crate) struct RunArgs {
-    /// The command; several words are joined by blanks. Flags stand before its first word: what follows belongs to the
-    /// command. `-` or nothing: a script from standard input.
+    /// The command; several words are joined by blanks. Flags come before its first word: everything after it belongs to
+    /// the command. `-` or nothing: a script from standard input.
     #[arg(trailing_var_arg = true)]
     pub(crate) command: Vec<String>,
     /// Run it on this server instead of in this process, for example http://127.0.0.1:8000
@@ -154,42 +155,42 @@ pub(crate) struct RunArgs {
     /// Key of that server.
     #[arg(long, env = "GLOVEPORT_KEY", hide_env_values = true, requires = "url")]
     pub(crate) key: Option<String>,
-    /// File with the key of that server; arguments are seen by everybody on this machine.
+    /// File with the key of that server. Prefer it to --key: everyone on this machine can see arguments.
     #[arg(long, value_name = "FILE", requires = "url")]
     pub(crate) key_file: Option<PathBuf>,
-    /// Run it in a fresh sandbox of this runtime, which is deleted afterwards: `local`, `docker`, `exec:PROGRAM`, or NAME for a
-    /// program gloveport-provider-NAME in PATH. With `cli` it runs in this terminal, without a sandbox and a shell that
-    /// stays.
+    /// Run it in a fresh sandbox of this runtime, and delete the sandbox afterwards: `local`, `docker`, `exec:PROGRAM`, or
+    /// NAME for a program gloveport-provider-NAME in PATH. With `cli` it runs in this terminal, with neither a sandbox nor a
+    /// persistent shell.
     #[arg(long, value_name = "NAME", env = "GLOVEPORT_RUNTIME")]
     pub(crate) runtime: Option<String>,
-    /// Interrupt it after this time, such as 2.5, 90s or 15m, and end it if it goes on.
+    /// Interrupt it after this time, such as 2.5, 90s or 15m, and end it if it keeps running.
     #[arg(long, value_name = "TIME", value_parser = limit, allow_negative_numbers = true)]
     pub(crate) timeout: Option<f64>,
-    /// Directory to run in; on a server and in a sandbox a relative one begins where the tools start.
+    /// Directory to run in. On a server and in a sandbox, a relative path starts where the tools start.
     #[arg(long, short = 'w', value_name = "DIRECTORY")]
     pub(crate) cwd: Option<PathBuf>,
-    /// Add a variable to the environment: NAME=VALUE, or NAME for one of this environment; may be repeated.
+    /// Set a variable: NAME=VALUE, or NAME to pass on your own; may be repeated.
     #[arg(long, short, value_name = "NAME[=VALUE]", value_parser = variable)]
     pub(crate) env: Vec<(String, String)>,
-    /// Run it on a terminal of its own on the server or in the sandbox, which is shown on yours: a shell if there is no
-    /// command.
+    /// Run it on a terminal of its own on the server or in the sandbox, and show that terminal on yours. Without a command,
+    /// run a shell.
     #[arg(short = 't', long, requires = "elsewhere", conflicts_with_all = ["json", "timeout"])]
     pub(crate) tty: bool,
-    /// Pass on what is typed, each line when the command waits for one; --tty does that anyway. Without it, a command that
-    /// reads from your terminal gets the end of its input; lines of a pipe or a file are passed on anyway.
+    /// Pass on what you type, each line when the command waits for one; --tty always does. Without it, a command that reads
+    /// from your terminal gets the end of its input. Lines of a pipe or a file are always passed on.
     #[arg(short, long)]
     pub(crate) interactive: bool,
-    /// Run it without a terminal of its own, on this machine: what it writes to standard error stays apart from its
-    /// output, and it reads what gloveport would. In a terminal the two are one.
+    /// Run it on this machine, without a terminal of its own: its standard error stays apart from its output, and it reads
+    /// the standard input of gloveport. With a terminal, both are one stream.
     #[arg(short = 'T', long, conflicts_with_all = ["tty", "interactive", "json"])]
     pub(crate) no_tty: bool,
-    /// Id of the terminal. One that is known is attached to again.
+    /// Id of the terminal. If it exists, attach to it again.
     #[arg(long, value_name = "ID", requires = "tty")]
     pub(crate) terminal: Option<String>,
     /// Keys that leave the terminal without ending it.
     #[arg(long, value_name = "KEYS", default_value_t, requires = "tty")]
     pub(crate) detach_keys: DetachKeys,
-    /// Print the observation as JSON when the command ended, instead of its output as it comes.
+    /// Print the observation as JSON after the command has ended, instead of its output as it comes.
     #[arg(long)]
     pub(crate) json: bool,
     #[command(flatten, next_help_heading = "The fresh sandbox of --runtime")]
@@ -212,8 +213,7 @@ impl RunArgs {
         if arguments.url.is_some() && arguments.runtime.is_some() {
             match (is_flag("url"), is_flag("runtime")) {
                 (true, true) => {
-                    let text =
-                        "--url and --runtime exclude each other: the command runs on a server, or in a fresh sandbox\n";
+                    let text = "--url and --runtime exclude each other: the command runs either on a server or in a fresh sandbox\n";
                     return Err(clap::Error::raw(ErrorKind::ArgumentConflict, text));
                 }
                 (false, true) => arguments.url = None,
@@ -236,7 +236,7 @@ impl RunArgs {
         {
             let text = format!(
                 "--{flag} answers the question whether something risky may run in a sandbox, and `run` asks it only with \
-                 --runtime NAME (or the variable GLOVEPORT_RUNTIME), for a fresh one\n"
+                 --runtime NAME (or the variable GLOVEPORT_RUNTIME), for a fresh sandbox\n"
             );
             return Err(clap::Error::raw(ErrorKind::MissingRequiredArgument, text));
         }
@@ -282,38 +282,39 @@ pub(crate) struct ServeArgs {
     /// Port to listen on; 0 lets the system choose.
     #[arg(long, short, default_value_t = 8000, allow_negative_numbers = true)]
     pub(crate) port: u16,
-    /// Directory that tools start in; made if it is missing.
+    /// Directory that tools start in; created if it is missing.
     #[arg(long, value_name = "DIRECTORY", default_value = ".")]
     pub(crate) workspace: PathBuf,
     /// File with the key that clients must send as X-Session-API-Key. The variables GLOVEPORT_KEY and SESSION_API_KEY
-    /// do the same. Without any of them a key is made, printed, and kept where the other commands of this user find it.
+    /// do the same. Without any of them, a new key is printed and kept where your other commands find it.
     #[arg(long, value_name = "FILE")]
     pub(crate) key_file: Option<PathBuf>,
-    /// Serve without a key: every user of this machine can run commands. Web pages cannot. On other than loopback it
-    /// needs --insecure, too.
+    /// Serve without a key: every user of this machine can run commands, but web pages cannot. On any address other than
+    /// loopback you also need --insecure.
     #[arg(long, conflicts_with = "key_file")]
     pub(crate) no_key: bool,
-    /// Serve on other than loopback without a key: everybody who reaches the port can run commands. It implies --no-key.
+    /// Serve without a key on an address other than loopback: everyone who reaches the port can run commands. Implies
+    /// --no-key.
     #[arg(long)]
     pub(crate) insecure: bool,
-    /// Answer to this name, too, when there is no key; may be repeated. Addresses and localhost need not be named.
+    /// Also answer to this name when there is no key; may be repeated. Addresses and localhost are always allowed.
     #[arg(long = "allow-host", value_name = "NAME")]
     pub(crate) allowed_hosts: Vec<String>,
-    /// Start this plugin with the sandbox; may be repeated. jupyter and agent_skills are there anyway, and start
-    /// with their first use; `gloveport plugin ls` tells which others there are.
+    /// Start this plugin with the sandbox; may be repeated. jupyter and agent_skills are always available and start when
+    /// first used; `gloveport plugin ls` lists the others.
     #[arg(long = "plugin", value_name = "NAME")]
     pub(crate) plugins: Vec<String>,
-    /// Have no plugins.
+    /// Use no plugins.
     #[arg(long, conflicts_with = "plugins")]
     pub(crate) no_plugins: bool,
-    /// Most memory of all the sandbox's processes together, such as 512m or 2g.
+    /// Maximum memory of all the sandbox's processes together, such as 512m or 2g.
     #[arg(long, value_name = "SIZE", value_parser = memory)]
     pub(crate) memory: Option<u64>,
     /// The same in GiB, as a number alone.
     #[arg(long, value_name = "GIB", value_parser = seconds, hide = true, conflicts_with = "memory")]
     pub(crate) max_memory_gb: Option<f64>,
-    /// Answer a run action as soon as its program waits for input, and say so; else it is answered after the soft time
-    /// limit, as OpenHands does. Actions that block are never answered early.
+    /// Answer a run action as soon as its program waits for input, and say so. By default the answer comes after the soft
+    /// time limit, as in OpenHands. Blocking actions are never answered early.
     #[arg(long, env = "GLOVEPORT_ANSWER_WHEN_WAITING", value_parser = BoolishValueParser::new())]
     pub(crate) answer_when_waiting: bool,
 }
@@ -323,7 +324,7 @@ pub(crate) struct ServeArgs {
 pub(crate) struct CompatArgs {
     /// Port to listen on, on all addresses.
     pub(crate) port: u16,
-    /// Directory that tools start in; made if it is missing.
+    /// Directory that tools start in; created if it is missing.
     #[arg(long, value_name = "DIRECTORY")]
     pub(crate) working_dir: Option<PathBuf>,
     /// Plugins to load: jupyter, agent_skills, vscode, and those of manifests.
@@ -332,20 +333,20 @@ pub(crate) struct CompatArgs {
     /// User that the tools work as.
     #[arg(long, default_value = "openhands")]
     pub(crate) username: String,
-    /// User id of a user that has to be made.
+    /// User id for a user that has to be created.
     #[arg(long, default_value_t = 1000)]
     pub(crate) user_id: u32,
-    /// A browser may be started.
+    /// Allow a browser.
     #[arg(long, overrides_with = "no_enable_browser")]
     pub(crate) enable_browser: bool,
-    /// No browser.
+    /// Do not allow a browser.
     #[arg(long)]
     pub(crate) no_enable_browser: bool,
     /// Evaluation environment of the browser.
     #[arg(long, value_name = "ID", num_args = 1..)]
     pub(crate) browsergym_eval_env: Vec<String>,
-    /// Answer a run action as soon as its program waits for input, and say so; else it is answered after the soft time
-    /// limit, as OpenHands does. Actions that block are never answered early.
+    /// Answer a run action as soon as its program waits for input, and say so. By default the answer comes after the soft
+    /// time limit, as in OpenHands. Blocking actions are never answered early.
     #[arg(long, env = "GLOVEPORT_ANSWER_WHEN_WAITING", value_parser = BoolishValueParser::new())]
     pub(crate) answer_when_waiting: bool,
 }

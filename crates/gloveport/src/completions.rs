@@ -33,11 +33,11 @@ const BREAKS: &str = "=:";
 /// Below `gloveport completions --help`.
 pub(crate) const INSTALL: &str = "To have them in every new shell, add a line to its start file:\n  \
     bash, ~/.bashrc:                       source <(gloveport completions bash)\n  \
-    zsh, ~/.zshrc, behind compinit:        source <(gloveport completions zsh)\n  \
+    zsh, ~/.zshrc, after compinit:         source <(gloveport completions zsh)\n  \
     fish, ~/.config/fish/config.fish:      gloveport completions fish | source\n  \
     elvish, ~/.config/elvish/rc.elv:       eval (gloveport completions elvish | slurp)\n  \
     PowerShell, $PROFILE:                  gloveport completions powershell | Out-String | Invoke-Expression\n\n\
-    Those of Elvish and PowerShell offer commands and flags alone.";
+    In Elvish and PowerShell only commands and flags are completed.";
 
 #[derive(Debug, Args)]
 pub(crate) struct CompletionsArgs {

@@ -14,13 +14,13 @@ use crate::output::print;
 const EXIT_CODES: &str = "Exit codes: 0 done, 1 the configuration cannot be used, 2 wrong command line.";
 
 /// Exit codes of `check`.
-const CHECK_EXIT_CODES: &str = "Exit codes: 0 nothing is wrong (there may be hints, and settings that OpenHands has and \
-    gloveport does nothing with); 1 the configuration cannot be used, or something that is written is lost: an unknown \
-    section or key, a wrong value, a section that is skipped, a variable that cannot be read, or a file that was named and \
-    is not there; 2 wrong command line.";
+const CHECK_EXIT_CODES: &str = "Exit codes: 0 nothing is wrong (there may be hints, and settings of OpenHands that have no \
+    effect in gloveport); 1 the configuration cannot be used, or a part of it is lost: an unknown section or key, a wrong \
+    value, a section that is skipped, a variable that cannot be read, or a file that you named and that does not exist; 2 \
+    wrong command line.";
 
 /// Where the configuration comes from.
-const SOURCES: &str = "The configuration is that of OpenHands 0.62. A value comes from the last of these that has it: the \
+const SOURCES: &str = "The configuration is that of OpenHands 0.62. A value comes from the last of these that sets it: the \
     defaults; config.toml in the current directory, or --config-file; a .env file here or in a directory above; the \
     environment, with variables such as SANDBOX_TIMEOUT.";
 
@@ -33,15 +33,15 @@ pub(crate) struct ConfigArgs {
 
 #[derive(Debug, Subcommand)]
 enum ConfigCommand {
-    /// Show the values that hold. Secrets are masked.
+    /// Show the values in force. Secrets are masked.
     #[command(after_help = EXIT_CODES)]
     Show(ShowArgs),
-    /// Find mistakes, such as unknown keys and wrong values, and tell for each setting where it has an effect.
+    /// Find mistakes, such as unknown keys and wrong values, and show where each setting has an effect.
     #[command(after_help = CHECK_EXIT_CODES)]
     Check(CheckArgs),
     /// Print the JSON schema of the file, for editors that check and complete TOML.
     Schema(SchemaArgs),
-    /// Print a file with every key at its default, each explained.
+    /// Print a file with every key at its default, with explanations.
     Default,
 }
 
@@ -50,10 +50,10 @@ struct ShowArgs {
     /// The file to read instead of config.toml.
     #[arg(long, value_name = "FILE")]
     config_file: Option<PathBuf>,
-    /// All values, not only those that differ from the defaults.
+    /// Show all values, not only those that differ from the defaults.
     #[arg(long, short)]
     all: bool,
-    /// Where each value comes from.
+    /// Show where each value comes from.
     #[arg(long)]
     origin: bool,
     /// Print JSON.
@@ -63,7 +63,7 @@ struct ShowArgs {
 
 #[derive(Debug, Args)]
 struct SchemaArgs {
-    /// Print JSON. It is JSON without this flag, too.
+    /// Print JSON, which is the only format.
     #[arg(long = "json")]
     _json: bool,
 }

@@ -29,29 +29,29 @@ pub(crate) struct ConformanceArgs {
     /// Key of that server.
     #[arg(long, env = "GLOVEPORT_KEY", hide_env_values = true)]
     key: Option<String>,
-    /// File with the key of that server; arguments are seen by everybody on this machine.
+    /// File with the key of that server. Prefer it to --key: everyone on this machine can see arguments.
     #[arg(long, value_name = "FILE")]
     key_file: Option<PathBuf>,
     /// Only checks whose id matches, for example 'editor/*'; may be repeated.
     #[arg(long, value_name = "GLOB")]
     only: Vec<String>,
-    /// Print the checks and run nothing.
+    /// List the checks without running them.
     #[arg(long)]
     list: bool,
     /// Print JSON.
     #[arg(long)]
     json: bool,
-    /// Write the results as JUnit XML, too.
+    /// Also write the results as JUnit XML.
     #[arg(long, value_name = "FILE")]
     junit: Option<PathBuf>,
     /// Time limit of one check, such as 90s or 2m.
     #[arg(long, value_name = "TIME", default_value = "60s", value_parser = duration)]
     limit: Duration,
-    /// How often a check that failed is tried again.
+    /// How often to retry a check that failed.
     #[arg(long, value_name = "N", default_value_t = 0)]
     retries: u32,
-    /// Wait so long after each command, such as 300ms or 1s; a number alone is milliseconds. The reference confuses
-    /// commands that follow each other at once.
+    /// Pause for this time after each command, such as 300ms or 1s; a number alone is milliseconds. The reference confuses
+    /// commands that follow each other immediately.
     #[arg(long, value_name = "TIME", default_value = "0", value_parser = pause)]
     pause: Duration,
     #[command(flatten)]
@@ -62,20 +62,20 @@ pub(crate) struct ConformanceArgs {
 #[derive(Debug, Args)]
 #[group(id = "comparison", multiple = true)]
 pub(crate) struct DifferArgs {
-    /// Compare with this server instead: the same operations on both, and where they differ.
+    /// Compare with this server instead: run the same operations on both, and show where they differ.
     #[arg(long, value_name = "URL", conflicts_with_all = ["only", "list", "junit", "retries"])]
     against: Option<String>,
     /// Key of that server.
     #[arg(long, value_name = "KEY", env = "GLOVEPORT_AGAINST_KEY", hide_env_values = true)]
     against_key: Option<String>,
-    /// File with the key of that server; arguments are seen by everybody on this machine.
+    /// File with the key of that server. Prefer it to --key: everyone on this machine can see arguments.
     #[arg(long, value_name = "FILE", requires = "against")]
     against_key_file: Option<PathBuf>,
-    /// Operations to run: one action a line, or list_files, upload_file or download_files; {dir} is a directory of
-    /// its own on each server.
+    /// Operations to run: one action per line, or list_files, upload_file or download_files; {dir} is a separate directory
+    /// on each server.
     #[arg(long, value_name = "FILE", requires = "against", conflicts_with = "random")]
     actions: Option<PathBuf>,
-    /// Run so many operations at random.
+    /// Run this many random operations.
     #[arg(long, value_name = "N", default_value_t = 200)]
     random: usize,
     /// The same seed gives the same operations.

@@ -64,14 +64,14 @@ pub(crate) async fn doctor(arguments: &DoctorArgs, owner: anyhow::Result<Owner>)
     let mut checks = vec![system()];
     match owner {
         Ok(owner) => {
-            checks.push(Check::ok("process guard", "started programs are owned and end with the server"));
+            checks.push(Check::ok("process guard", "every program that is started ends with the server"));
             checks.push(shell(&owner).await);
         }
         Err(error) => {
             checks.push(Check::failed(
                 "process guard",
                 format!("{error:#}"),
-                "check the limits on processes (ulimit -u)",
+                "check the limit on processes (ulimit -u)",
             ));
         }
     }
@@ -123,20 +123,20 @@ async fn shell(owner: &Owner) -> Check {
     let result = executor.execute(&event).await;
     executor.close().await;
     let Ok(Observation::Run(run)) = result else {
-        return Check::failed(NAME, "it started but does not run commands", "look at the log with GLOVEPORT_LOG=debug");
+        return Check::failed(NAME, "it starts but does not run commands", "set GLOVEPORT_LOG=debug and read the log");
     };
     let ready = format!("ready after {} ms", started.as_millis());
     if run.content.is_empty() {
         let text = format!("a POSIX shell, {ready}");
-        return Check::warning(NAME, text, "agents expect bash; where it is installed it is used");
+        return Check::warning(NAME, text, "install bash: agents expect it, and gloveport uses it if it is there");
     }
     let text = format!("bash {}, {ready}", run.content);
     let version: Vec<u32> = run.content.split('.').take(2).filter_map(|part| part.parse().ok()).collect();
     if version < vec![5, 1] {
-        return Check::warning(NAME, text, "with bash 5.1 or newer a replaced PROMPT_COMMAND does no harm");
+        return Check::warning(NAME, text, "install bash 5.1 or newer: with it, commands may replace PROMPT_COMMAND");
     }
     if started > Duration::from_millis(500) {
-        return Check::warning(NAME, text, "~/.bashrc makes every shell start slowly");
+        return Check::warning(NAME, text, "make ~/.bashrc faster: every shell reads it when it starts");
     }
     Check::ok(NAME, text)
 }
@@ -148,10 +148,10 @@ fn processes() -> Check {
         return Check::failed(NAME, "/proc cannot be read", "mount /proc");
     }
     if gloveport_sys::process::waiting(own).is_none() {
-        let remedy = "programs that wait for input are reported late; allow tracing of own processes";
-        return Check::warning(NAME, "/proc is there, but not what processes wait for", remedy);
+        let remedy = "allow tracing of your own processes; without it, programs that wait for input are noticed late";
+        return Check::warning(NAME, "/proc is mounted, but does not show what processes wait for", remedy);
     }
-    Check::ok(NAME, "/proc tells what programs wait for")
+    Check::ok(NAME, "/proc shows what programs wait for")
 }
 
 fn spool() -> Check {
@@ -167,7 +167,7 @@ fn spool() -> Check {
                 Check::ok(NAME, text)
             }
         }
-        _ => Check::warning(NAME, format!("{place} cannot be used"), "make it, or set TMPDIR to a directory"),
+        _ => Check::warning(NAME, format!("{place} cannot be used"), "create it, or set TMPDIR to a directory"),
     }
 }
 
@@ -195,12 +195,16 @@ async fn notebook() -> Check {
         Ok(python) => Check::ok(
             NAME,
             format!(
-                "{} (Python {}); the first cell installs ipykernel into an environment of our own",
+                "{} (Python {}); the first cell installs ipykernel into a separate environment",
                 python.program.display(),
                 python.version
             ),
         ),
-        Err(error) => Check::warning(NAME, error.to_string(), "cells do not run without it, all else does"),
+        Err(error) => Check::warning(
+            NAME,
+            error.to_string(),
+            "install Python 3 if you need IPython cells; everything else works without it",
+        ),
     }
 }
 
@@ -218,7 +222,7 @@ async fn providers() -> Vec<Check> {
     let context = match crate::providers::context() {
         Ok(context) => context,
         Err(error) => {
-            let remedy = "`gloveport config check` tells what is wrong";
+            let remedy = "run `gloveport config check` to see what is wrong";
             return vec![Check::warning("providers", format!("{error:#}"), remedy)];
         }
     };

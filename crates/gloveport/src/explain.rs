@@ -60,7 +60,7 @@ fn for_people(error: &(dyn std::error::Error + 'static)) -> String {
             "the runtime `exec:` names no program; write exec:/path/to/program".to_owned()
         }
         (_, Some(ProviderError::UnknownProvider { name, known })) => format!(
-            "there is no runtime `{name}`: it is none of {}, and there is no program gloveport-provider-{name} in PATH",
+            "there is no runtime `{name}`: it is not one of {}, and there is no program gloveport-provider-{name} in PATH",
             known.join(", ")
         ),
         _ => error.to_string(),

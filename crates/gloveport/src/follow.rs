@@ -119,7 +119,7 @@ pub(crate) async fn follow(
         tokio::select! {
             event = command.events.recv() => {
                 turn = None;
-                match event.context("the command's end was not told")?? {
+                match event.context("the server did not report the end of the command")?? {
                     ExecEvent::Output { bytes, .. } => if output(&bytes)? == Wanted::NoMore {
                         command.interrupt().await;
                         return Ok(Followed::Unread);

@@ -25,7 +25,8 @@ use crate::{
 
 /// Exit codes, as `--help` shows them.
 const EXIT_CODES: &str = "Exit codes: 0 done, 1 failed, 2 wrong command line, 130 interrupted.";
-const EXISTS_CODES: &str = "Exit codes: 0 it exists, 3 it does not, 1 that cannot be told, 2 wrong command line.";
+const EXISTS_CODES: &str =
+    "Exit codes: 0 it exists, 3 it does not, 1 unknown because of an error, 2 wrong command line.";
 
 const BUILD_EXAMPLES: &str = "Examples:\n  gloveport image build --base-image debian:12 --jupyter\n  \
     gloveport image build --base-image ubuntu:24.04 --extra-deps 'sudo apt-get install -y golang' -- --network=host\n  \
@@ -42,13 +43,13 @@ pub(crate) struct ImageArgs {
 
 #[derive(Debug, Subcommand)]
 enum ImageCommand {
-    /// Build an image in which sandboxes start, where it is not there yet. What follows `--` is for the builder.
+    /// Build an image for sandboxes, unless it exists. Arguments after `--` go to the builder.
     #[command(after_help = BUILD_EXAMPLES)]
     Build(Box<BuildArgs>),
-    /// Print what the image of a base is called. Nothing is built, and no engine is asked.
+    /// Print the names that an image of a base would get. Builds nothing, and asks no engine.
     #[command(after_help = EXIT_CODES)]
     Tag(Box<TagArgs>),
-    /// Tell whether there is an image of this name.
+    /// Check whether an image with this name exists.
     #[command(after_help = EXISTS_CODES)]
     Exists(ExistsArgs),
 }

@@ -124,7 +124,7 @@ impl Hidden {
 impl Drop for Hidden {
     fn drop(&mut self) {
         if let Err(error) = tcsetattr(std::io::stdin(), OptionalActions::Now, &self.before) {
-            tracing::warn!("your terminal does not show what is typed any more ({error}); `stty echo` mends that");
+            tracing::warn!("your terminal no longer shows what you type ({error}); `stty echo` fixes that");
         }
     }
 }
@@ -213,9 +213,9 @@ impl Input {
     fn told(&self) -> String {
         let since = self.waiting.map(|(_, since)| since_when(since)).unwrap_or_default();
         match self.source {
-            Source::Nothing => format!(
-                "the command has been waiting for input {since}, although it was told that there is none; C-c interrupts it"
-            ),
+            Source::Nothing => {
+                format!("the command has been waiting for input {since}, although there is none; C-c interrupts it")
+            }
             Source::Keyboard | Source::Lines => {
                 format!("the command has been waiting {since} for a line of standard input, which has none yet")
             }

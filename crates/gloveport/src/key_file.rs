@@ -98,7 +98,9 @@ pub(crate) fn chosen(url: &str, key: Option<&str>, file: Option<&Path>) -> anyho
     let Some(key) = key else { return Ok(find(url)) };
     // The flag and the variable are one to the parser.
     if std::env::var("GLOVEPORT_KEY").ok().as_deref() != Some(key) {
-        tracing::warn!("everybody on this machine sees the key in the arguments; --key-file or GLOVEPORT_KEY hide it");
+        tracing::warn!(
+            "everyone on this machine can see the key in the arguments; use --key-file or GLOVEPORT_KEY instead"
+        );
     }
     Ok(Some(key.to_owned()))
 }

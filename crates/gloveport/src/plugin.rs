@@ -15,7 +15,7 @@ use crate::{Owner, plugins};
 const EXIT_CODES: &str = "Exit codes: 0 done, and all is well; 1 something is wrong; 2 wrong command line.";
 
 /// Where plugins are looked for.
-const FOLDERS: &str = "Plugins are looked for in the folders of GLOVEPORT_PLUGINS (with colons between them), in \
+const FOLDERS: &str = "gloveport looks for plugins in the folders of GLOVEPORT_PLUGINS (separated by colons), in \
     ~/.config/gloveport/plugins, /etc/gloveport/plugins and /usr/local/share/gloveport/plugins: NAME.toml, or \
     NAME/plugin.toml. The first one with a name wins.";
 
@@ -28,13 +28,13 @@ pub(crate) struct PluginArgs {
 
 #[derive(Debug, Subcommand)]
 enum PluginCommand {
-    /// List the plugins that there are.
+    /// List the plugins.
     #[command(visible_alias = "list", after_help = EXIT_CODES)]
     Ls(LsArgs),
-    /// Tell all that is wrong with a plugin; with --start, whether it starts.
+    /// Show everything that is wrong with a plugin, and with --start whether it starts.
     #[command(after_help = EXIT_CODES)]
     Check(CheckArgs),
-    /// Write a manifest and a small service to begin with.
+    /// Create a manifest and a small service to start from.
     #[command(after_help = EXIT_CODES)]
     New(NewArgs),
 }
@@ -63,9 +63,9 @@ struct CheckArgs {
 struct NewArgs {
     /// Name of the plugin.
     name: String,
-    /// Folder that it is written into; made if it is missing. By default a new one with the plugin's name.
+    /// Folder to write it to; created if it is missing. By default a new folder named after the plugin.
     directory: Option<PathBuf>,
-    /// Print the files that were written as JSON.
+    /// Print the names of the written files as JSON.
     #[arg(long)]
     json: bool,
 }

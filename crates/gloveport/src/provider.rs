@@ -39,10 +39,10 @@ enum ProviderCommand {
     /// List what can host sandboxes, and whether it works.
     #[command(visible_alias = "list", after_help = EXIT_CODES)]
     Ls(LsArgs),
-    /// Show what each can do, as a table in Markdown.
+    /// Show what each provider can do, as a Markdown table.
     #[command(after_help = EXIT_CODES)]
     Matrix(MatrixArgs),
-    /// Make, use and end sandboxes to see whether a provider keeps what it promises.
+    /// Create, use and end sandboxes to see whether a provider keeps its promises.
     #[command(after_help = EXIT_CODES)]
     Conformance(ConformanceArgs),
     /// Take a value out of JSON on standard input, for provider programs written in shell.
@@ -72,10 +72,10 @@ struct ConformanceArgs {
     /// The provider.
     #[arg(required_unless_present = "list")]
     name: Option<String>,
-    /// Image of the sandboxes, where there are images.
+    /// Image of the sandboxes, if the provider has images.
     #[arg(long)]
     image: Option<String>,
-    /// Only checks whose id begins so, for example `garbage/`; may be repeated.
+    /// Only checks whose id begins with this text, for example `garbage/`; may be repeated.
     #[arg(long, value_name = "BEGINNING")]
     only: Vec<String>,
     /// Print the checks and run nothing.
@@ -84,7 +84,7 @@ struct ConformanceArgs {
     /// Print JSON.
     #[arg(long)]
     json: bool,
-    /// Write the results as JUnit XML, too.
+    /// Also write the results as JUnit XML.
     #[arg(long, value_name = "FILE")]
     junit: Option<PathBuf>,
     /// Time limit of one check, such as 90s or 2m.

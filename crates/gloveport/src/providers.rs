@@ -59,7 +59,7 @@ pub(crate) fn lost(count: usize) -> Option<String> {
         1 => "one of the settings has".to_owned(),
         count => format!("{count} of the settings have"),
     };
-    Some(format!("{settings} no effect; `gloveport config check` tells which"))
+    Some(format!("{settings} no effect; `gloveport config check` shows which"))
 }
 
 /// What providers are made from.
@@ -69,7 +69,7 @@ pub(crate) fn context_of(loaded: &Loaded) -> anyhow::Result<ProviderContext> {
     config.sandbox.rm_all_containers = false;
     Ok(ProviderContext {
         config,
-        program: std::env::current_exe().context("this program cannot tell where its file is")?,
+        program: std::env::current_exe().context("this program cannot find its own file")?,
         environment: loaded.environment.iter().map(|(name, value)| (name.clone(), value.clone())).collect(),
         argument: None,
     })

@@ -28,15 +28,15 @@ use crate::{
 };
 
 /// Exit codes, as `--help` shows them.
-pub(crate) const EXIT_CODES: &str = "Actions are executed as they were recorded: none is asked about, whatever the \
-    section [security] of the configuration says, and one that was rejected or still waits for an answer is not \
-    executed. Nor is one of which the history keeps too little, which is said: what was typed on a terminal, and files that \
-    were copied.\n\nExit codes: 0 every other action was executed, whatever came of it; 1 an action gave \
-    no observation, or gloveport itself failed; 2 wrong command line.";
+pub(crate) const EXIT_CODES: &str = "Actions are executed as they were recorded, without questions, whatever the section \
+    [security] of the configuration says. Actions that were rejected or still wait for an answer are not executed. \
+    Neither are those of which the history keeps too little: what was typed on a terminal, and files that were copied. \
+    You are told about these.\n\nExit codes: 0 every other action was executed, whatever its result; 1 an action gave no \
+    observation, or gloveport itself failed; 2 wrong command line.";
 
 #[derive(Debug, Args)]
 pub(crate) struct ReplayArgs {
-    /// What is to be executed: a JSON array of events, as OpenHands saves it, or the lines that `gloveport session events
+    /// The recorded trajectory: a JSON array of events, as OpenHands saves it, or the lines that `gloveport session events
     /// --json` prints.
     pub(crate) file: PathBuf,
     /// Execute it on this server instead of in this process, for example http://127.0.0.1:8000
@@ -45,17 +45,17 @@ pub(crate) struct ReplayArgs {
     /// Key of that server.
     #[arg(long, env = "GLOVEPORT_KEY", hide_env_values = true, requires = "url")]
     pub(crate) key: Option<String>,
-    /// File with the key of that server; arguments are seen by everybody on this machine.
+    /// File with the key of that server. Prefer it to --key: everyone on this machine can see arguments.
     #[arg(long, value_name = "FILE", requires = "url")]
     pub(crate) key_file: Option<PathBuf>,
-    /// Execute it in a fresh sandbox of this runtime, which is deleted afterwards: `local`, `docker`, `exec:PROGRAM`, or NAME
-    /// for a program gloveport-provider-NAME in PATH; with `cli` with the tools of that runtime, in this process.
+    /// Execute it in a fresh sandbox of this runtime, and delete the sandbox afterwards: `local`, `docker`, `exec:PROGRAM`,
+    /// or NAME for a program gloveport-provider-NAME in PATH. With `cli`, use the tools of that runtime in this process.
     #[arg(long, value_name = "NAME", conflicts_with = "url")]
     pub(crate) runtime: Option<String>,
     /// The image that the sandbox is made from.
     #[arg(long, value_name = "IMAGE", requires = "runtime")]
     pub(crate) image: Option<String>,
-    /// Directory of this machine to work in, without --url; else a temporary one, which is removed.
+    /// Directory of this machine to work in, without --url; by default a temporary one, which is removed.
     #[arg(long, short = 'w', value_name = "DIRECTORY", conflicts_with = "url")]
     pub(crate) cwd: Option<PathBuf>,
     /// Keep the new history in this directory, which OpenHands can read.
@@ -64,7 +64,7 @@ pub(crate) struct ReplayArgs {
     /// Write the new trajectory to this file.
     #[arg(long, value_name = "FILE")]
     pub(crate) save: Option<PathBuf>,
-    /// The configuration to read instead of config.toml.
+    /// The file to read instead of config.toml.
     #[arg(long, value_name = "FILE")]
     pub(crate) config_file: Option<PathBuf>,
     /// Print each event of the new history as one line of JSON.
@@ -78,7 +78,7 @@ pub(crate) async fn replay(arguments: ReplayArgs, owner: &Owner) -> anyhow::Resu
     // What is missing is told by the loader.
     if let Ok(kind) = std::fs::metadata(file) {
         anyhow::ensure!(!kind.is_dir(), "{} is a directory; a trajectory is a file", file.display());
-        anyhow::ensure!(kind.is_file(), "{} is no regular file; save the trajectory to one", file.display());
+        anyhow::ensure!(kind.is_file(), "{} is not a regular file; save the trajectory to one", file.display());
     }
     let recording = trajectory::load_recording(file).await?;
     let has_actions = recording.events.iter().any(|event| matches!(event, Event::Action(_)));

@@ -27,7 +27,7 @@ pub(crate) async fn serve(arguments: ServeArgs, owner: &Owner) -> anyhow::Result
     let keyless = given.is_none() && (arguments.no_key || arguments.insecure);
     if keyless && !arguments.host.is_loopback() && !arguments.insecure {
         anyhow::bail!(
-            "{} can be reached from other machines, and without a key everybody there could run commands; leave --no-key \
+            "{} can be reached from other machines, and without a key everyone there could run commands; leave --no-key \
              away, or give --insecure if the network is trusted",
             arguments.host
         );

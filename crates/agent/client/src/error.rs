@@ -28,7 +28,7 @@ pub enum ClientError {
         name: String,
     },
     /// No HTTP client can be made.
-    #[error("no HTTP client can be made: {}", causes(.0))]
+    #[error("cannot create an HTTP client: {}", causes(.0))]
     NoHttp(#[source] reqwest::Error),
     /// The request cannot be made.
     #[error("the request to {url} cannot be made: {reason}")]

@@ -285,6 +285,6 @@ pub(crate) fn segment(id: &str) -> String {
 pub(crate) fn random_id(url: &str) -> Result<String, ClientError> {
     gloveport_ids::random::<16>().map_err(|error| ClientError::Request {
         url: url.to_owned(),
-        reason: format!("no random id can be made: {error}"),
+        reason: format!("cannot make a random id: {error}"),
     })
 }

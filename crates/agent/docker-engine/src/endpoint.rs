@@ -58,7 +58,7 @@ pub struct Tls {
 #[derive(Debug, thiserror::Error)]
 pub enum EndpointError {
     /// The address cannot be understood.
-    #[error("{from} is `{value}`, which is no address of a Docker engine: {reason}")]
+    #[error("{from} is `{value}`, which is not an address of a Docker engine: {reason}")]
     Address {
         /// What says it.
         from: String,

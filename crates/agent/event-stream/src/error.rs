@@ -73,7 +73,7 @@ pub enum AddEventError {
         id: i64,
     },
     /// Hiding the secrets took away what makes it an event, as when a secret is the name of an enumeration's value.
-    #[error("the event cannot be stored: without the secrets in it, it is no event: {source}")]
+    #[error("the event cannot be stored: without the secrets in it, it is not an event: {source}")]
     Masked {
         /// What is wrong with it.
         source: Box<ParseEventError>,
@@ -102,6 +102,6 @@ pub enum SubscribeError {
         callback_id: String,
     },
     /// The stream is closed.
-    #[error("nobody can subscribe: the event stream is closed")]
+    #[error("the event stream is closed and takes no subscribers")]
     Closed,
 }

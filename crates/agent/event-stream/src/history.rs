@@ -196,7 +196,7 @@ pub async fn session_exists(store: &dyn FileStore, sid: &str, user_id: Option<&s
 fn parse(content: &[u8]) -> Result<Event, String> {
     let value: Value = serde_json::from_slice(content).map_err(|error| match content {
         [] => "it is empty".to_owned(),
-        _ => format!("it is no JSON: {error}"),
+        _ => format!("it is not JSON: {error}"),
     })?;
     Event::from_value(value).map_err(|error| error.to_string())
 }

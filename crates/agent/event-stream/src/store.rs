@@ -142,7 +142,7 @@ pub enum StoreError {
     NoDirectory,
     /// A store in a bucket needs the name of one.
     #[error(
-        "'{name}' is no name of a bucket for file_store {kind}: set file_store_path to the name, or leave it out and set {variable}"
+        "'{name}' is not a valid name for a bucket for file_store {kind}: set file_store_path to the name, or leave it out and set {variable}"
     )]
     BucketName {
         /// The kind of store: "s3".
@@ -177,6 +177,6 @@ pub enum StoreError {
         reason: String,
     },
     /// No HTTP client can be made.
-    #[error("no HTTP client can be made for the file store")]
+    #[error("cannot create an HTTP client for the file store")]
     NoHttp(#[source] reqwest::Error),
 }

@@ -7,7 +7,7 @@ use std::{io, path::PathBuf, time::Duration};
 #[non_exhaustive]
 pub enum ImageError {
     /// The name of an image cannot be used.
-    #[error("`{name}` is no name of an image: {reason}")]
+    #[error("`{name}` is not a valid name for an image: {reason}")]
     Name {
         /// The name.
         name: String,

@@ -36,7 +36,7 @@ impl Programs {
         for file in files {
             let architecture = architecture_of(file)?;
             if let Some((_, other)) = known.iter().find(|(name, _)| *name == architecture) {
-                let reason = format!("{} is for {architecture}, too", other.display());
+                let reason = format!("{} is also for {architecture}", other.display());
                 return Err(ImageError::Program { path: file.clone(), reason });
             }
             known.push((architecture, file.clone()));

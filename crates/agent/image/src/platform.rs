@@ -50,11 +50,11 @@ impl FromStr for Platform {
         let architecture = parts.next().unwrap_or_default();
         let known = ARCHITECTURES.iter().find(|(name, _)| *name == architecture);
         let Some((architecture, _)) = known else {
-            return Err(refused("the architecture is none of amd64, arm64, arm, riscv64, ppc64le and s390x"));
+            return Err(refused("the architecture is not one of amd64, arm64, arm, riscv64, ppc64le and s390x"));
         };
         let variant = parts.next();
         if variant.is_some_and(|variant| !["v6", "v7", "v8"].contains(&variant)) || parts.next().is_some() {
-            return Err(refused("what follows the architecture is none of v6, v7 and v8"));
+            return Err(refused("what follows the architecture is not one of v6, v7 and v8"));
         }
         Ok(Self { text: text.into(), architecture })
     }
@@ -66,11 +66,11 @@ pub(crate) fn architecture_of(program: &Path) -> Result<&'static str, ImageError
     let mut head = [0; 20];
     let read = File::open(program).and_then(|mut file| file.read_exact(&mut head));
     read.map_err(|error| match error.kind() {
-        ErrorKind::UnexpectedEof => refused("it is no program of Linux".into()),
+        ErrorKind::UnexpectedEof => refused("it is not a Linux program".into()),
         _ => refused(error.to_string()),
     })?;
     let [0x7f, b'E', b'L', b'F', _, order, .., low, high] = head else {
-        return Err(refused("it is no program of Linux".into()));
+        return Err(refused("it is not a Linux program".into()));
     };
     let machine = if order == 2 { u16::from_be_bytes([low, high]) } else { u16::from_le_bytes([low, high]) };
     let known = ARCHITECTURES.iter().find(|(_, number)| *number == machine);

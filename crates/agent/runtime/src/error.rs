@@ -142,7 +142,7 @@ pub enum RuntimeError {
     #[error(transparent)]
     GitProvider(#[from] GitProviderError),
     /// The configured address of the model that edits is none.
-    #[error("`base_url` of the model that edits ([llm.draft_editor], or else [llm]) is no URL: {source}")]
+    #[error("`base_url` of the model that edits ([llm.draft_editor], or else [llm]) is not a URL: {source}")]
     ModelAddress {
         /// What is wrong.
         source: Cause,

@@ -71,7 +71,7 @@ mod tests {
         let error = analyzer.assess(&action, &NoHistory).await.unwrap_err();
         assert_eq!(
             error.to_string(),
-            "there is no security analyzer `Llm`; known are: invariant, llm, grayswan, rules"
+            "there is no security analyzer `Llm`; choose one of invariant, llm, grayswan, rules"
         );
     }
 }

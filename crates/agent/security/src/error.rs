@@ -8,7 +8,7 @@ use std::{error::Error, fmt, time::Duration};
 #[derive(Debug, thiserror::Error)]
 pub enum AnalyzerError {
     /// No analyzer has this name.
-    #[error("there is no security analyzer `{name}`; known are: invariant, llm, grayswan, rules")]
+    #[error("there is no security analyzer `{name}`; choose one of invariant, llm, grayswan, rules")]
     Unknown {
         /// The name.
         name: String,
@@ -35,7 +35,7 @@ pub enum AnalyzerError {
     #[error("the conversation has no message that could be rated")]
     NoMessages,
     /// No HTTP client can be made.
-    #[error("no HTTP client can be made: {}", causes(.0))]
+    #[error("cannot create an HTTP client: {}", causes(.0))]
     NoHttp(#[source] reqwest::Error),
     /// There was no whole answer.
     #[error("no answer from {endpoint}: {}", causes(.source))]

@@ -66,7 +66,7 @@ impl FromStr for Network {
             Some(text) if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) => {
                 text.parse().map_err(|_| "the number after `/` is too large".to_owned())?
             }
-            Some(text) => return Err(format!("`{text}` after `/` is no number of bits")),
+            Some(text) => return Err(format!("`{text}` after `/` is not a number of bits")),
             None if address.is_ipv4() => 32,
             None => 128,
         };
@@ -141,8 +141,8 @@ mod tests {
             ("10.0.0.1/8", "write `10.0.0.0/8`"),
             ("10.0.0.0/33", "at most 32"),
             ("::/129", "at most 128"),
-            ("10.0.0.0/", "no number"),
-            ("10.0.0.0/+8", "no number"),
+            ("10.0.0.0/", "not a number"),
+            ("10.0.0.0/+8", "not a number"),
             ("10.0.0/8", "no address"),
             ("10.0.0.0/99999999999", "too large"),
         ] {

@@ -27,17 +27,17 @@ pub enum HostError {
     Character,
     /// It would be read as an address by some and as a name by others.
     #[error(
-        "the last part of a name is no number; write an IPv4 address as four decimal numbers without leading zeros"
+        "the last part of a name is not a number; write an IPv4 address as four decimal numbers without leading zeros"
     )]
     Numeric,
     /// What is in brackets is no IPv6 address.
-    #[error("what is in brackets is no IPv6 address")]
+    #[error("what is in brackets is not an IPv6 address")]
     Brackets,
     /// The port is missing.
     #[error("there is no port")]
     NoPort,
     /// The port is none.
-    #[error("the port is no number from 1 to 65535")]
+    #[error("the port is not a number from 1 to 65535")]
     Port,
     /// Something with `@`.
     #[error("it has a user name or a password, which a proxy does not pass on")]

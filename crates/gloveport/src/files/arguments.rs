@@ -7,13 +7,13 @@ use clap::{Args, Subcommand};
 /// Where the files are.
 #[derive(Debug, Args)]
 pub(crate) struct ServerArgs {
-    /// Server whose files are meant instead of this machine's, for example http://127.0.0.1:8000
+    /// Work with the files of this server instead of this machine, for example http://127.0.0.1:8000
     #[arg(long, value_name = "URL", env = "GLOVEPORT_URL", global = true)]
     pub(crate) url: Option<String>,
     /// Key of that server.
     #[arg(long, env = "GLOVEPORT_KEY", hide_env_values = true, global = true)]
     pub(crate) key: Option<String>,
-    /// File with the key of that server; arguments are seen by everybody on this machine.
+    /// File with the key of that server. Prefer it to --key: everyone on this machine can see arguments.
     #[arg(long, value_name = "FILE", global = true)]
     pub(crate) key_file: Option<PathBuf>,
 }
@@ -34,7 +34,7 @@ pub(crate) struct ViewWhat {
     /// Lines to show, counted from 1: `5:10`, `5:` to the end, or `5`.
     #[arg(long, short = 'n', value_name = "FIRST:LAST", value_parser = lines, allow_hyphen_values = true)]
     pub(crate) lines: Option<(i64, i64)>,
-    /// The text as it is, without numbers.
+    /// Print the text as it is, without line numbers.
     #[arg(long)]
     pub(crate) raw: bool,
     /// Print the observation as JSON.
@@ -53,9 +53,9 @@ pub(crate) struct WriteArgs {
 /// What is to be written.
 #[derive(Debug, Args)]
 pub(crate) struct WriteWhat {
-    /// File; its directory is made if it is missing.
+    /// File; its directory is created if it is missing.
     pub(crate) path: String,
-    /// The new content; `@FILE` or `-` read it from there. Without it, what comes from standard input.
+    /// The new content; `@FILE` or `-` (standard input, the default) reads it from there.
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
     pub(crate) text: Option<String>,
     /// Replace only these lines, counted from 1: `5:10`, `5:` to the end, or `5`.
@@ -110,33 +110,33 @@ pub(crate) enum EditCommand {
     Replace {
         /// File.
         path: String,
-        /// What is replaced; `@FILE` or `-` read it from there.
+        /// The text to replace; `@FILE` or `-` reads it from there.
         #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
         old: String,
-        /// What replaces it; `@FILE` or `-` read it from there.
+        /// The new text; `@FILE` or `-` reads it from there.
         #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
         new: String,
     },
-    /// Insert lines behind a line.
+    /// Insert lines after a line.
     Insert {
         /// File.
         path: String,
-        /// The line, counted from 1; 0 is before the first.
+        /// The line, counted from 1; 0 is the beginning of the file.
         #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(i64).range(0..), allow_negative_numbers = true)]
         line: i64,
-        /// The lines; `@FILE` or `-` read them from there.
+        /// The lines; `@FILE` or `-` reads them from there.
         #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
         text: String,
     },
-    /// Make a file that does not exist.
+    /// Create a file that does not exist.
     Create {
         /// File.
         path: String,
-        /// Its content; `@FILE` or `-` read it from there.
+        /// Its content; `@FILE` or `-` reads it from there.
         #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
         text: String,
     },
-    /// Take the last edit of a file back. Only a server remembers edits.
+    /// Undo the last edit of a file. Only a server remembers edits.
     Undo {
         /// File.
         path: String,
@@ -145,12 +145,12 @@ pub(crate) enum EditCommand {
 
 #[derive(Debug, Args)]
 pub(crate) struct ListArgs {
-    /// Directory; the server's working directory, or the current one, if absent.
+    /// Directory; by default the current one, or the working directory of the server.
     pub(crate) path: Option<String>,
-    /// Show kind, mode, size and time, too.
+    /// Also show kind, mode, size and time.
     #[arg(long, short)]
     pub(crate) long: bool,
-    /// Show names that begin with a dot, too.
+    /// Also show names that begin with a dot.
     #[arg(long, short)]
     pub(crate) all: bool,
     /// Print JSON.
@@ -166,13 +166,13 @@ pub(crate) struct CopyArgs {
     pub(crate) source: PathBuf,
     /// Where it goes: into an existing directory, or to this name. `-` is standard output.
     pub(crate) destination: PathBuf,
-    /// No progress.
+    /// Do not show progress.
     #[arg(long, short)]
     pub(crate) quiet: bool,
-    /// Trees are copied whole anyway; this is for fingers that type it.
+    /// Has no effect: trees are always copied whole.
     #[arg(long, short, hide_short_help = true)]
     pub(crate) recursive: bool,
-    /// Print where it went, and how many files and bytes it was, as JSON.
+    /// Print the destination and the number of files and bytes as JSON.
     #[arg(long)]
     pub(crate) json: bool,
     #[command(flatten)]
@@ -191,7 +191,7 @@ fn lines(text: &str) -> Result<(i64, i64), String> {
         Some((first, last)) => {
             let (first, last) = (number(first)?, number(last)?);
             if first > last {
-                return Err(format!("the first line, {first}, is behind the last, {last}"));
+                return Err(format!("the first line, {first}, comes after the last, {last}"));
             }
             Ok((first, last))
         }

@@ -69,7 +69,7 @@ fn warn_if_cut(is_cut: bool) {
 /// What a server of OpenHands tells: the names.
 async fn names_alone(client: &ActionExecutionClient, arguments: &ListArgs) -> anyhow::Result<ExitCode> {
     if arguments.long {
-        tracing::warn!("this server tells names only");
+        tracing::warn!("this server reports names only");
     }
     let path = arguments.path.as_deref().map(|path| path.strip_prefix(':').unwrap_or(path));
     let mut names = client.list_files(path).await?;

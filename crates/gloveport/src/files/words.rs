@@ -57,7 +57,7 @@ fn known(message: &str) -> Option<String> {
         return Some(format!("{path} exists already; `write` replaces it"));
     }
     if let Some(path) = message.strip_prefix("File could not be decoded as utf-8: ") {
-        return Some(format!("{path} is no text in UTF-8; `cp` copies it"));
+        return Some(format!("{path} is not UTF-8 text; copy it with `cp`"));
     }
     let lines = between(message, "Multiple occurrences of old_str `` in lines [", "]");
     if lines.is_some() {
@@ -128,7 +128,7 @@ mod tests {
                 "Ran into 'utf-16' codec can't decode what follows the byte order mark while trying to read /a",
                 "cannot read /a: it is no text, or in no encoding that is known",
             ),
-            ("File could not be decoded as utf-8: /a", "/a is no text in UTF-8; `cp` copies it"),
+            ("File could not be decoded as utf-8: /a", "/a is not UTF-8 text; copy it with `cp`"),
             ("something else", "something else"),
         ] {
             assert_eq!(for_people(message), expected);

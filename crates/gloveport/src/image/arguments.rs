@@ -13,37 +13,37 @@ use crate::cli::limit;
 pub(crate) struct BuildArgs {
     #[command(flatten)]
     pub(crate) recipe: RecipeArgs,
-    /// Make the image of the program alone, without a base and a user database. Needs --tag.
+    /// Build an image with the program alone, without a base and a user database. Needs --tag.
     #[arg(long, requires = "tags", conflicts_with_all = ["base_image", "plain", "jupyter", "browser", "vscode", "extra_deps", "no_user", "build_folder"])]
     pub(crate) scratch: bool,
-    /// Build it from the base, even if it is there.
+    /// Build it from the base, even if it exists.
     #[arg(long)]
     pub(crate) force: bool,
-    /// One more name for the image; may be repeated.
+    /// Another name for the image; may be repeated.
     #[arg(long = "tag", value_name = "NAME")]
     pub(crate) tags: Vec<String>,
-    /// Build nothing; put the Dockerfile and all it needs into this folder, which must exist, and add the tags to its
-    /// config.sh.
+    /// Build nothing: put the Dockerfile and everything that it needs into this folder, which must exist, and add the tags
+    /// to its config.sh.
     #[arg(long, value_name = "FOLDER", conflicts_with = "tags")]
     pub(crate) build_folder: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) builder: BuilderArgs,
-    /// Whether BuildKit builds. It needs Docker's command line with the plugin buildx.
+    /// Whether to build with BuildKit, which needs Docker's command line with the plugin buildx.
     #[arg(long, value_name = "WHEN", default_value = "auto")]
     pub(crate) buildkit: BuildKit,
-    /// Keep BuildKit's cache in this directory. Parts of it that are older than 7 days are removed.
+    /// Keep BuildKit's cache in this directory. Parts that are older than 7 days are removed.
     #[arg(long, value_name = "DIRECTORY")]
     pub(crate) cache_dir: Option<PathBuf>,
-    /// Give up after this time, such as 90m: an hour if nothing is said, or half of one for a build service.
+    /// Give up after this time, such as 90m; by default after an hour, or half an hour with a build service.
     #[arg(long, value_name = "TIME", value_parser = limit)]
     pub(crate) timeout: Option<f64>,
-    /// Print JSON when it is done.
+    /// Print JSON at the end.
     #[arg(long)]
     pub(crate) json: bool,
-    /// Do not print what the build says.
+    /// Do not print the output of the build.
     #[arg(long, short)]
     pub(crate) quiet: bool,
-    /// Further arguments, as `docker buildx build` takes them. Those of sandbox.runtime_extra_build_args come first.
+    /// Further arguments for `docker buildx build`, after those of sandbox.runtime_extra_build_args.
     #[arg(last = true, value_name = "ARGUMENT")]
     pub(crate) extra_arguments: Vec<String>,
 }
@@ -61,7 +61,7 @@ pub(crate) struct TagArgs {
 pub(crate) struct ExistsArgs {
     /// Name of the image.
     pub(crate) name: String,
-    /// Look for it in its registry, too; what is found there is pulled.
+    /// Also look for it in its registry, and pull it from there.
     #[arg(long)]
     pub(crate) pull: bool,
     #[command(flatten)]
@@ -73,7 +73,7 @@ pub(crate) struct ExistsArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct BuilderArgs {
-    /// Who builds, and knows images.
+    /// What builds the image, and knows which images exist.
     #[arg(long, value_name = "NAME", default_value = "docker")]
     pub(crate) builder: BuilderKind,
     /// The Docker engine; by default the one that DOCKER_HOST or the current context names.
@@ -94,46 +94,46 @@ pub(crate) enum BuilderKind {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum BuildKit {
-    /// Where it is there.
+    /// With BuildKit if it is available.
     Auto,
-    /// It must be there.
+    /// With BuildKit, or fail.
     Always,
-    /// The engine builds without it.
+    /// Without BuildKit, by the engine itself.
     Never,
 }
 
 #[derive(Debug, Args)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
 pub(crate) struct RecipeArgs {
-    /// The image to begin with; by default sandbox.base_container_image.
+    /// The image to start from; by default sandbox.base_container_image.
     #[arg(long, value_name = "IMAGE")]
     pub(crate) base_image: Option<String>,
     /// Commands that run once, as the image's user; by default sandbox.runtime_extra_deps.
     #[arg(long, value_name = "COMMANDS")]
     pub(crate) extra_deps: Option<String>,
-    /// Add IPython, and what AgentSkills read documents with.
+    /// Add IPython, and the libraries with which AgentSkills read documents.
     #[arg(long)]
     pub(crate) jupyter: bool,
     /// Add Chromium.
     #[arg(long)]
     pub(crate) browser: bool,
-    /// Add VS Code's server: `npm` builds it from the npm registry; or the URL of an archive with bin/openvscode-server.
+    /// Add the server of VS Code: `npm` builds it from the npm registry, a URL names an archive with bin/openvscode-server.
     #[arg(long, value_name = "npm|URL", num_args = 0..=1, default_missing_value = "npm")]
     pub(crate) vscode: Option<String>,
-    /// The user that tools can work as; with --scratch a number.
+    /// The user that tools can work as; with --scratch, a number.
     #[arg(long, value_name = "NAME", conflicts_with = "no_user")]
     pub(crate) user: Option<String>,
-    /// Make no user.
+    /// Create no user.
     #[arg(long)]
     pub(crate) no_user: bool,
-    /// Add nothing but the program. No command runs in the base, so it needs no shell.
+    /// Add only the program. No command runs in the base, so the base needs no shell.
     #[arg(long, conflicts_with_all = ["jupyter", "browser", "vscode", "user", "extra_deps"])]
     pub(crate) plain: bool,
-    /// What it is built for, for example linux/arm64; several with commas between them. By default sandbox.platform, or
-    /// that of the engine.
+    /// Platforms to build for, separated by commas, for example linux/arm64. By default sandbox.platform, or the engine's
+    /// own.
     #[arg(long, value_name = "PLATFORM", value_delimiter = ',')]
     pub(crate) platform: Vec<String>,
-    /// The program that is put into the image, for each platform one; by default this one.
+    /// The program to put into the image, one for each platform; by default this one.
     #[arg(long, value_name = "FILE")]
     pub(crate) binary: Vec<PathBuf>,
 }

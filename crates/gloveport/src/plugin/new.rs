@@ -22,7 +22,7 @@ pub(super) fn new(arguments: &NewArgs) -> anyhow::Result<ExitCode> {
     let name = &arguments.name;
     ensure!(
         Manifest::is_name(name),
-        "`{name}` is no name of a plugin: it must be a lower-case letter, then at most 31 lower-case letters, digits, \
+        "`{name}` is not a valid name for a plugin: it must be a lower-case letter, then at most 31 lower-case letters, digits, \
          `_` and `-`"
     );
     ensure!(BUILT_IN.iter().all(|known| known.name != name), "`{name}` is built in; give the plugin another name");
@@ -33,7 +33,7 @@ pub(super) fn new(arguments: &NewArgs) -> anyhow::Result<ExitCode> {
     for (path, _) in &files {
         // Looked at before anything is written, so that nothing half made is left.
         if path.symlink_metadata().is_ok() {
-            bail!("{} is there already; name another directory", path.display());
+            bail!("{} exists already; name another directory", path.display());
         }
     }
     for (path, text) in &files {

@@ -11,7 +11,7 @@ const MOST: u64 = 16 * 1024 * 1024;
 
 #[derive(Debug, Args)]
 #[command(after_help = "A text is printed as it is, everything else as JSON; nothing for null. Exit codes: 0 done; 1 \
-    there is no such value, or the input is no JSON; 2 wrong command line.")]
+    there is no such value, or the input is not JSON; 2 wrong command line.")]
 pub(super) struct JsonArgs {
     /// Where the value is, as a JSON pointer (RFC 6901): /spec/session_key
     pointer: String,
@@ -27,7 +27,7 @@ pub(super) fn json(arguments: &JsonArgs) -> anyhow::Result<ExitCode> {
     let mut input = Vec::new();
     std::io::stdin().take(MOST + 1).read_to_end(&mut input).context("cannot read standard input")?;
     anyhow::ensure!(input.len() as u64 <= MOST, "the input is larger than {} MiB", MOST / 1024 / 1024);
-    let value: Value = serde_json::from_slice(&input).context("the input is no JSON")?;
+    let value: Value = serde_json::from_slice(&input).context("the input is not JSON")?;
     let found = value.pointer(&arguments.pointer).with_context(|| format!("there is no {}", arguments.pointer))?;
     super::print(&if arguments.export { exports(found)? } else { shown(found, arguments.quoted) })?;
     Ok(ExitCode::SUCCESS)

@@ -18,9 +18,9 @@ use crate::{
 };
 
 /// Below `gloveport session --help`.
-const SESSION_HELP: &str = "ID is the id of a session or of its sandbox, or the beginning of one that fits no other. \
-    Without --runtime, `start` uses the runtime that the configuration names, else `local`, and the others look there \
-    first and then in all runtimes: those that are built in, and programs named gloveport-provider-NAME in PATH.\n\n\
+const SESSION_HELP: &str = "ID is the id of a session or of its sandbox, or the beginning of one if it matches no other. \
+    Without --runtime, `start` uses the runtime that the configuration names, or else `local`. The other commands look \
+    there first and then in all runtimes: the built-in ones, and programs named gloveport-provider-NAME in PATH.\n\n\
     A first session:\n  \
     id=$(gloveport session start)\n  \
     gloveport session exec \"$id\" -- 'cd /tmp && ls'\n  \
@@ -29,23 +29,24 @@ const SESSION_HELP: &str = "ID is the id of a session or of its sandbox, or the 
     Exit codes: 0 done, 1 failed, 2 wrong command line, 77 refused as risky; `exec`, `attach` and `ipython` have their own.";
 
 /// Below `gloveport session start --help`.
-const START_HELP: &str = "The session goes on until it is stopped, or until --ttl or --idle-stop end it. Its id is \
-    printed alone on standard output when its server answers, and how far it is on standard error.\n\n\
-    What the flags leave open the configuration says: runtime, image, volumes, variables and more; `gloveport config \
-    check` tells what of it has an effect.\n\n\
+const START_HELP: &str = "The session goes on until you stop it, or until --ttl or --idle-stop end it. When its server \
+    answers, standard output gets the id and nothing else; progress goes to standard error.\n\n\
+    The configuration fills in what the flags leave open: runtime, image, volumes, variables and more. `gloveport config \
+    check` shows which settings have an effect.\n\n\
     Examples:\n  \
     id=$(gloveport session start --workspace . --ttl 2h)\n  \
     gloveport session start build --secret GITHUB_TOKEN --label team=infra --memory 2g\n  \
     gloveport session start --runtime docker --image debian:13 --mount /data:/data:ro --cpus 2\n\n\
-    Exit codes: 0 it runs; 1 it does not, and nothing is left of it; 2 wrong command line.";
+    Exit codes: 0 it runs; 1 it failed, and nothing is left of it; 2 wrong command line.";
 
 /// Below `gloveport session exec --help`.
-const EXEC_HELP: &str = "The words are one shell command line, which runs in the session's own shell: variables and the \
-    directory stay for the next. With --cwd, --env or -d it runs in a shell of its own. C-c interrupts the command, a \
-    second one leaves it to itself. The command and its output are added to the session's history, without the \
-    session's key and secrets; of what goes through a terminal only the exit code.\n\n\
-    What the section [security] of the configuration finds risky is asked about at the terminal before it begins; without \
-    a terminal it is refused. --yes and --deny answer beforehand. Question and answer are in the history.\n\n\
+const EXEC_HELP: &str = "The words form one shell command line, which runs in the session's own shell: variables and the \
+    directory stay for the next one. With --cwd, --env or -d it runs in a shell of its own. C-c interrupts the command, a \
+    second C-c leaves it running. The command and its output are added to the session's history, without the \
+    session's key and secrets; with a terminal, only the exit code is added.\n\n\
+    If the section [security] of the configuration finds the command risky, you are asked at the terminal before it \
+    begins; without a terminal it is refused. --yes and --deny answer in advance. Question and answer are in the \
+    history.\n\n\
     Examples:\n  \
     gloveport session exec build -- make -j8\n  \
     gloveport session exec build 'cd src && export A=1'\n  \
@@ -55,21 +56,21 @@ const EXEC_HELP: &str = "The words are one shell command line, which runs in the
     interrupted twice; 2 for a wrong command line.";
 
 /// Below `gloveport session cp --help`.
-const COPY_HELP: &str = "That something was copied is added to the session's history, and not what it contains. What the \
-    section [security] of the configuration finds risky is asked about at the terminal first, as with `exec`.\n\n\
+const COPY_HELP: &str = "The copy is added to the session's history, but not the contents. If the section [security] of \
+    the configuration finds it risky, you are asked at the terminal first, as with `exec`.\n\n\
     Exit codes: 0 done, 1 failed, 2 wrong command line, 77 refused as risky.";
 
 /// Below `gloveport session view --help`, and those of `write` and `edit`.
-const FILES_HELP: &str = "PATH is a path in the session; a relative one begins where its tools start. What is read or \
-    changed is added to the session's history, as that of an agent would be, without the session's key and secrets. What \
-    the section [security] of the configuration finds risky is asked about at the terminal first, as with `exec`.\n\n\
+const FILES_HELP: &str = "PATH is a path in the session; a relative path starts where its tools start. What you read or \
+    change is added to the session's history, like an agent's work, without the session's key and secrets. If the \
+    section [security] of the configuration finds it risky, you are asked at the terminal first, as with `exec`.\n\n\
     Exit codes: 0 done, 1 failed, 2 wrong command line, 77 refused as risky.";
 
 /// Below `gloveport session ipython --help`.
-const IPYTHON_HELP: &str = "The kernel stays, and with it its variables. It is there if the session was started with \
-    --plugin jupyter. C-c interrupts the cell that runs, a second one leaves it to itself. The cell and what it shows are \
-    added to the session's history, without the session's key and secrets. What the section [security] of the \
-    configuration finds risky is asked about at the terminal first, as with `exec`.\n\n\
+const IPYTHON_HELP: &str = "The kernel and its variables stay. You need a session that was started with --plugin jupyter. C-c \
+    interrupts the running cell, a second C-c leaves it running. The cell and its output are added to the session's \
+    history, without the session's key and secrets. If the section [security] of the configuration finds the cell risky, \
+    you are asked at the terminal first, as with `exec`.\n\n\
     Examples:\n  \
     gloveport session ipython build 'import pandas; pandas.__version__'\n  \
     gloveport session ipython --timeout 15m build < train.py\n\n\
@@ -78,22 +79,23 @@ const IPYTHON_HELP: &str = "The kernel stays, and with it its variables. It is t
     for a wrong command line.";
 
 /// Below `gloveport session ps --help` and that of `interrupt`.
-const INSIDE_HELP: &str = "A command that never ends keeps those behind it waiting. Examples:\n  \
+const INSIDE_HELP: &str = "A command that never ends keeps the next ones waiting. Examples:\n  \
     gloveport session ps build\n  \
     gloveport session interrupt build\n  \
     gloveport session ps --url http://127.0.0.1:8000";
 
 /// Below `gloveport session attach --help`.
-const ATTACH_HELP: &str = "Attached again, it shows what came meanwhile. Several people can be attached at once. That \
-    somebody was attached is added to the session's history, and not what goes through the terminal. Where the section \
-    [security] of the configuration has every command confirmed, it is asked about first: what is typed there is not rated.\
-    \n\nExit codes: that of the terminal's program when it ends; 0 after the detach keys; 77 if it was refused; 125 if \
+const ATTACH_HELP: &str = "When you attach again, you see what happened in the meantime. Several people can attach at once. \
+    The session's history has when someone was attached, but not what goes through the terminal. If the section \
+    [security] of the configuration has every command confirmed, you are asked first, because what you type on the \
+    terminal is not rated.\n\n\
+    Exit codes: that of the terminal's program when it ends; 0 after the detach keys; 77 if it was refused; 125 if \
     gloveport itself failed; 2 for a wrong command line.";
 
 #[derive(Debug, Args)]
 #[command(after_help = SESSION_HELP)]
 pub(crate) struct SessionArgs {
-    /// Who hosts the sandbox: `local`, `docker`, `exec:PROGRAM`, or NAME for a program gloveport-provider-NAME in PATH.
+    /// What hosts the sandbox: `local`, `docker`, `exec:PROGRAM`, or NAME for a program gloveport-provider-NAME in PATH.
     #[arg(long, value_name = "NAME", env = "GLOVEPORT_RUNTIME", global = true)]
     pub(super) runtime: Option<String>,
     #[command(subcommand)]
@@ -115,29 +117,29 @@ pub(super) enum SessionCommand {
     /// Run a command in a session.
     #[command(after_help = EXEC_HELP)]
     Exec(ExecArgs),
-    /// Run a cell in an IPython kernel of a session and print what it shows as it comes.
+    /// Run a cell in an IPython kernel of a session and print its output as it comes.
     #[command(after_help = IPYTHON_HELP)]
     Ipython(IpythonArgs),
-    /// Show a file of a session with numbered lines, or what is in a directory.
+    /// Show a file of a session with numbered lines, or the contents of a directory.
     #[command(after_help = FILES_HELP)]
     View(ViewArgs),
-    /// Write a file of a session, whole or some of its lines.
+    /// Write a whole file of a session, or some of its lines.
     #[command(after_help = FILES_HELP)]
     Write(WriteArgs),
-    /// Change a file of a session: replace a text, insert lines, create it, take an edit back.
+    /// Change a file of a session: replace a text, insert lines, create it, undo an edit.
     #[command(after_help = FILES_HELP)]
     Edit(EditArgs),
     /// Show the commands that run in a session and those that wait for their turn.
     #[command(after_help = INSIDE_HELP)]
     Ps(PsArgs),
-    /// Interrupt a command in a session as C-c does: the one that runs, or one that is named.
+    /// Interrupt a command in a session, like C-c: the running one, or the one that you name.
     #[command(after_help = INSIDE_HELP)]
     Interrupt(InterruptArgs),
-    /// End a command in a session: one that waits for its turn never begins, one that runs is interrupted, and quit if it
-    /// goes on.
+    /// End a command in a session. A waiting command never begins; a running one is interrupted, and quit if it keeps
+    /// running.
     #[command(after_help = INSIDE_HELP)]
     Kill(InterruptArgs),
-    /// Attach to a terminal of a session, made when it is missing. The detach keys leave it as it is.
+    /// Attach to a terminal of a session, which is created if it is missing. The detach keys leave it running.
     #[command(after_help = ATTACH_HELP)]
     Attach(AttachArgs),
     /// Show the history of a session: actions and observations.
@@ -145,32 +147,32 @@ pub(super) enum SessionCommand {
     /// List the sessions that have a sandbox.
     #[command(visible_alias = "list")]
     Ls(ListArgs),
-    /// Show all about a session.
+    /// Show everything about a session.
     Show(ShowArgs),
-    /// Let sessions rest. Their files and, where the runtime can, their processes stay.
+    /// Pause sessions. Their files and, where the runtime can, their processes stay.
     Pause(IdsArgs),
-    /// Let paused sessions go on.
+    /// Resume paused sessions.
     Resume(ResumeArgs),
     /// End the sandboxes of sessions, and keep the histories.
     Stop(IdsArgs),
     /// Remove sessions: sandboxes and histories.
     #[command(visible_alias = "delete")]
     Rm(RemoveArgs),
-    /// Keep the files of a session as an image, and print its name. Sessions can be started from it: `start --image`.
+    /// Keep the files of a session as an image, and print its name. `start --image` starts sessions from it.
     Snapshot(SnapshotArgs),
-    /// Start a session with the files and settings of another one, and print its id. Secrets and processes stay behind.
+    /// Start a session with the files and settings of another one, and print its id. It gets no secrets and no processes.
     Fork(ForkArgs),
-    /// Show what the server of a session writes.
+    /// Show the log of a session's server.
     Logs(LogsArgs),
     /// Copy files and trees into and out of a session. The path in it is ID:PATH; `-` is standard input or output.
     #[command(after_help = COPY_HELP)]
     Cp(CopyArgs),
-    /// Remove what nobody wants any more: what is left of sandboxes that ended, orphans, and servers that wait for a session.
+    /// Remove garbage: what is left of sandboxes that have ended, orphans, and servers that wait for a session.
     Gc(GcArgs),
     /// Print the URL of a session's server, or of one of its ports.
     Url(UrlArgs),
     /// Print shell commands that set GLOVEPORT_URL and GLOVEPORT_KEY for the other gloveport commands.
-    #[command(after_help = "The key is printed. Use it as: eval \"$(gloveport session env ID)\"")]
+    #[command(after_help = "This prints the key. Use it like this: eval \"$(gloveport session env ID)\"")]
     Env(EnvArgs),
 }
 
@@ -180,47 +182,47 @@ pub(crate) struct MakeArgs {
     /// The image that the sandbox is made from.
     #[arg(long, value_name = "IMAGE")]
     pub(super) image: Option<String>,
-    /// Directory of this machine to work in; it stays when the session ends. Without it, one that ends with the sandbox.
+    /// Directory of this machine to work in; it stays when the session ends. By default, one that ends with the sandbox.
     #[arg(long, value_name = "DIRECTORY")]
     pub(super) workspace: Option<PathBuf>,
-    /// Something that the sandbox sees at a path: a directory of this machine (/DIRECTORY:/PATH) or a volume (NAME:/PATH);
-    /// with `:ro` it cannot write to it, with `:overlay` the directory does not change. May be repeated.
+    /// Mount a directory of this machine (/DIRECTORY:/PATH) or a volume (NAME:/PATH) in the sandbox. With `:ro` the sandbox
+    /// cannot write to it, with `:overlay` the directory does not change. May be repeated.
     #[arg(long, short = 'v', visible_alias = "volume", value_name = "SOURCE:PATH[:MODE]", value_parser = values::mount)]
     pub(super) mount: Vec<Mount>,
-    /// Whom its server and tools work as, by numbers; the image's or the runtime's choice if absent.
+    /// User that its server and tools work as, by number; by default the image or the runtime chooses.
     #[arg(long, value_name = "USER[:GROUP]", value_parser = values::user)]
     pub(super) user: Option<RunAs>,
-    /// A variable that stays out of logs and histories: NAME of this environment, or NAME=@FILE; may be repeated.
+    /// Set a variable that stays out of logs and histories: NAME to pass on your own, or NAME=@FILE; may be repeated.
     #[arg(long, value_name = "NAME[=@FILE]", value_parser = values::secret)]
     pub(super) secret: Vec<SecretFrom>,
     /// A label to find it by; may be repeated.
     #[arg(long, value_name = "NAME=VALUE", value_parser = values::pair)]
     pub(super) label: Vec<(String, String)>,
-    /// A port of a program in the sandbox that gets a URL; may be repeated. See `session url`.
+    /// Give a URL to a port of a program in the sandbox; may be repeated. See `session url`.
     #[arg(long, short, value_name = "NAME[:PORT]", value_parser = values::port)]
     pub(super) port: Vec<ExposedPort>,
-    /// Most memory of all its processes together, such as 512m or 2g.
+    /// Maximum memory of all its processes together, such as 512m or 2g.
     #[arg(long, value_name = "SIZE", value_parser = values::memory)]
     pub(super) memory: Option<u64>,
-    /// Most processors, such as 1.5.
+    /// Maximum number of processors, such as 1.5.
     #[arg(long, value_name = "NUMBER", value_parser = values::processors, allow_negative_numbers = true)]
     pub(super) cpus: Option<f64>,
-    /// Most processes and threads.
+    /// Maximum number of processes and threads.
     #[arg(long, value_name = "NUMBER", allow_negative_numbers = true)]
     pub(super) processes: Option<u64>,
-    /// It gets the machine's GPUs.
+    /// Give it the machine's GPUs.
     #[arg(long)]
     pub(super) gpus: bool,
-    /// It is deleted after this time, such as 90s, 15m, 2h or 1d.
+    /// Delete it after this time, such as 90s, 15m, 2h or 1d.
     #[arg(long, value_name = "TIME", allow_negative_numbers = true, value_parser = values::duration)]
     pub(super) ttl: Option<Duration>,
-    /// It is stopped when nobody has asked it anything for this time.
+    /// Stop it when it has had no requests for this time.
     #[arg(long, value_name = "TIME", allow_negative_numbers = true, value_parser = values::duration)]
     pub(super) idle_stop: Option<Duration>,
-    /// Whom it may talk to: `full`, `none`, or hosts and networks with commas between them.
+    /// What it may talk to: `full`, `none`, or hosts and networks, separated by commas.
     #[arg(long, value_name = "POLICY", value_parser = values::network)]
     pub(super) network: Option<NetworkPolicy>,
-    /// A plugin of its server, such as jupyter or vscode; may be repeated.
+    /// Start this plugin, such as jupyter or vscode; may be repeated.
     #[arg(long, value_name = "NAME")]
     pub(super) plugin: Vec<String>,
 }
@@ -229,7 +231,7 @@ pub(crate) struct MakeArgs {
 #[derive(Debug, Args)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 pub(super) struct StartArgs {
-    /// The session's id; a random one if absent.
+    /// The session's id; random by default.
     #[arg(value_name = "ID")]
     pub(super) name: Option<String>,
     /// The same.
@@ -237,22 +239,22 @@ pub(super) struct StartArgs {
     pub(super) id: Option<String>,
     #[command(flatten)]
     pub(super) make: MakeArgs,
-    /// A variable of the sandbox: NAME=VALUE, or NAME for one of this environment; may be repeated.
+    /// Set a variable: NAME=VALUE, or NAME to pass on your own; may be repeated.
     #[arg(long, short, value_name = "NAME[=VALUE]", value_parser = values::variable)]
     pub(super) env: Vec<(String, String)>,
     /// Return when its server answers. This is the default.
     #[arg(long, overrides_with = "no_wait")]
     pub(super) wait: bool,
-    /// Return as soon as the runtime has made it.
+    /// Return as soon as the runtime has created it.
     #[arg(long, overrides_with = "wait")]
     pub(super) no_wait: bool,
     /// Give up after this time.
     #[arg(long, value_name = "TIME", allow_negative_numbers = true, value_parser = values::duration, default_value = "2m")]
     pub(super) timeout: Duration,
-    /// Print all about it as JSON instead of its id.
+    /// Print everything about it as JSON instead of its id.
     #[arg(long)]
     pub(super) json: bool,
-    /// Do not tell how far it is.
+    /// Do not show progress.
     #[arg(long, short)]
     pub(super) quiet: bool,
 }
@@ -263,33 +265,33 @@ pub(super) struct ExecArgs {
     /// The session.
     #[arg(value_name = "ID")]
     pub(super) id: String,
-    /// The command; several words are joined by blanks. Flags stand before its first word: what follows belongs to the
-    /// command. `-` or nothing: a script from standard input.
+    /// The command; several words are joined by blanks. Flags come before its first word: everything after it belongs to
+    /// the command. `-` or nothing: a script from standard input.
     #[arg(trailing_var_arg = true)]
     pub(super) command: Vec<String>,
-    /// Give the command lines of standard input, each when it waits for one.
+    /// Pass on the lines of standard input, each when the command waits for one.
     #[arg(long, short)]
     pub(super) interactive: bool,
-    /// On a terminal of its own, which is shown on yours; a shell if there is no command. It goes on when you
-    /// leave it with the detach keys.
+    /// Run it on a terminal of its own, and show that terminal on yours. Without a command, run a shell. It keeps running
+    /// when you leave it with the detach keys.
     #[arg(long, short, conflicts_with_all = ["json", "timeout", "detach"])]
     pub(super) tty: bool,
     /// Keys that leave the terminal without ending it.
     #[arg(long, value_name = "KEYS", default_value_t, requires = "tty")]
     pub(super) detach_keys: DetachKeys,
-    /// Start it and print the id of the command; its output is not shown.
+    /// Start it and print the id of the command, without its output.
     #[arg(long, short, conflicts_with_all = ["interactive", "json", "timeout"])]
     pub(super) detach: bool,
-    /// Directory to run in; a relative one begins where the tools of the session or server start.
+    /// Directory to run in. A relative path starts where the tools of the session or server start.
     #[arg(long, short = 'w', value_name = "DIRECTORY")]
     pub(super) cwd: Option<PathBuf>,
-    /// Add a variable to the environment: NAME=VALUE, or NAME for one of this environment; may be repeated.
+    /// Set a variable: NAME=VALUE, or NAME to pass on your own; may be repeated.
     #[arg(long, short, value_name = "NAME[=VALUE]", value_parser = values::variable)]
     pub(super) env: Vec<(String, String)>,
     /// Interrupt it after this time, such as 90s or 15m.
     #[arg(long, value_name = "TIME", allow_negative_numbers = true, value_parser = values::duration)]
     pub(super) timeout: Option<Duration>,
-    /// Print the observation as JSON when the command ended, instead of its output as it comes.
+    /// Print the observation as JSON after the command has ended, instead of its output as it comes.
     #[arg(long)]
     pub(super) json: bool,
     /// Leave the command out of the session's history.
@@ -361,7 +363,7 @@ pub(super) struct IpythonArgs {
     /// The session.
     #[arg(value_name = "ID")]
     pub(super) id: String,
-    /// Name of the kernel, which is started if there is none. The agent's is `default`.
+    /// Name of the kernel; it is started if it does not exist. The agent's kernel is `default`.
     #[arg(long, value_name = "NAME", default_value = DEFAULT)]
     pub(super) kernel: String,
     #[command(flatten)]
@@ -379,7 +381,7 @@ pub(super) struct ServerArgs {
     /// Key of that server.
     #[arg(long, env = "GLOVEPORT_KEY", hide_env_values = true)]
     pub(super) key: Option<String>,
-    /// File with the key of that server; arguments are seen by everybody on this machine.
+    /// File with the key of that server. Prefer it to --key: everyone on this machine can see arguments.
     #[arg(long, value_name = "FILE")]
     pub(super) key_file: Option<PathBuf>,
 }
@@ -391,7 +393,7 @@ pub(super) struct PsArgs {
     pub(super) id: Option<String>,
     #[command(flatten)]
     pub(super) server: ServerArgs,
-    /// Also those that have ended.
+    /// Also show those that have ended.
     #[arg(long, short)]
     pub(super) all: bool,
     /// Print JSON.
@@ -401,8 +403,8 @@ pub(super) struct PsArgs {
 
 #[derive(Debug, Args)]
 pub(super) struct InterruptArgs {
-    /// The session; with --url there is none. Then the command, by its id in `ps` or the beginning of it; the one that runs
-    /// if absent.
+    /// The session (not with --url), then the command: its id in `ps` or the beginning of it. By default, the running
+    /// command.
     #[arg(value_name = "ID [COMMAND]", num_args = 0..=2)]
     pub(super) ids: Vec<String>,
     #[command(flatten)]
@@ -417,7 +419,7 @@ pub(super) struct AttachArgs {
     /// The session.
     #[arg(value_name = "ID")]
     pub(super) id: String,
-    /// Which of its terminals, by a name that you choose.
+    /// Which terminal of the session, by a name of your choice.
     #[arg(long, value_name = "NAME", default_value = "main")]
     pub(super) terminal: String,
     /// Keys that leave the terminal without ending it.
@@ -429,13 +431,13 @@ pub(super) struct AttachArgs {
 
 #[derive(Debug, Args)]
 pub(super) struct EventsArgs {
-    /// The session; also one whose sandbox is gone, by its whole id.
+    /// The session. If its sandbox is gone, give the whole id.
     #[arg(value_name = "ID")]
     pub(super) id: String,
-    /// Go on with the events that come.
+    /// Keep printing new events.
     #[arg(long, short)]
     pub(super) follow: bool,
-    /// Begin with the event of this number.
+    /// Begin with the event that has this number.
     #[arg(long, value_name = "NUMBER", default_value_t = 0, allow_negative_numbers = true)]
     pub(super) since: i64,
     /// Only these actions or observations, such as run or message; may be repeated.
@@ -448,7 +450,7 @@ pub(super) struct EventsArgs {
 
 #[derive(Debug, Args)]
 pub(super) struct ListArgs {
-    /// Also those that have ended and of which something is left, such as their history.
+    /// Also list those that have ended and left something behind, such as their history.
     #[arg(long, short)]
     pub(super) all: bool,
     /// Only those with this label; may be repeated.
@@ -500,7 +502,7 @@ pub(super) struct RemoveArgs {
     /// The sessions.
     #[arg(value_name = "ID", required = true)]
     pub(super) ids: Vec<String>,
-    /// Also those that run, and histories of sessions whose runtime does not tell whether they run.
+    /// Also remove sessions that run, and histories of sessions whose runtime cannot say whether they run.
     #[arg(long, short)]
     pub(super) force: bool,
     /// Print JSON.
@@ -526,16 +528,16 @@ pub(super) struct ForkArgs {
     /// The session.
     #[arg(value_name = "ID")]
     pub(super) id: String,
-    /// Id of the new session; a random one if absent.
+    /// Id of the new session; random by default.
     #[arg(long = "id", value_name = "ID")]
     pub(super) new: Option<String>,
     /// Give up after this time.
     #[arg(long, value_name = "TIME", allow_negative_numbers = true, default_value = "10m", value_parser = values::duration)]
     pub(super) timeout: Duration,
-    /// Print all about it as JSON instead of its id.
+    /// Print everything about it as JSON instead of its id.
     #[arg(long)]
     pub(super) json: bool,
-    /// Do not tell how far it is.
+    /// Do not show progress.
     #[arg(short, long)]
     pub(super) quiet: bool,
 }
@@ -545,10 +547,10 @@ pub(super) struct LogsArgs {
     /// The session.
     #[arg(value_name = "ID")]
     pub(super) id: String,
-    /// Go on until the sandbox ends.
+    /// Keep printing until the sandbox ends.
     #[arg(long, short)]
     pub(super) follow: bool,
-    /// Begin with this many last lines.
+    /// Begin with this many lines from the end.
     #[arg(long, value_name = "NUMBER", allow_negative_numbers = true)]
     pub(super) tail: Option<usize>,
     /// Print each line as one line of JSON.
@@ -563,13 +565,13 @@ pub(super) struct CopyArgs {
     pub(super) source: PathBuf,
     /// Where it goes: into an existing directory, or to this name. `-` is standard output.
     pub(super) destination: PathBuf,
-    /// No progress.
+    /// Do not show progress.
     #[arg(long, short)]
     pub(super) quiet: bool,
-    /// Trees are copied whole anyway; this is for fingers that type it.
+    /// Has no effect: trees are always copied whole.
     #[arg(long, short, hide_short_help = true)]
     pub(super) recursive: bool,
-    /// Print where it went, and how many files and bytes it was, as JSON.
+    /// Print the destination and the number of files and bytes as JSON.
     #[arg(long)]
     pub(super) json: bool,
     /// Leave the copy out of the session's history.
@@ -581,10 +583,10 @@ pub(super) struct CopyArgs {
 
 #[derive(Debug, Args)]
 pub(super) struct GcArgs {
-    /// Also sessions that were to be kept and that no living program uses, such as those of `session start`.
+    /// Also remove sessions that were to be kept and that no living program uses, such as those of `session start`.
     #[arg(long)]
     pub(super) all: bool,
-    /// Only tell what would be removed.
+    /// Only list what would be removed.
     #[arg(long)]
     pub(super) dry_run: bool,
     /// Print JSON.
@@ -597,7 +599,7 @@ pub(super) struct UrlArgs {
     /// The session.
     #[arg(value_name = "ID")]
     pub(super) id: String,
-    /// The name of a port; the server itself if absent.
+    /// The name of a port; by default the server itself.
     #[arg(value_name = "NAME")]
     pub(super) name: Option<String>,
     /// Print JSON.

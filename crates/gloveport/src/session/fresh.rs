@@ -94,7 +94,7 @@ pub(crate) async fn run_in_fresh(mut arguments: RunArgs) -> anyhow::Result<ExitC
 async fn leave(provider: &dyn Provider, sandbox: &Sandbox) {
     let session = &sandbox.session_id;
     if let Err(error) = provider.release(&sandbox.id).await {
-        tracing::warn!("the session `{session}` goes on, but may be taken for an orphan: {error}");
+        tracing::warn!("the session `{session}` keeps running, but may be mistaken for an orphan: {error}");
     }
     provider.close().await;
     tell(&format!(
@@ -160,7 +160,7 @@ async fn delete(provider: &dyn Provider, sandbox: &Sandbox) {
     });
     match deleted.await {
         Ok(Ok(_)) => {}
-        Ok(Err(error)) => tracing::warn!("the sandbox `{}` is left: {error}", sandbox.id),
+        Ok(Err(error)) => tracing::warn!("the sandbox `{}` is left behind: {error}", sandbox.id),
         Err(_) => tracing::warn!("the sandbox `{}` is still being deleted; see `gloveport session gc`", sandbox.id),
     }
 }

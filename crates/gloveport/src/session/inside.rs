@@ -82,7 +82,7 @@ async fn chosen(runtimes: &Runtimes, arguments: &InterruptArgs) -> anyhow::Resul
     let mut ids = arguments.ids.iter().map(String::as_str);
     let session = if arguments.server.url.is_some() { None } else { ids.next() };
     let (wanted, rest) = (ids.next(), ids.next());
-    anyhow::ensure!(rest.is_none(), "one command is ended at a time, and --url takes no session");
+    anyhow::ensure!(rest.is_none(), "only one command can be ended at a time, and --url takes no session");
     let client = client(runtimes, session, &arguments.server).await?;
     let known = commands(&client).await?;
     let chosen = match wanted {
@@ -100,7 +100,7 @@ async fn client(runtimes: &Runtimes, id: Option<&str>, server: &ServerArgs) -> a
             server.key_file.as_deref(),
         )?)?);
     }
-    runtimes.find(id.context("no session is named; give its ID, or a server with --url")?).await?.client().await
+    runtimes.find(id.context("name a session by its ID, or a server with --url")?).await?.client().await
 }
 
 async fn commands(client: &ActionExecutionClient) -> anyhow::Result<Vec<ExecStatus>> {

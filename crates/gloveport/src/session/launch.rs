@@ -27,7 +27,7 @@ enum LaunchError {
     Create(#[from] ProviderError),
     #[error(transparent)]
     Wait(#[from] WaitError),
-    #[error("the sandbox was not made within {} s; --timeout gives it more", .0.as_secs_f64())]
+    #[error("the sandbox was not created within {} s; --timeout allows more", .0.as_secs_f64())]
     Late(Duration),
     #[error("interrupted; nothing is left of the session")]
     Interrupted,

@@ -77,7 +77,7 @@ pub(super) async fn remove(runtimes: &Runtimes, arguments: &RemoveArgs) -> anyho
         );
         found.provider.delete(&found.sandbox.id).await?;
         if let Some(history) = History::of(&runtimes.context, found.name())? {
-            history.remove().await.context("the sandbox is gone, but its history is left")?;
+            history.remove().await.context("the sandbox is gone, but its history remains")?;
         }
         Ok(found.name().to_owned())
     })

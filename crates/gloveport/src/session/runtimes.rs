@@ -47,7 +47,7 @@ pub(super) struct Silent {
 
 impl Silent {
     fn note(&self) -> String {
-        format!("\n(the runtime `{}` does not tell: {})", self.runtime, self.error)
+        format!("\n(the runtime `{}` did not answer: {})", self.runtime, self.error)
     }
 }
 

@@ -36,7 +36,8 @@ pub(super) async fn of(client: &ActionExecutionClient, sandbox: &Sandbox) -> any
         sandbox.session_key.iter().map(|key| (KEY.to_owned(), key.clone())).collect();
     let names: Vec<&str> = sandbox.labels.get(LABEL).map(|names| names.split('.').collect()).unwrap_or_default();
     if !names.is_empty() {
-        let values = values(client, &names).await.context("the secrets of the session cannot be asked for")?;
+        let values =
+            values(client, &names).await.context("the sandbox cannot be asked for the secrets of the session")?;
         secrets.extend(names.into_iter().map(str::to_owned).zip(values));
     }
     Ok(secrets)
@@ -45,7 +46,7 @@ pub(super) async fn of(client: &ActionExecutionClient, sandbox: &Sandbox) -> any
 /// What the variables of these names are in the sandbox.
 async fn values(client: &ActionExecutionClient, names: &[&str]) -> anyhow::Result<Vec<Secret>> {
     let is_name = |name: &&str| name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
-    anyhow::ensure!(names.iter().all(is_name), "the label {LABEL} is none of ours");
+    anyhow::ensure!(names.iter().all(is_name), "the label {LABEL} was not made by gloveport");
     let words: Vec<String> = names.iter().map(|name| format!("\"${name}\"")).collect();
     let request = ExecRequest {
         id: None,

@@ -36,7 +36,7 @@ pub(super) async fn fork(runtimes: &Runtimes, arguments: &ForkArgs) -> anyhow::R
     let found = runtimes.find(&arguments.id).await?;
     let session = match &arguments.new {
         Some(id) => SessionId::new(id.clone())?,
-        None => SessionId::random().map_err(|error| anyhow::anyhow!("no random id can be made: {error}"))?,
+        None => SessionId::random().map_err(|error| anyhow::anyhow!("cannot make a random id: {error}"))?,
     };
     let stop = local::stop_signal()?;
     let report = Report::new(arguments.quiet);
@@ -48,7 +48,7 @@ pub(super) async fn fork(runtimes: &Runtimes, arguments: &ForkArgs) -> anyhow::R
             () = stop.cancelled() => anyhow::bail!("interrupted; what was begun is being removed"),
         };
         let made = made.with_context(|| {
-            format!("the fork was not made within {} s; --timeout gives it more", arguments.timeout.as_secs_f64())
+            format!("the fork was not created within {} s; --timeout allows more", arguments.timeout.as_secs_f64())
         })??;
         let id = made.id.clone();
         let options = WaitOptions { limit: arguments.timeout, cancel: stop.clone() };

@@ -66,7 +66,8 @@ pub(super) async fn tell(
     let released = provider.release(&sandbox.id).await;
     provider.close().await;
     report.finish(timings);
-    released.with_context(|| format!("the session `{}` runs, but may be taken for an orphan", sandbox.session_id))?;
+    released
+        .with_context(|| format!("the session `{}` runs, but may be mistaken for an orphan", sandbox.session_id))?;
     if as_json {
         let mut shown = serde_json::to_value(&sandbox)?;
         shown["phases"] = timings.iter().map(phase).collect();
@@ -87,5 +88,5 @@ fn phase(timing: &PhaseTiming) -> serde_json::Value {
 
 /// An id for a session that got none.
 pub(crate) fn random_id() -> anyhow::Result<SessionId> {
-    SessionId::random().map_err(|error| anyhow::anyhow!("no random id can be made: {error}"))
+    SessionId::random().map_err(|error| anyhow::anyhow!("cannot make a random id: {error}"))
 }

@@ -290,7 +290,7 @@ fn a_command_runs_on_a_server_and_its_shell_keeps_its_state() {
     }
     let seen = with(&["run", "--url", &url, "--key", "s3cret", "echo 5"]);
     assert_eq!(text(&seen.stdout), "5\n");
-    assert!(text(&seen.stderr).contains("everybody on this machine sees the key"), "{}", text(&seen.stderr));
+    assert!(text(&seen.stderr).contains("everyone on this machine can see the key"), "{}", text(&seen.stderr));
     let missing = with(&["run", "--url", &url, "--key-file", "/no/such", "true"]);
     assert!(text(&missing.stderr).contains("cannot read the key file /no/such"), "{}", text(&missing.stderr));
 
@@ -524,7 +524,7 @@ fn errors_say_what_is_wrong_in_the_words_of_the_command_line() {
         (&["view", "missing"], 1, "missing does not exist"),
         (&["run", ""], 125, "the command is empty"),
         (&["run", "--url", "http://127.0.0.1:1", " "], 125, "the command is empty"),
-        (&["replay", "/dev/null"], 1, "/dev/null is no regular file"),
+        (&["replay", "/dev/null"], 1, "/dev/null is not a regular file"),
         (&["replay", "."], 1, ". is a directory"),
         (&["session", "start", "--memory", "10k"], 2, "at least 6m"),
         (&["session", "start", "--runtime", "nope"], 1, "no program gloveport-provider-nope in PATH"),
@@ -547,7 +547,7 @@ fn errors_say_what_is_wrong_in_the_words_of_the_command_line() {
         (
             &["image", "tag", "--base-image", "a", "--binary", "short"],
             1,
-            "short cannot go into the image: it is no program",
+            "short cannot go into the image: it is not a Linux program",
         ),
         (&["cp", ".", "inside"], 1, "inside is inside of ., so the copy would never end"),
     ] {

@@ -110,7 +110,7 @@ fn zsh_and_fish_complete_sessions_and_runtimes() {
         };
         assert_eq!(ask("gloveport session exec "), "my-session\tsession of the runtime local\n");
         assert_eq!(ask("gloveport run --runtime h"), "house\n");
-        assert!(ask("gloveport sess").starts_with("session\tSessions: "));
+        assert!(ask("gloveport sess").starts_with("session\tStart, use and end sessions: "));
         assert_eq!(ask("gloveport ls bi"), "bin/\n");
     }
     if is_installed("zsh") {

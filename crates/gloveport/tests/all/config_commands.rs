@@ -151,7 +151,7 @@ fn check_tells_each_problem_with_its_place_and_what_was_meant() {
         })
     );
     let shown = text(&config(directory.path(), &["show"], &[]).stdout);
-    assert!(shown.ends_with("2 of the settings have no effect; `gloveport config check` tells which\n"), "{shown}");
+    assert!(shown.ends_with("2 of the settings have no effect; `gloveport config check` shows which\n"), "{shown}");
 }
 
 #[test]

@@ -182,7 +182,7 @@ fn wrong_use_is_told_and_changes_nothing() {
     for (arguments, expected_code, expected) in [
         (vec!["view", "missing"], 1, "does not exist"),
         (vec!["view", "-n", "0", "x"], 2, "counted from 1"),
-        (vec!["view", "-n", "5:3", "x"], 2, "behind the last"),
+        (vec!["view", "-n", "5:3", "x"], 2, "comes after the last"),
         (vec!["view", "binary"], 1, "binary"),
         (vec!["edit", "create", "binary", "--text", "x"], 1, "binary exists already"),
         (vec!["edit", "create", "new", "--text", "@missing"], 1, "missing"),

@@ -90,7 +90,7 @@ fn what_cannot_be_built_is_told_before_anything_is_started() {
         (&[&long[..], &["--user", "a b"]].concat(), 1, "user name"),
         (&[&long[..], &["--platform", "windows/amd64"]].concat(), 1, "linux/ARCHITECTURE"),
         (&[&long[..], &["--platform", "linux/s390x"]].concat(), 1, "--binary"),
-        (&[&long[..], &["--binary", "/etc/passwd"]].concat(), 1, "no program of Linux"),
+        (&[&long[..], &["--binary", "/etc/passwd"]].concat(), 1, "it is not a Linux program"),
         (&[&long[..], &["--vscode", "https://a:b@c/d"]].concat(), 1, "no user or password"),
         (&[&long[..], &["--plain", "--jupyter"]].concat(), 2, "cannot be used with"),
         (&["build", "--base-image", "scratch"], 1, "plain image"),

@@ -119,9 +119,9 @@ fn new_overwrites_nothing_and_refuses_names_that_cannot_be() {
     fs::create_dir(home.path().join("mine")).unwrap();
     fs::write(home.path().join("mine/serve.py"), "mine").unwrap();
     for (arguments, expected) in [
-        (vec!["new", "mine"], "mine/serve.py is there already; name another directory"),
-        (vec!["new", "Mine"], "`Mine` is no name of a plugin: it must be a lower-case letter"),
-        (vec!["new", "../x"], "`../x` is no name of a plugin"),
+        (vec!["new", "mine"], "mine/serve.py exists already; name another directory"),
+        (vec!["new", "Mine"], "`Mine` is not a valid name for a plugin: it must be a lower-case letter"),
+        (vec!["new", "../x"], "`../x` is not a valid name for a plugin"),
         (vec!["new", "vscode"], "`vscode` is built in; give the plugin another name"),
         (vec!["new", "x", "mine/serve.py/x"], "cannot make mine/serve.py/x: "),
     ] {

@@ -192,7 +192,7 @@ async fn a_change_is_asked_about_at_the_terminal_also_if_its_text_came_from_stan
     fs::write(work.join("a"), "one\n").unwrap();
     let script = ["session", "edit", "ask", "replace", "a", "--old", "one", "--new", "two"];
     let mut person = Person::calls(&home, &script);
-    person.sees("gloveport: changing this file is to be confirmed").await;
+    person.sees("gloveport: changing this file needs your confirmation").await;
     person.sees(&format!("    {}\r\n", work.join("a").display())).await;
     person.sees("Go on? [y/N] ").await;
     person.types("y\r").await;
@@ -220,7 +220,7 @@ fn wrong_use_of_the_file_commands_is_told_in_the_words_of_the_person_and_changes
         (&["view", "w"], 2, "<PATH>"),
         (&["view", "nobody", "a"], 1, "there is no session or sandbox `nobody`"),
         (&["write", "w", "a", "--text", "@missing"], 1, "cannot read the text from missing"),
-        (&["write", "w", "a", "-n", "5:3", "--text", "x"], 2, "behind the last"),
+        (&["write", "w", "a", "-n", "5:3", "--text", "x"], 2, "comes after the last"),
         (&["write", "w", "a/b", "--text", "x"], 1, "File exists"),
         (&["write", "nobody", "a", "--text", "x"], 1, "there is no session"),
         (&["edit", "w", "replace", "a", "--old", "zz", "--new", "x"], 1, "does not contain the text `zz`"),

@@ -55,7 +55,7 @@ fn sessions_of_all_runtimes_are_found_and_one_that_fails_is_a_warning() {
     assert!(text(&refused.stderr).contains("it fits alpha (local), alps (process)"), "{}", text(&refused.stderr));
     assert_eq!(refused.status.code(), Some(125));
     let missing = session(&home, &["url", "nobody"]);
-    assert!(text(&missing.stderr).contains("the runtime `broken` does not tell"), "{}", text(&missing.stderr));
+    assert!(text(&missing.stderr).contains("the runtime `broken` did not answer"), "{}", text(&missing.stderr));
 
     let removed = session(&home, &["rm", "-f", "alpha", "alps"]);
     assert_eq!((text(&removed.stdout).as_str(), removed.status.code()), ("alpha\nalps\n", Some(0)));

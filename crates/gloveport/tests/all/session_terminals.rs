@@ -69,7 +69,7 @@ async fn attaching_is_asked_about_where_every_command_is() {
     fs::write(home.path().join("config.toml"), "[security]\nconfirmation_mode = true\n").unwrap();
     home.start("asked");
     let mut person = Person::calls(&home, &["session", "attach", "asked"]);
-    person.sees("gloveport: attaching to this terminal is to be confirmed").await;
+    person.sees("gloveport: attaching to this terminal needs your confirmation").await;
     person.sees("    main\r\n").await;
     person.sees("Go on? [y/N] ").await;
     person.types("n\r").await;

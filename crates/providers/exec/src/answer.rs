@@ -102,7 +102,7 @@ fn no_answer(call: &Call, ended: &Ended, error: &serde_json::Error) -> String {
     }
     // Only what a mask was laid over may be shown: the beginning may be half of a secret.
     let shown: String = call.mask.apply(&text).chars().take(SHOWN).collect();
-    format!("{how}its answer is no JSON object ({error}): {shown}")
+    format!("{how}its answer is not a JSON object ({error}): {shown}")
 }
 
 impl Failure {
@@ -142,7 +142,7 @@ impl Failure {
                 ProviderError::Access { engine, reason: message, hint: say("check the credentials of the program") }
             }
             ("unreachable", _) => {
-                let hint = say("`gloveport doctor` tells what the program needs");
+                let hint = say("`gloveport doctor` shows what the program needs");
                 ProviderError::Unreachable { engine, source: message.into(), hint }
             }
             ("timeout", _) => ProviderError::Timeout {
@@ -214,11 +214,11 @@ impl SandboxAnswer {
             "failed" => SandboxState::Failed(reason),
             "crash-looping" => SandboxState::CrashLooping(reason),
             "unknown" => SandboxState::Unknown(reason),
-            other => return Err(format!("`{other}` is no state of a sandbox")),
+            other => return Err(format!("`{other}` is not a state of a sandbox")),
         };
         let url = self.url.map(|url| url.trim_end_matches('/').to_owned());
         if let Some(url) = url.as_ref().filter(|url| !url.starts_with("http://") && !url.starts_with("https://")) {
-            return Err(format!("`{url}` is no URL of a server; it must begin with http:// or https://"));
+            return Err(format!("`{url}` is not a URL of a server; it must begin with http:// or https://"));
         }
         let time = |seconds: Option<f64>| {
             let since = seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());

@@ -55,7 +55,7 @@ impl Record {
             Err(error) => return Err(fault::file("read", &path)(error)),
         };
         let refused = |reason: String| {
-            let hint = "another version of gloveport wrote it, or somebody changed it; remove its directory";
+            let hint = "another version of gloveport wrote it, or someone changed it; remove its directory";
             engine(format!("understand {}", path.display()), format!("{reason}; {hint}"))
         };
         let record: Self = serde_json::from_str(&text).map_err(|error| refused(error.to_string()))?;

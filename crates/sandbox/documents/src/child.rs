@@ -172,7 +172,7 @@ impl From<io::Error> for Failed {
 fn document() -> Result<Vec<u8>, Failed> {
     let mut bytes = Vec::new();
     let read = io::stdin().lock().take(INPUT + 1).read_to_end(&mut bytes);
-    read.map_err(|error| Failed::Document(format!("the file can not be read: {error}")))?;
+    read.map_err(|error| Failed::Document(format!("the file cannot be read: {error}")))?;
     if bytes.len() as u64 > INPUT {
         return Err(Failed::Document(format!("the file is larger than {} MB", INPUT / (1024 * 1024))));
     }

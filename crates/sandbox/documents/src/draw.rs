@@ -25,7 +25,7 @@ const TIME: Duration = Duration::from_secs(20);
 /// Why nothing is shown, or no more.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum PdfError {
-    #[error("the file is no PDF, or is damaged")]
+    #[error("the file is not a PDF, or is damaged")]
     Damaged,
     #[error("the file is encrypted, and needs a password")]
     Encrypted,
@@ -77,7 +77,7 @@ pub(crate) fn pages(file: Vec<u8>, mut show: impl FnMut(Page) -> io::Result<()>)
         let drawn = catch_unwind(AssertUnwindSafe(|| draw(page, &cache, &settings)));
         match drawn.ok().flatten() {
             Some((width, height, png)) => show(Page::Picture { number, width, height, png })?,
-            None => show(Page::Note(format!("Page {number} can not be drawn.")))?,
+            None => show(Page::Note(format!("Page {number} cannot be drawn.")))?,
         }
     }
     Ok(())

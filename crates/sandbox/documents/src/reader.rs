@@ -74,13 +74,13 @@ pub enum ReadError {
     #[error("its reader gave no answer that could be understood")]
     Nonsense,
     /// Nobody waits for it any more.
-    #[error("nobody waits for it any more")]
+    #[error("the request for it was given up")]
     Left,
     /// There is no program that reads documents.
     #[error("this program has no part that reads documents apart, and reads none in any other way")]
     NoProgram,
     /// Its reader could not be started, or not without rights.
-    #[error("its reader can not be started: {0}")]
+    #[error("its reader cannot be started: {0}")]
     Start(String),
 }
 

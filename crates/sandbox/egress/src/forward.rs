@@ -29,7 +29,7 @@ const AGAIN: (Duration, Duration) = (Duration::from_millis(5), Duration::from_mi
 
 /// A text that is no forward.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{text}` is no forward: {reason}; write PORT=HOST:PORT, for example `8000=10.0.0.2:8000`")]
+#[error("`{text}` is not a forward: {reason}; write PORT=HOST:PORT, for example `8000=10.0.0.2:8000`")]
 pub struct ForwardError {
     /// The text.
     pub text: String,

@@ -223,7 +223,7 @@ fn prepare_directory(account: &Account, directory: &Path) -> Result<(), Executor
         give(&held, NewOwner { uid, gid }, directory);
     }
     if let Err(error) = open_to_group(&held) {
-        tracing::warn!(%error, directory = %directory.display(), "the working directory's mode can not be set");
+        tracing::warn!(%error, directory = %directory.display(), "the working directory's mode cannot be set");
     }
     Ok(())
 }
@@ -251,7 +251,7 @@ fn give(held: &OwnedFd, owner: NewOwner, directory: &Path) {
             too_deep = given.too_deep,
             "not all of the working directory could be given to its user as it was"
         ),
-        Err(error) => tracing::warn!(%error, directory = %directory.display(), "the owner can not be changed"),
+        Err(error) => tracing::warn!(%error, directory = %directory.display(), "the owner cannot be changed"),
     }
 }
 

@@ -124,7 +124,7 @@ pub enum TerminalsError {
     #[error("cwd `{}` is not a directory", .0.display())]
     Directory(PathBuf),
     /// The program does not exist.
-    #[error("`{0}` is no program that can be found in the sandbox")]
+    #[error("there is no program `{0}` in the sandbox")]
     NoProgram(String),
     /// The sandbox is ending.
     #[error("the sandbox is ending, so no terminal can be started")]

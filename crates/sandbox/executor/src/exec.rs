@@ -231,7 +231,7 @@ pub(crate) fn check_id(id: &str) -> Result<(), ExecError> {
 }
 
 pub(crate) fn random_id() -> Result<String, ExecError> {
-    gloveport_ids::random::<16>().map_err(|error| ExecError::Invalid(format!("no random id can be made: {error}")))
+    gloveport_ids::random::<16>().map_err(|error| ExecError::Invalid(format!("cannot make a random id: {error}")))
 }
 
 /// Checks what can be wrong with a request before anything is started.

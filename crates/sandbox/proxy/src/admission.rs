@@ -176,7 +176,7 @@ impl Admission {
         } else {
             "Send the session's key as X-Session-API-Key."
         };
-        let text = format!("{} lets nobody in without a proof. {reason} {remedy}", self.name);
+        let text = format!("{} lets no one in without a proof. {reason} {remedy}", self.name);
         error_page(StatusCode::FORBIDDEN, headers, &text)
     }
 }

@@ -43,7 +43,7 @@ pub async fn serve(listener: TcpListener, proxy: Arc<ServiceProxy>) {
                     connections.spawn(converse(client, peer.ip(), Arc::clone(&proxy)));
                 }
                 Err(error) => {
-                    tracing::debug!(%error, service = %proxy.name, "a connection can not be accepted");
+                    tracing::debug!(%error, service = %proxy.name, "a connection cannot be accepted");
                     let _stopped = stop.run_until_cancelled(sleep(PAUSE)).await;
                 }
             },
@@ -66,7 +66,7 @@ fn prepare(stream: &TcpStream) {
         Ok(())
     });
     if let Err(error) = set {
-        tracing::debug!(%error, "a connection can not be configured");
+        tracing::debug!(%error, "a connection cannot be configured");
     }
 }
 

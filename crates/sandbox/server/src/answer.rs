@@ -14,7 +14,7 @@ pub(crate) fn json(status: StatusCode, body: &impl Serialize) -> Response {
     match serde_json::to_vec(body) {
         Ok(bytes) => with_type(status, "application/json", bytes),
         Err(error) => {
-            tracing::error!(%error, "an answer can not be written as JSON");
+            tracing::error!(%error, "an answer cannot be written as JSON");
             unexpected()
         }
     }

@@ -136,7 +136,7 @@ impl Server {
         }
         if self.last_complaint.is_none_or(|time| time.elapsed() > QUIET) {
             self.last_complaint = Some(Instant::now());
-            tracing::warn!(%error, open = self.connections.len(), "a connection can not be accepted; trying again");
+            tracing::warn!(%error, open = self.connections.len(), "a connection cannot be accepted; trying again");
         }
         Ok(true)
     }
@@ -190,7 +190,7 @@ fn prepare(stream: &TcpStream) {
         Ok(())
     });
     if let Err(error) = set {
-        tracing::debug!(%error, "a connection can not be configured");
+        tracing::debug!(%error, "a connection cannot be configured");
     }
 }
 

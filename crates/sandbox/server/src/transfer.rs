@@ -59,7 +59,7 @@ impl Transfers {
 pub(crate) fn detached(work: impl FnOnce() + Send + 'static) {
     if let Err(error) = thread::Builder::new().name("transfer".into()).spawn(work) {
         // Whoever waits for the work sees that it is gone.
-        tracing::error!(%error, "a thread for a transfer can not be started");
+        tracing::error!(%error, "a thread for a transfer cannot be started");
     }
 }
 

@@ -52,8 +52,8 @@ pub(crate) fn serve(stream: &UnixStream, service: &Service) -> io::Result<()> {
     if let Some(user) = &service.identity
         && let Err(error) = file_identity::take_on(user)
     {
-        tracing::warn!(%error, user = user.uid, "the editor can not work as the user of the kernel");
-        return send(stream, &Answer::refused(format!("it can not work as the user {}: {error}", user.uid)));
+        tracing::warn!(%error, user = user.uid, "the editor cannot work as the user of the kernel");
+        return send(stream, &Answer::refused(format!("it cannot work as the user {}: {error}", user.uid)));
     }
     let editor = Editor::new(EditorOptions {
         history_bytes: HISTORY,
@@ -147,7 +147,7 @@ impl<'a> Requests<'a> {
 fn unreadable(error: &io::Error) -> String {
     match error.kind() {
         io::ErrorKind::WouldBlock => too_slow(),
-        _ => format!("it can not be read: {error}"),
+        _ => format!("it cannot be read: {error}"),
     }
 }
 

@@ -148,7 +148,7 @@ fn check_way(path: &Path) -> io::Result<()> {
         if !is_trusted || found.mode() & OTHERS_WRITE != 0 && found.mode() & STICKY == 0 {
             return Err(io::Error::new(
                 io::ErrorKind::PermissionDenied,
-                format!("others can replace what is in {}, so {} can not be used", directory.display(), path.display()),
+                format!("others can replace what is in {}, so {} cannot be used", directory.display(), path.display()),
             ));
         }
     }
@@ -182,7 +182,7 @@ pub(crate) fn lock_shared(path: &Path) -> io::Result<File> {
 pub(crate) fn remove_unlocked(place: &Path, prefix: &str) {
     let entries = match fs::read_dir(place) {
         Ok(entries) => entries,
-        Err(error) => return tracing::warn!(%error, path = %place.display(), "left-overs can not be looked for"),
+        Err(error) => return tracing::warn!(%error, path = %place.display(), "left-overs cannot be looked for"),
     };
     for entry in entries.flatten() {
         let (lock, name) = (entry.path(), entry.file_name());
@@ -205,7 +205,7 @@ fn remove(own: &Path, lock: &Path) {
     };
     match removed {
         Err(error) if error.kind() != io::ErrorKind::NotFound => {
-            tracing::warn!(%error, path = %own.display(), "a directory of AgentSkills can not be removed");
+            tracing::warn!(%error, path = %own.display(), "a directory of AgentSkills cannot be removed");
         }
         _ => {}
     }

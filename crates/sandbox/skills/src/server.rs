@@ -70,7 +70,7 @@ async fn accept(listener: UnixListener, service: Arc<Service>, connections: Arc<
         let stream = match listener.accept().await {
             Ok((stream, _)) => stream,
             Err(error) => {
-                tracing::warn!(%error, "a kernel can not connect to the editor");
+                tracing::warn!(%error, "a kernel cannot connect to the editor");
                 time::sleep(PAUSE).await;
                 continue;
             }
@@ -82,7 +82,7 @@ async fn accept(listener: UnixListener, service: Arc<Service>, connections: Arc<
             continue;
         }
         if let Err(error) = start(stream, &service, &connections) {
-            tracing::warn!(%error, "a connection to the editor can not be served");
+            tracing::warn!(%error, "a connection to the editor cannot be served");
         }
     }
 }

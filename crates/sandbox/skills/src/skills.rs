@@ -107,7 +107,7 @@ impl Prepared {
             match Self::below(user, &root) {
                 Ok(prepared) => return Ok(prepared),
                 Err(error) => {
-                    tracing::debug!(%error, root = %root.display(), "AgentSkills can not be there");
+                    tracing::debug!(%error, root = %root.display(), "AgentSkills cannot be there");
                     failure = error;
                 }
             }
@@ -140,7 +140,7 @@ fn check_reach(user: Option<&Identity>, packages: &Path, socket: &Path) -> io::R
         }
         for (path, access) in [(file, rustix::fs::Access::READ_OK), (socket, rustix::fs::Access::WRITE_OK)] {
             rustix::fs::accessat(rustix::fs::CWD, &path, access, rustix::fs::AtFlags::EACCESS).map_err(|error| {
-                place::said(&format!("the user of the kernels can not use {}", path.display()), &error.into())
+                place::said(&format!("the user of the kernels cannot use {}", path.display()), &error.into())
             })?;
         }
         Ok(())

@@ -150,7 +150,7 @@ impl VsCode {
         let stop = self.stop.clone();
         self.tasks.spawn_blocking(move || {
             if let Err(error) = ownership::give(Path::new(ROOT), &identity, &stop) {
-                tracing::warn!(%error, "the files in {ROOT} can not all be given to their user");
+                tracing::warn!(%error, "the files in {ROOT} cannot all be given to their user");
             }
         });
     }

@@ -8,7 +8,7 @@ pub(crate) fn of_path(path: &str) -> Option<i64> {
     let stem = name.split('.').next().unwrap_or(name);
     let id = stem.parse().ok().filter(|id| *id >= 0);
     if id.is_none() {
-        tracing::warn!(path, "a file among the events is left out: its name is no number");
+        tracing::warn!(path, "a file among the events is left out: its name is not a number");
     }
     id
 }

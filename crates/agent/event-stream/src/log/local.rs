@@ -96,7 +96,7 @@ impl LocalLog {
         let error = error.map(|error| match error.source.kind() {
             // The reference knows no lock. Its event stays, and ours gets a number behind it.
             io::ErrorKind::AlreadyExists => self.files.next_id().map_or_else(AppendError::Failed, |next| {
-                tracing::warn!(path = %error.path.display(), "another program adds events to this conversation, too");
+                tracing::warn!(path = %error.path.display(), "another program also adds events to this conversation");
                 AppendError::Taken { next }
             }),
             _ => AppendError::Failed(error),

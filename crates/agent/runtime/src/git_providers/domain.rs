@@ -76,7 +76,7 @@ mod tests {
             assert_eq!(domain(provider, token.as_ref()).unwrap(), expected);
         }
         let error = domain(ProviderType::Github, Some(&with("a/b"))).unwrap_err().to_string();
-        assert_eq!(error, "the host `a/b` is no domain such as git.example.com");
+        assert_eq!(error, "the host `a/b` is not a domain such as git.example.com");
         let error = domain(ProviderType::EnterpriseSso, None).unwrap_err().to_string();
         assert_eq!(error, "it hosts no repositories");
     }

@@ -14,7 +14,7 @@ pub enum GitProviderError {
         failures: Vec<(ProviderType, ProviderFailure)>,
     },
     /// The name cannot be one.
-    #[error("`{name}` is no name of a repository: {reason}")]
+    #[error("`{name}` is not a valid name for a repository: {reason}")]
     Name {
         /// The name, made printable.
         name: String,
@@ -41,7 +41,7 @@ pub enum ProviderFailure {
     #[error("it hosts no repositories")]
     NoRepositories,
     /// The token names a host that nothing may be sent to.
-    #[error("the host `{0}` is no domain such as git.example.com")]
+    #[error("the host `{0}` is not a domain such as git.example.com")]
     Host(String),
     /// The name does not have the parts that names have there.
     #[error("a repository is named {0} there")]

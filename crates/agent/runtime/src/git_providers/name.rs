@@ -86,17 +86,17 @@ mod tests {
     #[test]
     fn names_that_lead_elsewhere_are_refused() {
         for (name, error) in [
-            ("", "`` is no name of a repository: it has an empty part"),
-            ("/a", "`/a` is no name of a repository: it has an empty part"),
-            ("a//b", "`a//b` is no name of a repository: it has an empty part"),
-            ("a/ ", "`a/ ` is no name of a repository: it has an empty part"),
-            ("a/../user", "`a/../user` is no name of a repository: it leads out of where it is"),
-            ("./a", "`./a` is no name of a repository: it leads out of where it is"),
-            ("a/b\r\nX: y", "`a/b\\r\\nX: y` is no name of a repository: it has control characters"),
+            ("", "`` is not a valid name for a repository: it has an empty part"),
+            ("/a", "`/a` is not a valid name for a repository: it has an empty part"),
+            ("a//b", "`a//b` is not a valid name for a repository: it has an empty part"),
+            ("a/ ", "`a/ ` is not a valid name for a repository: it has an empty part"),
+            ("a/../user", "`a/../user` is not a valid name for a repository: it leads out of where it is"),
+            ("./a", "`./a` is not a valid name for a repository: it leads out of where it is"),
+            ("a/b\r\nX: y", "`a/b\\r\\nX: y` is not a valid name for a repository: it has control characters"),
         ] {
             assert_eq!(RepositoryName::parse(name).unwrap_err().to_string(), error);
         }
         let error = RepositoryName::parse(&"a".repeat(MAX_BYTES + 1)).unwrap_err().to_string();
-        assert_eq!(error, "`` is no name of a repository: it has more than 1024 bytes");
+        assert_eq!(error, "`` is not a valid name for a repository: it has more than 1024 bytes");
     }
 }

@@ -238,7 +238,7 @@ mod tests {
         let error = load_directory(&directory).unwrap_err();
         assert!(!error.is_validation());
         let start =
-            format!("Error loading microagent from {}/c.md: the front matter is no valid YAML: ", directory.display());
+            format!("Error loading microagent from {}/c.md: the front matter is not valid YAML: ", directory.display());
         assert!(error.to_string().starts_with(&start), "{error}");
     }
 

@@ -16,7 +16,7 @@ pub enum MicroagentError {
         kind: Option<InvalidKind>,
     },
     /// The front matter is not what its language allows.
-    #[error("the front matter is no valid {language}: {reason}")]
+    #[error("the front matter is not valid {language}: {reason}")]
     FrontMatter {
         /// YAML, TOML or JSON.
         language: &'static str,

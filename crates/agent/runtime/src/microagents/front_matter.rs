@@ -162,9 +162,9 @@ mod tests {
     #[test]
     fn what_is_wrong_with_front_matter_is_said_with_its_language() {
         for (text, start) in [
-            ("---\nname: [a\n---\n", "the front matter is no valid YAML: "),
-            ("+++\nname = \n+++\n", "the front matter is no valid TOML: "),
-            ("{\nname\n}\n", "the front matter is no valid JSON: "),
+            ("---\nname: [a\n---\n", "the front matter is not valid YAML: "),
+            ("+++\nname = \n+++\n", "the front matter is not valid TOML: "),
+            ("{\nname\n}\n", "the front matter is not valid JSON: "),
         ] {
             let error = split(text).unwrap_err();
             assert!(error.to_string().starts_with(start), "{error}");

@@ -195,7 +195,7 @@ fn suffix(end: RunEnd<'_>) -> String {
         RunEnd::Unfinished => "The command is not complete, and was interrupted.".to_owned(),
         RunEnd::Left => "The user left the command to itself; it may still run.".to_owned(),
         RunEnd::Unread => "The user read no further; the command was interrupted.".to_owned(),
-        RunEnd::Detached { id } => format!("The command was started as {id}, and nobody follows it."),
+        RunEnd::Detached { id } => format!("The command was started as {id}, and its output is not followed."),
         RunEnd::OnTerminal { exit_code: Some(code) } => {
             format!("{HAD_TERMINAL}, {NOT_KEPT}, and completed with exit code {code}.")
         }

@@ -183,7 +183,7 @@ async fn without_a_service_no_repository_is_accessible() {
     let error = providers.authenticated_url("acme/api", Wanted::Optional).await.unwrap_err();
     assert_eq!(error.to_string(), "Unable to access repo acme/api");
     let error = providers.resolve("acme/../user", Wanted::Optional).await.unwrap_err();
-    assert_eq!(error.to_string(), "`acme/../user` is no name of a repository: it leads out of where it is");
+    assert_eq!(error.to_string(), "`acme/../user` is not a valid name for a repository: it leads out of where it is");
 }
 
 #[tokio::test]
@@ -201,7 +201,7 @@ async fn answers_without_a_repository_are_failures() {
         (text(200, "{}"), Wrong("it has no `full_name`".to_owned())),
         (
             text(200, r#"{"full_name": "../x"}"#),
-            Wrong("`../x` is no name of a repository: it leads out of where it is".to_owned()),
+            Wrong("`../x` is not a valid name for a repository: it leads out of where it is".to_owned()),
         ),
         (Answer::Redirect("/elsewhere".to_owned()), Redirect(301)),
         (Answer::Endless, Wrong("the answer has more than 1048576 bytes".to_owned())),

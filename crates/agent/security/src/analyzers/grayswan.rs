@@ -117,7 +117,7 @@ impl GraySwan {
                 Some(Value::Object(data)) => match data.get("violation").map(Value::as_f64) {
                     None => 0.0,
                     Some(Some(score)) => score,
-                    Some(None) => return wrong("its violation is no number"),
+                    Some(None) => return wrong("its violation is not a number"),
                 },
                 Some(_) => return wrong("its data is no object"),
             },

@@ -9,7 +9,7 @@ const REJECTED: &str = "Action has been rejected by the user! Waiting for furthe
 
 /// Answers an action that was refused: an error observation that names each rule, what it saw and what to do instead.
 pub fn refusal(assessment: &Assessment) -> Observation {
-    let mut text = "The action was not executed: its risk is high, and there is nobody to confirm it.".to_owned();
+    let mut text = "The action was not executed: its risk is high, and there is no one to confirm it.".to_owned();
     for found in &assessment.rules {
         text.push_str("\n- ");
         text.push_str(found.rule);

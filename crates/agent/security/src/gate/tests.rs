@@ -249,7 +249,7 @@ fn a_rejection_has_the_text_of_the_reference_first() {
     let Observation::Error(refused) = refusal(&named) else { panic!("no error") };
     assert_eq!(
         refused.content,
-        "The action was not executed: its risk is high, and there is nobody to confirm it.\n\
+        "The action was not executed: its risk is high, and there is no one to confirm it.\n\
          - delete-root: `rm -rf /` deletes all.\n\
          Find another way, or ask the user to do this."
     );

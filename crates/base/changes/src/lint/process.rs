@@ -109,11 +109,11 @@ impl Drop for Running {
         if let Err(error) = kill_process_group(self.pid, Signal::KILL)
             && error != Errno::SRCH
         {
-            tracing::warn!(%error, "a linter can not be ended");
+            tracing::warn!(%error, "a linter cannot be ended");
         }
         while let Err(error) = waitpid(Some(self.pid), WaitOptions::empty()) {
             if error != Errno::INTR {
-                tracing::warn!(%error, "a linter can not be waited for");
+                tracing::warn!(%error, "a linter cannot be waited for");
                 break;
             }
         }

@@ -26,8 +26,8 @@ pub(in crate::files) async fn upload_file(
     from: &Path,
     to: &Path,
 ) -> anyhow::Result<()> {
-    let directory = to.parent().with_context(|| format!("{} is no path of a file", to.display()))?;
-    let name = to.file_name().with_context(|| format!("{} is no path of a file", to.display()))?;
+    let directory = to.parent().with_context(|| format!("{} is not the path of a file", to.display()))?;
+    let name = to.file_name().with_context(|| format!("{} is not the path of a file", to.display()))?;
     anyhow::ensure!(
         !name.as_encoded_bytes().ends_with(b".zip"),
         "this server unpacks every zip file, so {} cannot be stored as one",
@@ -56,7 +56,7 @@ pub(super) async fn download(client: &ActionExecutionClient, from: &Path, to: &P
     let fetched = client.download_tree(directory, local.path(), &limits(), |_| {}).await;
     run(client, &format!("rm -r '{directory}'")).await?;
     fetched?;
-    let name = from.file_name().with_context(|| format!("{} is no path of a file", from.display()))?;
+    let name = from.file_name().with_context(|| format!("{} is not the path of a file", from.display()))?;
     let cannot_write = || format!("cannot write {}", to.display());
     let bytes = fs::copy(local.path().join(name), &to).with_context(cannot_write)?;
     Ok(Copied::file(&to, bytes))

@@ -39,9 +39,9 @@ async fn what_is_no_answer_is_an_error_that_says_why_and_what_the_program_wrote_
     let table: &[(&str, &[&str])] = &[
         ("echo one >&2; echo boom >&2; exit 3", &["exit status: 3", "no answer", "one\nboom"]),
         ("exit 0", &["it wrote no answer"]),
-        ("echo hello", &["no JSON object", "hello"]),
-        ("echo '{\"sandbox\": '", &["no JSON object"]),
-        ("echo \"{\\\"sandbox\\\": $SANDBOX} and more\"", &["no JSON object"]),
+        ("echo hello", &["not a JSON object", "hello"]),
+        ("echo '{\"sandbox\": '", &["not a JSON object"]),
+        ("echo \"{\\\"sandbox\\\": $SANDBOX} and more\"", &["not a JSON object"]),
         ("kill -9 $$", &["signal: 9"]),
         ("head -c 20000000 /dev/zero; sleep 1000", &["more than 16 MiB"]),
         ("echo '{\"sandbox\": 5}'", &["cannot be read"]),

@@ -56,7 +56,7 @@ fn pages_are_drawn_and_those_that_are_not_taken_are_passed_over() {
         assert_eq!(pages, [(1, 450, 300)]);
     }
     let error = reader.draw(file(b"text"), &Interrupt::default(), |_| Ok(())).unwrap_err();
-    assert_eq!(error.to_string(), "the file is no PDF, or is damaged");
+    assert_eq!(error.to_string(), "the file is not a PDF, or is damaged");
     let refused = |_: Page<'_>| Err(io::ErrorKind::BrokenPipe.into());
     let error = reader.draw(file(&honest("Hello")), &Interrupt::default(), refused).unwrap_err();
     assert!(matches!(error, DrawError::Output(_)), "{error:?}");

@@ -17,7 +17,7 @@ use super::FileError;
 pub fn remove(path: &Path, request: &RemoveRequest) -> Result<(), FileError> {
     let error = match held::remove(path, request.recursive) {
         Err(RemoveError::System(error)) => error,
-        Err(error) => return Err(FileError::Invalid(format!("{} can not be removed: {error}", path.display()))),
+        Err(error) => return Err(FileError::Invalid(format!("{} cannot be removed: {error}", path.display()))),
         Ok(()) => return Ok(()),
     };
     match error.kind() {

@@ -124,7 +124,7 @@ fn files_of_rules_that_are_no_files_or_too_large_are_told_and_not_used() {
         [
             "endless/.ignore: its rules are not used: it is a link",
             "endless/.gitignore: its rules are not used: it is a link",
-            "fifo/.gitignore: its rules are not used: it is no regular file",
+            "fifo/.gitignore: its rules are not used: it is not a regular file",
             "large/.gitignore: its rules are not used: it is larger than 256 KiB",
             "linked/.ignore: its rules are not used: it is a link",
             "many/.gitignore: its rules are not used: there are more than 20000 lines of rules",

@@ -114,7 +114,7 @@ fn requires(root: &Section<'_>, own: Option<&str>, problems: &mut Problems<'_>) 
     let mut names: Vec<String> = Vec::new();
     for At { value, span } in root.texts("requires", problems).unwrap_or_default() {
         if !Manifest::is_name(&value) {
-            problems.add(&span, format!("`{value}` in `requires` is no name of a plugin"), None);
+            problems.add(&span, format!("`{value}` in `requires` is not a valid name for a plugin"), None);
         } else if own == Some(value.as_str()) {
             problems.add(&span, "the plugin requires itself", Some("leave it out".to_owned()));
         } else if names.contains(&value) {
@@ -171,11 +171,11 @@ fn service(section: &Section<'_>, folder: &Path, problems: &mut Problems<'_>) ->
     let command = required_command(section, problems);
     if listens == Some(Listens::Nowhere) {
         if eager != Some(true) {
-            let message = "a service that listens nowhere is used by nobody, so nothing would start it";
+            let message = "a service that listens nowhere has no users, so nothing would start it";
             problems.add(&section.span, message, Some("write start = \"eager\"".to_owned()));
         }
         if let Some(idle) = &idle_stop {
-            let message = "a service that listens nowhere is used by nobody, so it would always be stopped";
+            let message = "a service that listens nowhere has no users, so it would always be stopped";
             problems.add(&idle.span, message, Some("leave `idle-stop` out".to_owned()));
         }
     }
@@ -272,7 +272,7 @@ fn places(
         if needed && has(what).is_none() {
             let message =
                 format!("the service listens {place}, and neither its command nor its environment has `{what}`");
-            problems.add(&command.span, message, Some(format!("write `{what}` where the program is told it")));
+            problems.add(&command.span, message, Some(format!("write `{what}` where the program expects it")));
         }
     }
 }
@@ -319,7 +319,7 @@ fn actions(section: &Section<'_>, problems: &mut Problems<'_>) -> Option<Actions
             problems.add(&span, message, Some(suggestion.clone()));
         } else if !KINDS.contains(&value.as_str()) {
             let near = did_you_mean(&value, KINDS).unwrap_or_else(|| suggestion.clone());
-            problems.add(&span, format!("`{value}` is no kind of action that a plugin can take"), Some(near));
+            problems.add(&span, format!("`{value}` is not a kind of action that a plugin can take"), Some(near));
         } else if !handles.contains(&value) {
             handles.push(value);
         }

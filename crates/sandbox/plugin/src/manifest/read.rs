@@ -25,7 +25,7 @@ pub(super) fn file(path: &Path) -> Result<Manifest, ManifestError> {
         |error: std::io::Error| whole(format!("cannot read it: {error}"), "name a manifest that can be read");
     // Before it is opened: to open a FIFO would wait for ever.
     if !path.metadata().map_err(unreadable)?.is_file() {
-        return Err(whole("it is no regular file".into(), "name the manifest itself"));
+        return Err(whole("it is not a regular file".into(), "name the manifest itself"));
     }
     let file = File::open(path).map_err(unreadable)?;
     let mut bytes = Vec::new();

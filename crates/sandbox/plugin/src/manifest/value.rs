@@ -234,7 +234,7 @@ impl<'t> Section<'t> {
             let name = key.get_ref();
             let first = |c: char| c.is_ascii_alphabetic() || c == '_';
             if !name.starts_with(first) || !name.chars().all(|c| first(c) || c.is_ascii_digit()) {
-                let message = format!("`{name}` in [{}] is no name of a variable", self.name);
+                let message = format!("`{name}` in [{}] is not a valid name for a variable", self.name);
                 problems.add(&key.span(), message, Some("names have letters, digits and `_`".to_owned()));
             } else if let Some(text) = plain_text(value) {
                 if text.contains('\0') {

@@ -286,7 +286,7 @@ impl Supervisor {
                 true
             }
             Ended::Idle => {
-                self.standing.set(PluginState::Starting { step: "stopping, as nobody uses it".into() });
+                self.standing.set(PluginState::Starting { step: "stopping because it is not in use".into() });
                 self.meanwhile(up.program.end(GRACE)).await;
                 self.pauses.forget();
                 self.standing.set(PluginState::Idle);

@@ -121,7 +121,7 @@ fn every_mistake_is_told_with_its_line_and_column() {
         ("name = \"x\"\ndescription = \"a\\nb\"\n[environment]".into(), "p.toml:2:15: `description` must be one line of at most 500 characters".into()),
         ("name = \"x\"\nrequires = \"y\"\n[environment]".into(), "p.toml:2:12: `requires` must be a list of texts, not a text".into()),
         ("name = \"x\"\nrequires = [\"y\", 1]\n[environment]".into(), "p.toml:2:18: `requires` must be a list of texts, not an integer".into()),
-        ("name = \"x\"\nrequires = [\"y\", \"Y\", \"x\", \"y\"]\n[environment]".into(), "p.toml:2:18: `Y` in `requires` is no name of a plugin\np.toml:2:23: the plugin requires itself; leave it out\np.toml:2:28: `y` stands twice in `requires`; leave one out".into()),
+        ("name = \"x\"\nrequires = [\"y\", \"Y\", \"x\", \"y\"]\n[environment]".into(), "p.toml:2:18: `Y` in `requires` is not a valid name for a plugin\np.toml:2:23: the plugin requires itself; leave it out\np.toml:2:28: `y` stands twice in `requires`; leave one out".into()),
         ("name = \"x\"\nservice = 1".into(), "p.toml:2:11: `service` must be a section, not an integer; write [service]".into()),
         (service(""), "p.toml:2:2: `command` in [service] is missing; write command = [\"program\", \"argument\"]".into()),
         (service("command = 1"), "p.toml:3:11: `command` in [service] must be a list of words or a text for `sh -c`, not an integer".into()),
@@ -129,15 +129,15 @@ fn every_mistake_is_told_with_its_line_and_column() {
         (service("command = '  '"), "p.toml:3:11: `command` in [service] names no program".into()),
         (service("command = [\"a\\u0000\", \"{port}\"]"), "p.toml:3:11: `command` in [service] has a NUL byte in it".into()),
         (service("command = ['a', true]"), "p.toml:3:17: `command` in [service] must be a list of texts, not a truth value".into()),
-        (service("command = ['a']"), "p.toml:3:11: the service listens on a free port, and neither its command nor its environment has `{port}`; write `{port}` where the program is told it".into()),
-        (service("command = 'a ${port}'"), "p.toml:3:11: the service listens on a free port, and neither its command nor its environment has `{port}`; write `{port}` where the program is told it".into()),
-        (service("command = ['a', '{port}']\nlistens = 'socket'"), "p.toml:3:11: `{port}` has no value, as the service listens at no port; correct `listens`, or leave it out\np.toml:3:11: the service listens at a socket, and neither its command nor its environment has `{socket}`; write `{socket}` where the program is told it".into()),
+        (service("command = ['a']"), "p.toml:3:11: the service listens on a free port, and neither its command nor its environment has `{port}`; write `{port}` where the program expects it".into()),
+        (service("command = 'a ${port}'"), "p.toml:3:11: the service listens on a free port, and neither its command nor its environment has `{port}`; write `{port}` where the program expects it".into()),
+        (service("command = ['a', '{port}']\nlistens = 'socket'"), "p.toml:3:11: `{port}` has no value, as the service listens at no port; correct `listens`, or leave it out\np.toml:3:11: the service listens at a socket, and neither its command nor its environment has `{socket}`; write `{socket}` where the program expects it".into()),
         (service(&format!("{ok}\nlistens = 'prot'")), "p.toml:4:11: `listens` in [service] must be \"port\", the number of a port, \"socket\" or \"nowhere\", not `prot`; did you mean `port`?".into()),
         (service(&format!("{ok}\nlistens = 70000")), "p.toml:4:11: `listens` in [service] must be \"port\", the number of a port, \"socket\" or \"nowhere\", not `70000`".into()),
         (service(&format!("{ok}\nlistens = 0")), "p.toml:4:11: `listens` in [service] must be \"port\", the number of a port, \"socket\" or \"nowhere\", not `0`".into()),
         (service(&format!("{ok}\nlistens = 1.5")), "p.toml:4:11: `listens` in [service] must be \"port\", the number of a port, \"socket\" or \"nowhere\", not a number with a fraction".into()),
-        (service("command = 'a'\nlistens = 'nowhere'"), "p.toml:2:2: a service that listens nowhere is used by nobody, so nothing would start it; write start = \"eager\"".into()),
-        (service("command = 'a'\nlistens = 'nowhere'\nstart = 'eager'\nidle-stop = 1"), "p.toml:6:13: a service that listens nowhere is used by nobody, so it would always be stopped; leave `idle-stop` out".into()),
+        (service("command = 'a'\nlistens = 'nowhere'"), "p.toml:2:2: a service that listens nowhere has no users, so nothing would start it; write start = \"eager\"".into()),
+        (service("command = 'a'\nlistens = 'nowhere'\nstart = 'eager'\nidle-stop = 1"), "p.toml:6:13: a service that listens nowhere has no users, so it would always be stopped; leave `idle-stop` out".into()),
         (service("command = 'a'\nlistens = 'nowhere'\nstart = 'eager'\nhealth = '/x'"), "p.toml:6:10: `health` cannot be `/x`, as the service listens nowhere; write health = \"runs\"".into()),
         (service(&format!("{ok}\nhealth = 'acepts'")), "p.toml:4:10: `health` in [service] must be \"accepts\", \"runs\" or a path such as \"/health\", not `acepts`; did you mean `accepts`?".into()),
         (service(&format!("{ok}\nhealth = '/a b'")), "p.toml:4:10: `health` in [service] must be \"accepts\", \"runs\" or a path such as \"/health\", not `/a b`".into()),
@@ -148,13 +148,13 @@ fn every_mistake_is_told_with_its_line_and_column() {
         (service(&format!("{ok}\nidle-stop = true")), format!("p.toml:4:13: `idle-stop` in [service] must be {time}, not a truth value")),
         (service(&format!("{ok}\nidle_stop = 3")), "p.toml:4:1: unknown key `idle_stop` in [service]; did you mean `idle-stop`?".into()),
         (service(&format!("{ok}\nenvironment = 3")), "p.toml:4:15: `environment` in [service] must be a table of variables, not an integer".into()),
-        (service(&format!("{ok}\n[service.environment]\nA = 1\n\"B C\" = 'x'")), "p.toml:5:5: `A` in [service.environment] must be a text, not an integer\np.toml:6:1: `B C` in [service.environment] is no name of a variable; names have letters, digits and `_`".into()),
+        (service(&format!("{ok}\n[service.environment]\nA = 1\n\"B C\" = 'x'")), "p.toml:5:5: `A` in [service.environment] must be a text, not an integer\np.toml:6:1: `B C` in [service.environment] is not a valid name for a variable; names have letters, digits and `_`".into()),
         ("name = \"x\"\n[environment]\nA = '{port}'".into(), "p.toml:3:5: `{port}` has no value here: it is for the shells of the sandbox; leave it out".into()),
         ("name = \"x\"\n[set-up]\ncommand = 'a {socket}'\nlimit = '1y'".into(), format!("p.toml:3:11: `{{socket}}` has no value here: a set-up runs before the service; leave it out\np.toml:4:9: `limit` in [set-up] must be {time}, above zero and at most 7 days")),
         ("name = \"x\"\n[environment]\n[actions]\nhandles = ['browse']".into(), "p.toml:3:2: [actions] needs a [service] that listens, which gets the actions; add [service]".into()),
         (service(&format!("{ok}\n[actions]")), format!("p.toml:4:2: `handles` in [actions] is missing; {can}")),
         (service(&format!("{ok}\n[actions]\nhandles = []")), format!("p.toml:5:1: `handles` in [actions] is empty; {can}")),
-        (service(&format!("{ok}\n[actions]\nhandles = ['run', 'brwose', 'message']\npath = 'x'")), format!("p.toml:5:12: `run` cannot be taken, as the sandbox itself executes it; {can}\np.toml:5:19: `brwose` is no kind of action that a plugin can take; did you mean `browse`?\np.toml:5:29: `message` is no kind of action that a plugin can take; {can}\np.toml:6:8: `path` in [actions] must be a path such as \"/execute_action\"")),
+        (service(&format!("{ok}\n[actions]\nhandles = ['run', 'brwose', 'message']\npath = 'x'")), format!("p.toml:5:12: `run` cannot be taken, as the sandbox itself executes it; {can}\np.toml:5:19: `brwose` is not a kind of action that a plugin can take; did you mean `browse`?\np.toml:5:29: `message` is not a kind of action that a plugin can take; {can}\np.toml:6:8: `path` in [actions] must be a path such as \"/execute_action\"")),
         ("name = \"é\" x".into(), "p.toml:1:12: this is no TOML: ".into()),
         ("name = \"x\"\nname = \"y\"".into(), "p.toml:2:1: this is no TOML: duplicate key".into()),
     ] {
@@ -177,7 +177,7 @@ fn a_file_that_is_none_is_told() {
     );
     assert_eq!(
         told(folder.path()),
-        format!("{}: it is no regular file; name the manifest itself", folder.path().display())
+        format!("{}: it is not a regular file; name the manifest itself", folder.path().display())
     );
     fs::write(&path, b"name = \"\xff\"").unwrap();
     assert_eq!(told(&path), format!("{shown}: it is not UTF-8; save it as UTF-8"));

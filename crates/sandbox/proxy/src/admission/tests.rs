@@ -191,7 +191,7 @@ async fn a_refusal_says_what_to_do_and_nothing_shows_the_token() {
         };
         let body = response.into_body().collect().await.unwrap().to_bytes();
         let expected = format!(
-            "{{\"detail\":\"code lets nobody in without a proof. {reason} Open the URL that the sandbox gives for it, which \
+            "{{\"detail\":\"code lets no one in without a proof. {reason} Open the URL that the sandbox gives for it, which \
              ends in ?tkn= and the token, or send the session's key as X-Session-API-Key.\"}}"
         );
         assert_eq!(body, expected);

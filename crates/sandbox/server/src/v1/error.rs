@@ -47,7 +47,7 @@ pub(super) enum ApiError {
     Ahead { id: String, asked: u64, end: u64 },
     #[error("the output of exec `{id}` at offset {asked} is no longer kept; the oldest kept offset is {oldest}")]
     Gone { id: String, asked: u64, oldest: u64 },
-    #[error("the output of exec `{id}` can not be read: {reason}")]
+    #[error("the output of exec `{id}` cannot be read: {reason}")]
     Unreadable { id: String, reason: String },
     #[error(transparent)]
     Target(#[from] PathError),

@@ -223,7 +223,7 @@ mod tests {
         assert!(matches!(found(place("nowhere.png").to_str().unwrap()), Err(ViewError::Missing)));
         // A hard link has the name that it has, but not the content.
         fs::hard_link(place("notes.txt"), place("hard.png")).unwrap();
-        assert_eq!(message(&place("hard.png")), "The content of the file is no PNG, JPEG or GIF image.");
+        assert_eq!(message(&place("hard.png")), "The content of the file is not a PNG, JPEG or GIF image.");
     }
 
     #[test]

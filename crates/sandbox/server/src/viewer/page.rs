@@ -41,7 +41,7 @@ pub(super) enum ViewError {
     Directory,
     #[error("Unsupported file extension: {0}. Supported extensions are: .pdf, .png, .jpg, .jpeg, .gif.")]
     Unsupported(String),
-    #[error("The content of the file is no PNG, JPEG or GIF image.")]
+    #[error("The content of the file is not a PNG, JPEG or GIF image.")]
     NoImage,
     #[error("The file is made by the kernel, which shows no files to be viewed.")]
     Kernel,
@@ -185,7 +185,7 @@ impl Page {
                 Err(DrawError::Read(error)) => Some(error.to_string()),
             }
         } else {
-            Some("the file is no PDF, or is damaged".to_owned())
+            Some("the file is not a PDF, or is damaged".to_owned())
         };
         if let Some(reason) = failure {
             // As text of a script: JSON, with nothing that could end it.
@@ -234,7 +234,7 @@ function fail(message){document.getElementById(\"viewer\").textContent=\"Error l
 window.addEventListener(\"error\",event=>fail(event.message));\
 function draw(id,data){const canvas=document.getElementById(id),image=new Image();\
 image.onload=()=>{if(canvas.isConnected)canvas.getContext(\"2d\").drawImage(image,0,0);};\
-image.onerror=()=>fail(\"the picture of \"+id+\" can not be shown\");\
+image.onerror=()=>fail(\"the picture of \"+id+\" cannot be shown\");\
 image.src=\"data:image/png;base64,\"+data;}";
 
 /// Writes base64 of everything that is read.

@@ -244,8 +244,8 @@ async fn a_pdf_that_can_not_be_read_says_so_in_the_page() {
     within(async {
         let running = Running::start().await;
         for (name, content, reason) in [
-            ("text.pdf", b"no pdf".to_vec(), "the file is no PDF, or is damaged"),
-            ("empty.pdf", Vec::new(), "the file is no PDF, or is damaged"),
+            ("text.pdf", b"no pdf".to_vec(), "the file is not a PDF, or is damaged"),
+            ("empty.pdf", Vec::new(), "the file is not a PDF, or is damaged"),
             ("pageless.pdf", pdf(&[]), "the file has no pages"),
         ] {
             let path = running.write(name, &content);
@@ -255,7 +255,7 @@ async fn a_pdf_that_can_not_be_read_says_so_in_the_page() {
             assert!(text.contains(&format!("fail(\"{reason}\");")), "{name} {text}");
             assert!(text.contains("\"Error loading file: \"+message"), "{name}");
             let is_shown = text.contains("application/pdf;base64");
-            assert_eq!(is_shown, name == "pageless.pdf", "what is no PDF is not in the page");
+            assert_eq!(is_shown, name == "pageless.pdf", "what is not a PDF is not in the page");
         }
         running.server.stop().await;
     })

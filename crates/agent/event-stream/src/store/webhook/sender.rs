@@ -29,7 +29,7 @@ pub(super) struct Sender {
 impl Sender {
     pub(super) fn new(options: WebhookOptions) -> Result<Self, StoreError> {
         let refuse = |field, reason: String| StoreError::Webhook { field, reason };
-        let url = Url::parse(&options.url).map_err(|error| refuse("url", format!("it is no URL: {error}")))?;
+        let url = Url::parse(&options.url).map_err(|error| refuse("url", format!("it is not a URL: {error}")))?;
         if !matches!(url.scheme(), "http" | "https") {
             return Err(refuse("url", "it must begin with http:// or https://".to_owned()));
         }

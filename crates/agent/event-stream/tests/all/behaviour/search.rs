@@ -101,7 +101,7 @@ async fn an_event_that_cannot_be_read_is_named_and_hides_no_other() {
     assert_eq!(ids(&store, Search::default()).await, [0, 5]);
     for (id, reason) in [
         (1, "it is empty"),
-        (2, "it is no JSON: EOF while parsing a string at line 1 column 15"),
+        (2, "it is not JSON: EOF while parsing a string at line 1 column 15"),
         (4, "an event must be an object, not an array"),
     ] {
         let expected = format!("the event in 'sessions/s/events/{id}.json' cannot be read: {reason}");

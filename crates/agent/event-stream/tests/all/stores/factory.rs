@@ -66,11 +66,11 @@ fn what_is_missing_or_wrong_is_said_before_anything_is_sent() {
         (options("local", Some(""), &nothing), "file_store_path is required for local file store"),
         (
             options("s3", None, &nothing),
-            "'' is no name of a bucket for file_store s3: set file_store_path to the name, or leave it out and set AWS_S3_BUCKET",
+            "'' is not a valid name for a bucket for file_store s3: set file_store_path to the name, or leave it out and set AWS_S3_BUCKET",
         ),
         (
             options("google_cloud", Some("~/.openhands"), &nothing),
-            "'~/.openhands' is no name of a bucket for file_store google_cloud: set file_store_path to the name, or leave it out and set GOOGLE_CLOUD_BUCKET_NAME",
+            "'~/.openhands' is not a valid name for a bucket for file_store google_cloud: set file_store_path to the name, or leave it out and set GOOGLE_CLOUD_BUCKET_NAME",
         ),
         (options("s3", Some("b"), &half), "file_store s3 cannot be used as it is configured: "),
         (options("google_cloud", Some("b"), &no_file), "file_store google_cloud cannot be used as it is configured: "),
@@ -92,7 +92,7 @@ fn a_web_hook_that_cannot_be_used_is_refused() {
         refused(with("ftp://x/", None)),
         "file_store_web_hook_url cannot be used: it must begin with http:// or https://"
     );
-    assert!(refused(with("x", None)).starts_with("file_store_web_hook_url cannot be used: it is no URL"));
+    assert!(refused(with("x", None)).starts_with("file_store_web_hook_url cannot be used: it is not a URL"));
     let headers = BTreeMap::from([("X-Key".to_owned(), Secret::from("se\ncret"))]);
     assert_eq!(
         refused(with("http://x/", Some(headers))),

@@ -115,7 +115,7 @@ impl Monitor {
         let body = json!({"past_events": past, "pending_events": pending});
         let request = self.service.request(Method::POST, &path, &self.session).json(&body);
         let answer = self.service.send(request, "monitor/check").await?;
-        let wrong = || AnalyzerError::answer(&self.service.endpoint("monitor/check"), "it is no list of texts");
+        let wrong = || AnalyzerError::answer(&self.service.endpoint("monitor/check"), "it is not a list of texts");
         let violations = answer.as_array().ok_or_else(wrong)?.iter();
         violations.map(|one| one.as_str().map(str::to_owned).ok_or_else(wrong)).collect()
     }

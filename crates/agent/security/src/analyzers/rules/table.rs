@@ -53,7 +53,7 @@ rules! {
     DeleteSystem = "delete-system", High, "deletes a directory of the system",
         "delete only what this task made; remove software with the package manager";
     DeleteRepository = "delete-repository", High, "deletes the history of a repository",
-        "leave `.git` alone; make a new clone beside it if it is broken";
+        "leave `.git` alone; make a new clone next to it if it is broken";
     DeleteWorkspace = "delete-workspace", Medium, "deletes everything in the workspace",
         "delete the files by their names";
     DeleteOutside = "delete-outside", Medium, "deletes files outside of the workspace",
@@ -68,9 +68,9 @@ rules! {
         "delete them with `rm`";
     ForkBomb = "fork-bomb", High, "starts processes without end",
         "start a fixed number of processes";
-    OpenPermissions = "open-permissions", High, "lets everybody change files of the system or of a home directory",
+    OpenPermissions = "open-permissions", High, "lets everyone change files of the system or of a home directory",
         "give the one file the permission that it needs";
-    OpenWorkspace = "open-workspace", Medium, "lets everybody change a whole tree",
+    OpenWorkspace = "open-workspace", Medium, "lets everyone change a whole tree",
         "give the one file the permission that it needs";
     ChangeOwner = "change-owner", High, "changes the owner of files of the system or of a home directory",
         "change the owner of the one file that needs it";
@@ -110,13 +110,13 @@ rules! {
     // Rights.
     Privilege = "privilege", Medium, "runs a command with other rights",
         "do without if the command works without";
-    GrantPrivilege = "grant-privilege", High, "gives somebody the rights of root",
+    GrantPrivilege = "grant-privilege", High, "gives someone the rights of root",
         "ask the user";
     ChangeAccount = "change-account", Medium, "changes accounts or rights",
         "ask the user";
     PrivilegedContainer = "privileged-container", Medium, "starts a container that can change its host",
         "mount only the directory that is needed";
-    AuthorizedKeys = "authorized-keys", High, "lets somebody log in",
+    AuthorizedKeys = "authorized-keys", High, "lets someone log in",
         "ask the user";
     DisableProtection = "disable-protection", Medium, "turns a protection of the system off",
         "ask the user";

@@ -147,7 +147,7 @@ fn text(file: &Path) -> io::Result<Option<String>> {
         Err(error) => return Err(error.into()),
     };
     if FileType::from_raw_mode(fstat(&opened)?.st_mode) != FileType::RegularFile {
-        return Err(io::Error::other("it is no regular file"));
+        return Err(io::Error::other("it is not a regular file"));
     }
     let mut bytes = Vec::new();
     fs::File::from(opened).take(BYTES + 1).read_to_end(&mut bytes)?;

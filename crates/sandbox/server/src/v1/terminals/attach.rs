@@ -197,7 +197,7 @@ fn text(message: &impl Serialize) -> Message {
     match serde_json::to_string(message) {
         Ok(text) => Message::Text(text.into()),
         Err(error) => {
-            tracing::error!(%error, "a message can not be written as JSON");
+            tracing::error!(%error, "a message cannot be written as JSON");
             Message::Text("{}".into())
         }
     }

@@ -131,7 +131,7 @@ async fn rules_refuse_what_they_rate_as_high_and_say_why() {
     };
     assert_eq!(
         crate::refusal(&assessment).content(),
-        "The action was not executed: its risk is high, and there is nobody to confirm it.\n\
+        "The action was not executed: its risk is high, and there is no one to confirm it.\n\
          - delete-root: `rm -rf /` deletes the root of the file system; delete only what this task made, by its full \
          path.\n\
          Find another way, or ask the user to do this."
