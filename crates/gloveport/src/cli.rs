@@ -102,24 +102,12 @@ pub(crate) enum Command {
     Session(crate::session::SessionArgs),
     /// Serve a sandbox on this machine over HTTP.
     Serve(ServeArgs),
-    /// Serve a sandbox like the OpenHands 0.62 action execution server, with its flags.
-    #[command(name = crate::argv::SERVER)]
-    ActionExecutionServer(CompatArgs),
-    /// Serve a sandbox of the runtime `local`, which starts it.
-    #[command(hide = true)]
-    SandboxServer(crate::sandbox_server::SandboxServerArgs),
+    /// What a sandbox is served by.
+    #[command(flatten)]
+    Inside(gloveport_sandbox::Command),
     /// Keep servers of the runtime `local` waiting for the next session, as the session commands start it.
     #[command(hide = true)]
     SandboxKeeper(crate::session::waiting::SandboxKeeperArgs),
-    /// Serve a sandbox of the runtime `docker`, whose container starts it.
-    #[command(hide = true)]
-    ContainerServer(crate::container_server::ContainerServerArgs),
-    /// Check whether the server in this container answers.
-    #[command(hide = true)]
-    ContainerHealth(crate::container_health::ContainerHealthArgs),
-    /// Be the only way out of and into a sandbox whose network is closed, as providers start it.
-    #[command(hide = true)]
-    Gate(crate::gate::GateArgs),
     /// Execute a recorded trajectory once more, and print the observations.
     #[command(after_help = crate::replay::EXIT_CODES)]
     Replay(crate::replay::ReplayArgs),
@@ -320,38 +308,6 @@ pub(crate) struct ServeArgs {
 }
 
 #[derive(Debug, Args)]
-#[command(disable_help_flag = false)]
-pub(crate) struct CompatArgs {
-    /// Port to listen on, on all addresses.
-    pub(crate) port: u16,
-    /// Directory that tools start in; created if it is missing.
-    #[arg(long, value_name = "DIRECTORY")]
-    pub(crate) working_dir: Option<PathBuf>,
-    /// Plugins to load: jupyter, agent_skills, vscode, and those of manifests.
-    #[arg(long, value_name = "NAME", num_args = 1..)]
-    pub(crate) plugins: Vec<String>,
-    /// User that the tools work as.
-    #[arg(long, default_value = "openhands")]
-    pub(crate) username: String,
-    /// User id for a user that has to be created.
-    #[arg(long, default_value_t = 1000)]
-    pub(crate) user_id: u32,
-    /// Allow a browser.
-    #[arg(long, overrides_with = "no_enable_browser")]
-    pub(crate) enable_browser: bool,
-    /// Do not allow a browser.
-    #[arg(long)]
-    pub(crate) no_enable_browser: bool,
-    /// Evaluation environment of the browser.
-    #[arg(long, value_name = "ID", num_args = 1..)]
-    pub(crate) browsergym_eval_env: Vec<String>,
-    /// Answer a run action as soon as its program waits for input, and say so. By default the answer comes after the soft
-    /// time limit, as in OpenHands. Blocking actions are never answered early.
-    #[arg(long, env = "GLOVEPORT_ANSWER_WHEN_WAITING", value_parser = BoolishValueParser::new())]
-    pub(crate) answer_when_waiting: bool,
-}
-
-#[derive(Debug, Args)]
 pub(crate) struct DoctorArgs {
     /// Print JSON.
     #[arg(long)]
@@ -388,17 +344,5 @@ mod tests {
             let all = Cli::try_parse_from(words()).unwrap();
             assert_eq!(format!("{:?}", parse(words().collect())), format!("{all:?}"));
         }
-    }
-
-    #[test]
-    fn the_argument_order_of_openhands_is_understood() {
-        let words = "gloveport action-execution-server 3000 --working-dir /workspace --plugins agent_skills jupyter \
-                     --username openhands --user-id 1000 --browsergym-eval-env a b --no-enable-browser";
-        let cli = Cli::try_parse_from(words.split_ascii_whitespace()).unwrap();
-        let Command::ActionExecutionServer(arguments) = cli.command else { panic!("another command") };
-        assert_eq!(arguments.port, 3000);
-        assert_eq!(arguments.plugins, ["agent_skills", "jupyter"]);
-        assert_eq!(arguments.browsergym_eval_env, ["a", "b"]);
-        assert!(arguments.no_enable_browser);
     }
 }

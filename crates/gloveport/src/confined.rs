@@ -14,8 +14,9 @@ use gloveport_protocol::{ActionExecutor as _, ObservationEvent};
 
 use crate::{
     cli::RunArgs,
-    local, logging, login,
+    logging, login,
     run::{TIMED_OUT, command_text, print_observation, run_event, status},
+    tools,
 };
 
 /// Name of the runtime.
@@ -25,7 +26,7 @@ pub(crate) fn run(arguments: &RunArgs) -> anyhow::Result<ExitCode> {
     anyhow::ensure!(!arguments.tty, "the runtime `{NAME}` has no terminals; leave --tty out, its commands have yours");
     let (text, _) = command_text(&arguments.command)?;
     let directory = match &arguments.cwd {
-        Some(directory) => local::existing_directory(directory)?,
+        Some(directory) => tools::existing_directory(directory)?,
         None => std::env::current_dir().context("the current directory cannot be used; choose one with --cwd")?,
     };
     let is_replaced = |name: &OsString| arguments.env.iter().any(|(new, _)| name == new.as_str());

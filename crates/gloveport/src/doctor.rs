@@ -11,6 +11,7 @@ use std::{
 use gloveport_executor::{Executor, ExecutorOptions};
 use gloveport_kernel::{KernelOptions, Python};
 use gloveport_protocol::{Action, ActionEvent, ActionExecutor as _, Observation, RunAction};
+use gloveport_provider::program::{Beside, SMALL};
 use gloveport_sys::{Surroundings, host, users::UserDatabase};
 use gloveport_vscode::VsCode;
 use serde::Serialize;
@@ -18,9 +19,8 @@ use serde::Serialize;
 use crate::{
     Owner,
     cli::DoctorArgs,
-    local,
     output::{print_json, print_painted},
-    plugins, visible,
+    plugins, tools, visible,
 };
 
 /// Free space below which output of long commands may be lost.
@@ -76,7 +76,7 @@ pub(crate) async fn doctor(arguments: &DoctorArgs, owner: anyhow::Result<Owner>)
         }
     }
     checks.extend([processes(), spool(), users(), program("git", "repositories"), program("python3", "Python")]);
-    checks.extend([notebook().await, editor()]);
+    checks.extend([notebook().await, editor(), inside()]);
     checks.extend(providers().await);
     if arguments.json {
         print_json(&checks)?;
@@ -105,7 +105,7 @@ fn system() -> Check {
 async fn shell(owner: &Owner) -> Check {
     const NAME: &str = "shell";
     let began = Instant::now();
-    let options = local::executor_options(owner, std::env::temp_dir())
+    let options = tools::executor_options(owner, std::env::temp_dir())
         .unwrap_or_else(|_| ExecutorOptions::inherited(std::env::temp_dir()));
     let executor = match Executor::start(options).await {
         Ok(executor) => executor,
@@ -214,6 +214,28 @@ fn editor() -> Check {
     match VsCode::program(&Surroundings::inherited("/".into())) {
         Ok(program) => Check::ok(NAME, program.display().to_string()),
         Err(error) => Check { remedy: Some(error.remedy.into()), ..Check::warning(NAME, error.reason, "") },
+    }
+}
+
+/// The program that goes into sandboxes.
+fn inside() -> Check {
+    const NAME: &str = "program in sandboxes";
+    const REMEDY: &str = "install both from one build, or remove it";
+    let own = match crate::providers::own_program() {
+        Ok(own) => own,
+        Err(error) => return Check::warning(NAME, format!("{error:#}"), "mount /proc"),
+    };
+    match Beside::of(&own, gloveport_sandbox::BUILD) {
+        Beside::Same(small) => Check::ok(NAME, small.display().to_string()),
+        Beside::Nothing => Check::ok(NAME, format!("{}; no {SMALL} is in its folder", own.display())),
+        Beside::Other(small) => {
+            let found = format!("{}, because {} is of another build", own.display(), small.display());
+            Check::warning(NAME, found, REMEDY)
+        }
+        Beside::Unusable(small, error) => {
+            let found = format!("{}, because {} cannot be used: {error}", own.display(), small.display());
+            Check::warning(NAME, found, REMEDY)
+        }
     }
 }
 

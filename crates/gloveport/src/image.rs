@@ -19,8 +19,8 @@ use serde_json::json;
 
 use crate::{
     image::arguments::{BuildArgs, BuilderArgs, BuilderKind, ExistsArgs, TagArgs},
-    local,
     output::{print, print_json},
+    tools,
 };
 
 /// Exit codes, as `--help` shows them.
@@ -60,7 +60,7 @@ const ABSENT: u8 = 3;
 const INTERRUPTED: u8 = 130;
 
 pub(crate) async fn image(arguments: ImageArgs) -> anyhow::Result<ExitCode> {
-    let stop = local::stop_signal()?;
+    let stop = tools::stop_signal()?;
     let work = async {
         match arguments.command {
             ImageCommand::Build(arguments) => Box::pin(build::build(&arguments)).await,

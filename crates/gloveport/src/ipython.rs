@@ -32,11 +32,12 @@ use tokio::{
 use crate::{
     Owner,
     cli::limit,
-    key_file, local, login,
+    key_file, login,
     operate::INTERRUPTED,
     output::{print_bytes, print_json, tell},
     plugins,
     run::{TIMED_OUT, command_text, told},
+    tools,
 };
 
 /// Exit codes, as `--help` shows them.
@@ -98,7 +99,7 @@ pub(crate) async fn here(arguments: IpythonArgs, owner: &Owner) -> anyhow::Resul
     let cell = arguments.cell;
     let (code, _) = command_text(&cell.code)?;
     let directory = std::env::current_dir().context("the current directory cannot be used")?;
-    let mut options = local::executor_options(owner, directory.clone())?;
+    let mut options = tools::executor_options(owner, directory.clone())?;
     options.environment.retain(|(name, _)| login::is_kept(name));
     options.plugins = plugins::for_cells(arguments.python)?;
     let executor = Executor::start(options).await?;

@@ -1,11 +1,11 @@
 //! The providers of this binary, and what they are made from.
 
-use std::{collections::BTreeSet, fs, os::unix::fs::PermissionsExt as _, sync::Arc};
+use std::{collections::BTreeSet, fs, os::unix::fs::PermissionsExt as _, path::PathBuf, sync::Arc};
 
 use anyhow::Context as _;
 use gloveport_config::{Config, LoadOptions, Loaded};
 use gloveport_docker_engine::Endpoint;
-use gloveport_provider::{Provider, ProviderContext, ProviderError, Registry};
+use gloveport_provider::{Provider, ProviderContext, ProviderError, Registry, program::Beside};
 use gloveport_provider_docker::Docker;
 use gloveport_provider_local::{Local, LocalOptions};
 
@@ -62,14 +62,21 @@ pub(crate) fn lost(count: usize) -> Option<String> {
     Some(format!("{settings} no effect; `gloveport config check` shows which"))
 }
 
+/// The file of this program.
+pub(crate) fn own_program() -> anyhow::Result<PathBuf> {
+    std::env::current_exe().context("this program cannot find its own file")
+}
+
 /// What providers are made from.
 pub(crate) fn context_of(loaded: &Loaded) -> anyhow::Result<ProviderContext> {
     let mut config = loaded.config.clone();
     // The end of a command is not that of a session, at which all sandboxes would go, also those of others.
     config.sandbox.rm_all_containers = false;
+    let program = own_program()?;
     Ok(ProviderContext {
         config,
-        program: std::env::current_exe().context("this program cannot find its own file")?,
+        inside: Beside::of(&program, gloveport_sandbox::BUILD).or(program.clone()),
+        program,
         environment: loaded.environment.iter().map(|(name, value)| (name.clone(), value.clone())).collect(),
         argument: None,
     })

@@ -20,11 +20,11 @@ use gloveport_provider::SessionId;
 use gloveport_runtime::{Cli, InProcess, Runtime, RuntimeOptions, ServerAt, StatusCallback, had_terminal};
 
 use crate::{
-    Owner, confined, describe, key_file, local, operate,
+    Owner, confined, describe, key_file, operate,
     output::{moving_line, print, tell},
     plugins,
     session::{Fresh, hosted, random_id},
-    visible,
+    tools, visible,
 };
 
 /// Exit codes, as `--help` shows them.
@@ -113,7 +113,7 @@ pub(crate) async fn replay(arguments: ReplayArgs, owner: &Owner) -> anyhow::Resu
             RuntimeOptions { attach_to_existing: true, ..RuntimeOptions::new(loaded.config, cli) }
         }
         (None, None) => {
-            let mut tools = local::executor_options(owner, directory(&arguments, scratch.path())?)?;
+            let mut tools = tools::executor_options(owner, directory(&arguments, scratch.path())?)?;
             // Cells of the trajectory have a kernel; without one none is started.
             tools.plugins = plugins::for_cells(plugins::interpreter())?;
             RuntimeOptions { attach_to_existing: true, ..RuntimeOptions::new(loaded.config, InProcess::new(tools)) }
@@ -130,7 +130,7 @@ pub(crate) async fn replay(arguments: ReplayArgs, owner: &Owner) -> anyhow::Resu
     });
     let options = RuntimeOptions { status_callback: Some(status_callback), ..options };
     let runtime = Runtime::new(options)?;
-    let stop = local::stop_signal()?;
+    let stop = tools::stop_signal()?;
     let performed = async {
         let connected = runtime.connect().await;
         if let Some(bar) = &bar {
@@ -164,7 +164,7 @@ fn configuration(file: Option<PathBuf>) -> anyhow::Result<Loaded> {
 /// The directory of this machine that a replay works in.
 fn directory(arguments: &ReplayArgs, scratch: &Path) -> anyhow::Result<PathBuf> {
     let directory = match &arguments.cwd {
-        Some(directory) => local::existing_directory(directory)?,
+        Some(directory) => tools::existing_directory(directory)?,
         None => scratch.join("workspace"),
     };
     std::fs::create_dir_all(&directory)

@@ -26,8 +26,9 @@ use crate::{
     files::place,
     follow::{self, Followed, GRACE, How, Wanted},
     input::{Input, Next, Source},
-    key_file, local, login,
+    key_file, login,
     output::{print_bytes, print_json, tell},
+    tools,
 };
 
 /// Exit code when the time limit passed.
@@ -41,16 +42,16 @@ const PIECE: usize = 64 * 1024;
 pub(crate) async fn here(arguments: &RunArgs, owner: &Owner) -> anyhow::Result<ExitCode> {
     let (text, from_stdin) = command_text(&arguments.command)?;
     let directory = match &arguments.cwd {
-        Some(directory) => local::existing_directory(directory)?,
+        Some(directory) => tools::existing_directory(directory)?,
         None => std::env::current_dir().context("the current directory cannot be used; choose one with --cwd")?,
     };
-    let mut options = local::executor_options(owner, directory)?;
+    let mut options = tools::executor_options(owner, directory)?;
     options
         .environment
         .retain(|(key, _)| login::is_kept(key) && !arguments.env.iter().any(|(name, _)| key == name.as_str()));
     options.environment.extend(arguments.env.iter().map(|(name, value)| (name.into(), value.into())));
     options.terminal_type = suitable_terminal(arguments.json);
-    local::without_pagers(&mut options);
+    tools::without_pagers(&mut options);
     let executor = Executor::start(options).await?;
     let input = Input::new(Source::of_run(arguments.interactive, from_stdin), &text, arguments.json);
     let limit = arguments.timeout.map(Duration::from_secs_f64);

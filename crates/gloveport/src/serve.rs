@@ -2,7 +2,7 @@
 
 use std::{
     fs,
-    io::{ErrorKind, Write as _},
+    io::Write as _,
     net::{Ipv4Addr, Ipv6Addr, SocketAddr},
     path::PathBuf,
     process::ExitCode,
@@ -11,9 +11,13 @@ use std::{
 use anyhow::Context as _;
 use gloveport_executor::Executor;
 use gloveport_server::{DrainEnd, Names, ServerOptions, SessionKey};
-use tokio::net::TcpListener;
 
-use crate::{Owner, cli::ServeArgs, key_file, local, plugins};
+use crate::{
+    Owner,
+    cli::ServeArgs,
+    key_file, plugins,
+    tools::{self, bind},
+};
 
 /// Bytes of one GiB.
 pub(crate) const GIB: f64 = 1_073_741_824.0;
@@ -36,19 +40,19 @@ pub(crate) async fn serve(arguments: ServeArgs, owner: &Owner) -> anyhow::Result
     let plugins = plugins::offered(&arguments.plugins, arguments.no_plugins)?;
     fs::create_dir_all(&arguments.workspace)
         .with_context(|| format!("cannot make the workspace {}", arguments.workspace.display()))?;
-    let workspace = local::existing_directory(&arguments.workspace)?;
-    let stop = local::server_stop(owner)?;
+    let workspace = tools::existing_directory(&arguments.workspace)?;
+    let stop = tools::server_stop(owner)?;
 
     // The port is taken first, so that one that is in use is told before anything is started.
     let address = SocketAddr::new(arguments.host, arguments.port);
     let listener = bind(address).await?;
-    let mut options = local::executor_options(owner, workspace)?;
-    local::without_keys(&mut options);
-    local::without_pagers(&mut options);
+    let mut options = tools::executor_options(owner, workspace)?;
+    tools::without_keys(&mut options);
+    tools::without_pagers(&mut options);
     options.memory_limit = arguments.memory.or_else(|| arguments.max_memory_gb.map(bytes));
-    options.when_waiting = local::when_waiting(arguments.answer_when_waiting);
+    options.when_waiting = tools::when_waiting(arguments.answer_when_waiting);
     options.plugins = plugins;
-    options.startup_commands.push(local::NO_PAGER.to_owned());
+    options.startup_commands.push(tools::NO_PAGER.to_owned());
     let executor = Executor::start(options).await?;
     let address = listener.local_addr()?;
     let made = if given.is_none() && !keyless { Some(key_file::random()?) } else { None };
@@ -59,11 +63,10 @@ pub(crate) async fn serve(arguments: ServeArgs, owner: &Owner) -> anyhow::Result
         tracing::warn!("the other commands do not find the key by themselves: {error:#}");
         None
     });
-    local::settle();
 
     let session_key = given.or(made).map(SessionKey::new);
     let server_options = ServerOptions { session_key, names, ..ServerOptions::default() };
-    let end = gloveport_server::serve(listener, executor.clone(), server_options, stop, local::DRAIN).await;
+    let end = gloveport_server::serve(listener, executor.clone(), server_options, stop, tools::DRAIN).await;
     drop(kept);
     executor.close().await;
     if let DrainEnd::CutOff { open } = end? {
@@ -71,20 +74,6 @@ pub(crate) async fn serve(arguments: ServeArgs, owner: &Owner) -> anyhow::Result
     }
     owner.check()?;
     Ok(ExitCode::SUCCESS)
-}
-
-pub(crate) async fn bind(address: SocketAddr) -> anyhow::Result<TcpListener> {
-    TcpListener::bind(address).await.map_err(|error| {
-        let hint = match error.kind() {
-            ErrorKind::PermissionDenied if address.port() < 1024 => {
-                "ports below 1024 are for root; choose another one with --port"
-            }
-            ErrorKind::AddrInUse => "something else uses the port; --port 0 takes a free one",
-            ErrorKind::AddrNotAvailable => "this machine does not have the address",
-            _ => "see --host and --port",
-        };
-        anyhow::Error::from(error).context(format!("cannot listen on {address}: {hint}"))
-    })
 }
 
 #[expect(

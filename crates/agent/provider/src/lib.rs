@@ -13,19 +13,22 @@
 //! | [`Registry`] | providers by name |
 //! | [`backend`] | who of this machine uses sandboxes, and whether it lives |
 //! | [`matrix()`] | the capabilities of several providers side by side |
+//! | [`program`] | which program goes into sandboxes |
 //! | [`container`] | what a provider and the server in a container have agreed on |
 
 pub mod backend;
 mod capabilities;
-pub mod container;
 mod error;
 mod matrix;
 mod names;
+pub mod program;
 mod progress;
 mod provider;
 mod registry;
 mod sandbox;
 mod spec;
+
+pub use gloveport_contract::container;
 
 pub use capabilities::{Capabilities, Isolation, StandsFor};
 pub use error::{Cause, ProviderError};

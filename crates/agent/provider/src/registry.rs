@@ -11,8 +11,10 @@ use crate::{Provider, ProviderError};
 pub struct ProviderContext {
     /// The configuration.
     pub config: Config,
-    /// Our own binary, which providers start or put into sandboxes.
+    /// Our own binary.
     pub program: PathBuf,
+    /// The binary with which providers serve sandboxes: our own, or the small one ([`program`](crate::program)).
+    pub inside: PathBuf,
     /// The variables of the backend.
     pub environment: BTreeMap<String, String>,
     /// What follows a `:` in the name, for providers that take an argument (`exec:/path/to/program`).
@@ -103,6 +105,7 @@ mod tests {
         let context = ProviderContext {
             config: Config::default(),
             program: PathBuf::new(),
+            inside: PathBuf::new(),
             environment: BTreeMap::new(),
             argument: None,
         };

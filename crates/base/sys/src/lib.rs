@@ -19,7 +19,6 @@
 //! | [`reap`] | the end of any child of this process |
 //! | [`replace`] | files written whole, and what a killed process left of them |
 //! | [`os_error`] | errors of the system as the wire shows them |
-//! | [`memory`] | memory of this process |
 //! | [`turns`] | few that work at once, and few that wait |
 //! | [`host`] | facts about the machine |
 
@@ -33,7 +32,6 @@ pub mod guard;
 pub mod held;
 pub mod host;
 pub mod mark;
-pub mod memory;
 pub mod os_error;
 mod private;
 pub mod process;

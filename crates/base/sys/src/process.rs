@@ -135,8 +135,18 @@ pub fn resident(pid: u32) -> Option<(u64, u64)> {
 
 /// Resident memory in bytes, with what is shared divided among those that share it.
 pub fn proportional(pid: u32) -> Option<u64> {
+    rollup(pid, "Pss:")
+}
+
+/// The part of it that is in no file: what a process, and those that came of it by a fork, have for themselves.
+pub fn proportional_private(pid: u32) -> Option<u64> {
+    rollup(pid, "Pss_Anon:")
+}
+
+/// A field of the sum of a process's mappings, in bytes.
+fn rollup(pid: u32, field: &str) -> Option<u64> {
     let text = fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).ok()?;
-    let line = text.lines().find_map(|line| line.strip_prefix("Pss:"))?;
+    let line = text.lines().find_map(|line| line.strip_prefix(field))?;
     line.trim().trim_end_matches("kB").trim().parse::<u64>().ok().map(|kib| kib * 1024)
 }
 

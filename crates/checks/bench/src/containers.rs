@@ -112,6 +112,7 @@ fn options(place: &Path, engine: &str, binary: &Path) -> anyhow::Result<DockerOp
     let context = ProviderContext {
         config: Config::default(),
         program: PathBuf::from(binary).canonicalize()?,
+        inside: PathBuf::from(binary).canonicalize()?,
         environment: environment.map(|(name, value)| (name.to_owned(), value)).into_iter().collect::<BTreeMap<_, _>>(),
         argument: None,
     };

@@ -27,14 +27,18 @@ mod sandboxes;
 mod server;
 mod table;
 
-use std::{fs, path::PathBuf, process::ExitCode};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
 
 use anyhow::Context as _;
 
 use crate::{
     measure::{Amount, measure},
     server::Program,
-    table::Table,
+    table::{Sizes, Table},
 };
 
 /// What was asked for.
@@ -53,6 +57,8 @@ enum Asked {
 struct Arguments {
     /// Our binary.
     binary: PathBuf,
+    /// The program that goes into sandboxes; the same if none is given.
+    sandbox_binary: Option<PathBuf>,
     /// Python of the reference's environment.
     reference: Option<PathBuf>,
     /// Address of a Docker engine.
@@ -80,15 +86,16 @@ fn run() -> anyhow::Result<()> {
         Asked::Measure(arguments) => arguments,
         Asked::Plot { page, picture } => return plot::plot(&page, &picture),
     };
+    let inside = arguments.sandbox_binary.as_ref().unwrap_or(&arguments.binary);
     let amount = if arguments.smoke { Amount::SMOKE } else { Amount::FULL };
     eprintln!("measuring gloveport ...");
     let ours = measure(&Program::Gloveport(arguments.binary.clone()), &amount)?;
     eprintln!("measuring sandboxes, and {} of them at once ...", amount.sandboxes.crowd);
-    let sandboxes = sandboxes::measure(&arguments.binary, amount.sandboxes)?;
+    let sandboxes = sandboxes::measure(inside, amount.sandboxes)?;
     let containers = match &arguments.docker {
         Some(engine) => {
             eprintln!("measuring containers ...");
-            Some(containers::measure(engine, &arguments.binary, amount.containers)?)
+            Some(containers::measure(engine, inside, amount.containers)?)
         }
         None => None,
     };
@@ -103,8 +110,9 @@ fn run() -> anyhow::Result<()> {
         }
         None => None,
     };
-    let size = fs::metadata(&arguments.binary).context("cannot read our binary")?.len();
-    let table = Table::new(&ours, reference.as_ref(), &sandboxes, containers.as_ref(), &commands, &history, size);
+    let size = |path: &Path| Ok::<_, anyhow::Error>(fs::metadata(path).context("cannot read our binary")?.len());
+    let sizes = Sizes { whole: size(&arguments.binary)?, sandbox: size(inside)? };
+    let table = Table::new(&ours, reference.as_ref(), &sandboxes, containers.as_ref(), &commands, &history, sizes);
     println!("{}", table.text());
     if let Some(path) = &arguments.json {
         fs::write(path, table.json()?).with_context(|| format!("cannot write {}", path.display()))?;
@@ -119,6 +127,7 @@ fn parse() -> anyhow::Result<Asked> {
         let mut value = || words.next().with_context(|| format!("{word} needs a value"));
         match word.as_str() {
             "--binary" => arguments.binary = value()?.into(),
+            "--sandbox-binary" => arguments.sandbox_binary = Some(value()?.into()),
             "--reference" => arguments.reference = Some(value()?.into()),
             "--docker" => arguments.docker = Some(value()?),
             "--json" => arguments.json = Some(value()?.into()),

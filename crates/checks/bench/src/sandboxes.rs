@@ -40,6 +40,8 @@ pub(crate) struct SandboxNumbers {
     pub(crate) delete: Sample,
     /// From the wish for many at once to the result of the first action in the last one.
     pub(crate) at_once: Sample,
+    /// What all processes of one have for themselves, in bytes.
+    pub(crate) private_memory: u64,
     /// Memory of many, all processes, what is shared divided, in bytes.
     pub(crate) crowd_memory: u64,
     /// `echo` in turn in each of many.
@@ -50,7 +52,7 @@ pub(crate) struct SandboxNumbers {
     pub(crate) left: usize,
 }
 
-/// Measures with this binary.
+/// Measures with this program in the sandboxes.
 pub(crate) fn measure(binary: &Path, amount: SandboxAmount) -> anyhow::Result<SandboxNumbers> {
     let place = tempfile::tempdir()?;
     let runtime = tokio::runtime::Runtime::new()?;
@@ -66,6 +68,8 @@ async fn measure_in(place: &Path, binary: &Path, amount: SandboxAmount) -> anyho
     let local = Local::new(options(place, binary)?)?;
     // The first start reads the binary from the disk, and makes the client's connections.
     let first = start(&local, "first", false).await?;
+    let own = std::process::id();
+    let private_memory = process::descendants(own).into_iter().filter_map(process::proportional_private).sum();
     local.delete(&first.id).await?;
 
     let (mut cold, mut delete) = (Vec::new(), Vec::new());
@@ -105,7 +109,6 @@ async fn measure_in(place: &Path, binary: &Path, amount: SandboxAmount) -> anyho
             echo.push(began.elapsed());
         }
     }
-    let own = std::process::id();
     let crowd_memory = process::descendants(own).into_iter().filter_map(process::proportional).sum();
     let crowd = crowd.len();
     local.close().await;
@@ -114,6 +117,7 @@ async fn measure_in(place: &Path, binary: &Path, amount: SandboxAmount) -> anyho
         warm: Sample::new(warm),
         delete: Sample::new(delete),
         at_once: Sample::new(vec![at_once]),
+        private_memory,
         crowd_memory,
         crowd_echo: Sample::new(echo),
         crowd,

@@ -44,6 +44,15 @@ pub(crate) struct Table {
     commands: CommandNumbers,
 }
 
+/// Sizes of our programs, in bytes.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Sizes {
+    /// Of the one with everything.
+    pub(crate) whole: u64,
+    /// Of the one for sandboxes.
+    pub(crate) sandbox: u64,
+}
+
 impl Table {
     pub(crate) fn new(
         ours: &Numbers,
@@ -52,7 +61,7 @@ impl Table {
         containers: Option<&ContainerNumbers>,
         commands: &CommandNumbers,
         history: &HistoryNumbers,
-        size: u64,
+        sizes: Sizes,
     ) -> Self {
         let row = |what, unit, value: &dyn Fn(&Numbers) -> f64, bound: Option<f64>, bound_ratio| Row {
             what,
@@ -64,6 +73,8 @@ impl Table {
         };
         let single =
             |what, unit, ours, bound| Row { what, unit, ours, reference: None, bound: Some(bound), bound_ratio: None };
+        #[expect(clippy::cast_precision_loss, reason = "there are few sandboxes")]
+        let each = mib(sandboxes.crowd_memory) / sandboxes.crowd.max(1) as f64;
         let per_read = |n: &Numbers| n.files.reads_per_second.map_or(f64::NAN, |rate| 1000.0 / rate);
         let beside = ours.files.read_beside_command.as_ref();
         let mut rows = vec![
@@ -83,7 +94,7 @@ impl Table {
             row("8 clients read 1 KiB, time a read", "ms", &per_read, None, Some(10.0)),
             single("read beside a command, p99", "ms", beside.map_or(f64::NAN, |sample| sample.p99_ms), 5.0),
             row("start to first action, p50", "ms", &|n| n.start.p50_ms, Some(40.0), Some(200.0)),
-            row("idle memory of the server", "MiB", &|n| mib(n.idle_memory), Some(10.0), Some(30.0)),
+            row("idle memory of the server", "MiB", &|n| mib(n.idle_memory), None, None),
             row("idle memory with all processes", "MiB", &|n| mib(n.idle_whole_memory), None, None),
             row("stop, p50", "ms", &|n| n.stop.p50_ms, Some(50.0), None),
             row("processes left behind", "", &|n| count(n.left_behind), Some(0.0), None),
@@ -91,11 +102,14 @@ impl Table {
             row("1+1 in the notebook, p99", "ms", &|n| cells(n, |cells| cells.cell.p99_ms), None, None),
             row("start to first cell, p50", "ms", &|n| cells(n, |cells| cells.first.p50_ms), Some(1000.0), None),
             row("memory growth by the notebook", "MiB", &|n| cells(n, |cells| mib(cells.growth)), Some(5.0), None),
-            single("binary", "MB", megabytes(size), 45.0),
+            single("binary", "MB", megabytes(sizes.whole), 45.0),
+            single("binary for sandboxes", "MB", megabytes(sizes.sandbox), 14.0),
             single("sandbox, cold start to action, p50", "ms", sandboxes.cold.p50_ms, 40.0),
             single("sandbox, warm claim to action, p50", "ms", sandboxes.warm.p50_ms, 5.0),
             single("sandbox deleted, p50", "ms", sandboxes.delete.p50_ms, 50.0),
             single("sandboxes at once, all in use", "ms", sandboxes.at_once.p50_ms, 2000.0),
+            single("idle memory of one of many sandboxes", "MiB", each, 3.5),
+            single("private memory of one sandbox", "MiB", mib(sandboxes.private_memory), 3.5),
             single("many sandboxes: memory in all", "MiB", mib(sandboxes.crowd_memory), 2048.0),
             single("many sandboxes: echo hi, p99", "ms", sandboxes.crowd_echo.p99_ms, 20.0),
             single("sandboxes: left at the end", "", count(sandboxes.left), 0.0),

@@ -30,9 +30,9 @@ use crate::{
     files::place,
     follow::{Followed, How, exit_code, follow},
     input::Source,
-    local,
     output::tell,
     run::{self, Shown},
+    tools,
 };
 
 /// How long the sandbox has to come to life.
@@ -68,7 +68,7 @@ pub(crate) async fn run_in_fresh(mut arguments: RunArgs) -> anyhow::Result<ExitC
     arguments.timeout = arguments.timeout.or(configured.map(|limit| limit.as_secs_f64()));
     let report = Report::new(false);
     // While it starts, C-c gives it up; afterwards it is for the command.
-    let launching = Launch { until_alive: true, limit: START, stop: local::stop_signal()? };
+    let launching = Launch { until_alive: true, limit: START, stop: tools::stop_signal()? };
     let launched = launch(&*provider, &spec, &report.progress(), &launching).await;
     report.clear();
     let sandbox = match launched {

@@ -15,8 +15,8 @@ use super::{
     start::tell,
 };
 use crate::{
-    local,
     output::{print, print_json},
+    tools,
 };
 
 /// Prints the name under which the engine knows the image.
@@ -38,7 +38,7 @@ pub(super) async fn fork(runtimes: &Runtimes, arguments: &ForkArgs) -> anyhow::R
         Some(id) => SessionId::new(id.clone())?,
         None => SessionId::random().map_err(|error| anyhow::anyhow!("cannot make a random id: {error}"))?,
     };
-    let stop = local::stop_signal()?;
+    let stop = tools::stop_signal()?;
     let report = Report::new(arguments.quiet);
     let progress = report.progress();
     let provider = &*found.provider;

@@ -16,8 +16,8 @@ use super::{
     waiting,
 };
 use crate::{
-    local,
     output::{print, print_json},
+    tools,
 };
 
 /// What a person must know of the runtime that is chosen when none is.
@@ -26,7 +26,7 @@ const NO_ISOLATION: &str = "note: the runtime `local` has no isolation: commands
 
 pub(super) async fn start(runtimes: &Runtimes, arguments: Box<StartArgs>) -> anyhow::Result<ExitCode> {
     let (runtime, provider) = runtimes.one()?;
-    let how = Launch { until_alive: !arguments.no_wait, limit: arguments.timeout, stop: local::stop_signal()? };
+    let how = Launch { until_alive: !arguments.no_wait, limit: arguments.timeout, stop: tools::stop_signal()? };
     let (as_json, report) = (arguments.json, Report::new(arguments.quiet));
     let session_id = match arguments.name.or(arguments.id) {
         Some(id) => SessionId::new(id)?,

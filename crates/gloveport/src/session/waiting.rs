@@ -16,7 +16,7 @@ use gloveport_provider_local::{Local, keeper};
 use gloveport_runtime::WarmPool;
 
 use super::values;
-use crate::{local, providers};
+use crate::{providers, tools};
 
 /// After this time without a new session nothing is kept waiting.
 const IDLE: &str = "15m";
@@ -40,7 +40,7 @@ pub(crate) async fn keep(arguments: SandboxKeeperArgs) -> anyhow::Result<ExitCod
         tracing::debug!(%error, "it leads a session already");
     }
     rustix::process::chdir(Path::new("/")).context("cannot leave the current directory")?;
-    let stop = local::stop_signal()?;
+    let stop = tools::stop_signal()?;
     keeper::keep(options, arguments.count, arguments.idle, stop.cancelled_owned()).await?;
     Ok(ExitCode::SUCCESS)
 }
@@ -66,10 +66,11 @@ async fn try_refill(context: &ProviderContext) -> anyhow::Result<()> {
         return Ok(());
     }
     let count = desired.max(initial);
-    let mut command = Command::new(&context.program);
+    let program = providers::own_program()?;
+    let mut command = Command::new(&program);
     command.args(["sandbox-keeper", "--count", &count.to_string()]);
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-    command.spawn().with_context(|| format!("cannot start {}", context.program.display()))?;
+    command.spawn().with_context(|| format!("cannot start {}", program.display()))?;
     Ok(())
 }
 

@@ -35,6 +35,7 @@ mod session_settings;
 mod session_terminals;
 mod session_waiting;
 mod sessions;
+mod small_program;
 mod specification;
 mod support;
 mod terminal_output;

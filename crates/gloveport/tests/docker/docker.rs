@@ -237,7 +237,13 @@ pub(crate) fn context_at(root: &Path, engine: &Engine, config: Config) -> Provid
         ("DOCKER_HOST".to_owned(), engine.0.clone()),
     ]
     .into();
-    ProviderContext { config, program: env!("CARGO_BIN_EXE_gloveport").into(), environment, argument: None }
+    ProviderContext {
+        config,
+        program: env!("CARGO_BIN_EXE_gloveport").into(),
+        inside: env!("CARGO_BIN_EXE_gloveport").into(),
+        environment,
+        argument: None,
+    }
 }
 
 /// Makes a sandbox and waits for its server.

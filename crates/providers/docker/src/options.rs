@@ -20,7 +20,7 @@ const LOCAL_URL: &str = "http://localhost";
 pub struct DockerOptions {
     /// Which engine.
     pub endpoint: Endpoint,
-    /// Our binary, which is put into containers.
+    /// The binary that is put into containers.
     pub program: PathBuf,
     /// How it gets there.
     pub binary: BinaryMode,
@@ -138,7 +138,7 @@ impl DockerOptions {
         let truthy = |value: &String| ["1", "true", "yes", "on"].contains(&value.to_lowercase().as_str());
         Ok(Self {
             endpoint,
-            program: context.program.clone(),
+            program: context.inside.clone(),
             binary: extended.binary,
             pull: extended.pull,
             image: sandbox.runtime_container_image.clone().or_else(|| sandbox.base_container_image.clone()),

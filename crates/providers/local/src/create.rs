@@ -2,6 +2,10 @@
 
 use std::{collections::BTreeMap, fs, io, path::Path, sync::Arc, time::SystemTime};
 
+use gloveport_contract::local::{
+    directory::RecordedWorkspace,
+    lifeline::{Lifeline, Reply, Request, Start},
+};
 use gloveport_protocol::Secret;
 use gloveport_provider::{Phase, Progress, ProviderError, Sandbox, SandboxId, SandboxSpec, Workspace};
 
@@ -10,12 +14,11 @@ use crate::{
     fault::{self, NAME, blocking, engine},
     keeper,
     launch::{STANDARD_PORTS, Server},
-    lifeline::{Lifeline, Reply, Request, Start},
     logs,
     pool::Pool,
     provider::{CAPABILITIES, Inner},
-    record::{Record, VERSION},
-    state::{self, HOLDERS, random_name},
+    record::Record,
+    state::{self, HOLDERS, VERSION, random_name},
     steps::Step,
     view,
 };
@@ -252,8 +255,7 @@ impl Inner {
             urls: urls.map(|(name, port)| (name.clone(), self.urls.port(name, *port))).collect(),
             session_key: session_key.clone(),
             labels: spec.labels.clone(),
-            workspace: workspace.clone(),
-            temporary,
+            at: RecordedWorkspace { workspace: workspace.clone(), temporary },
             keep_alive: spec.keep_alive,
             created: SystemTime::now(),
             expires,

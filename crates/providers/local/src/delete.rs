@@ -1,14 +1,14 @@
 //! Ends sandboxes and removes what is left of them.
 
 use std::{
-    fs::{self, File, Permissions},
+    fs::File,
     io,
-    os::unix::fs::PermissionsExt as _,
     path::Path,
     thread,
     time::{Duration, Instant},
 };
 
+use gloveport_contract::local::directory::{remove_tree, unpublish};
 use gloveport_provider::ProviderError;
 use gloveport_sys::mark;
 use rustix::process::Signal;
@@ -18,7 +18,7 @@ use crate::{
     lock,
     record::Record,
     server::ServerProcess,
-    state::{self, LOCK, State},
+    state::{LOCK, State},
     steps::{Observer, Step},
 };
 
@@ -162,12 +162,8 @@ fn end_locked(
 /// Removes the directory of something that does not run, and its temporary workspace. The caller has its lock, if it has
 /// one.
 pub(crate) fn remove(removal: &Removal, directory: &Path) -> Result<(), ProviderError> {
-    let old = removal.state.old().join(state::random_name()?);
-    match state::move_unless_there(directory, &old) {
-        Ok(_) => {}
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-        Err(error) => return Err(fault::file("remove", directory)(error)),
-    }
+    let unpublished = unpublish(directory, &removal.state.old()).map_err(fault::file("remove", directory))?;
+    let Some(old) = unpublished else { return Ok(()) };
     removal.observer.tell(Step::Unpublished);
     remove_old(removal, &old)
 }
@@ -175,9 +171,10 @@ pub(crate) fn remove(removal: &Removal, directory: &Path) -> Result<(), Provider
 /// Removes what has lost its name already.
 pub(crate) fn remove_old(removal: &Removal, old: &Path) -> Result<(), ProviderError> {
     if let Some(record) = Record::read(old).unwrap_or_default()
-        && record.temporary
+        && record.at.temporary
     {
-        remove_tree(&record.workspace).map_err(fault::file("remove", &record.workspace))?;
+        let workspace = &record.at.workspace;
+        remove_tree(workspace).map_err(fault::file("remove", workspace))?;
     }
     removal.observer.tell(Step::WorkspaceRemoved);
     remove_tree(old).map_err(fault::file("remove", old))?;
@@ -189,58 +186,5 @@ fn is_free(directory: &Path) -> bool {
     match lock::try_lock(&directory.join(LOCK)) {
         Ok(lock) => lock.is_some(),
         Err(error) => error.kind() == io::ErrorKind::NotFound,
-    }
-}
-
-/// Removes a tree, also one with directories that forbid it.
-fn remove_tree(path: &Path) -> io::Result<()> {
-    match fs::remove_dir_all(path) {
-        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
-            allow(path)?;
-            fs::remove_dir_all(path)
-        }
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        // Somebody else removes it at the same time.
-        Err(_) if !path.exists() => Ok(()),
-        result => result,
-    }
-}
-
-/// Lets the owner change all directories of a tree. Links are not followed.
-fn allow(directory: &Path) -> io::Result<()> {
-    let mut waiting = vec![directory.to_owned()];
-    while let Some(directory) = waiting.pop() {
-        fs::set_permissions(&directory, Permissions::from_mode(0o700))?;
-        for entry in fs::read_dir(&directory)? {
-            let entry = entry?;
-            if entry.file_type()?.is_dir() {
-                waiting.push(entry.path());
-            }
-        }
-    }
-    Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_tree_with_closed_directories_goes_and_what_its_links_lead_to_stays() {
-        let root = tempfile::tempdir().unwrap();
-        let (tree, outside) = (root.path().join("tree"), root.path().join("outside"));
-        fs::create_dir_all(tree.join("a/b")).unwrap();
-        fs::create_dir(&outside).unwrap();
-        fs::write(outside.join("f"), "x").unwrap();
-        fs::write(tree.join("a/b/f"), "x").unwrap();
-        std::os::unix::fs::symlink(&outside, tree.join("a/link")).unwrap();
-        for closed in ["a/b", "a"] {
-            fs::set_permissions(tree.join(closed), Permissions::from_mode(0o500)).unwrap();
-        }
-        allow(&tree).unwrap();
-        remove_tree(&tree).unwrap();
-        remove_tree(&tree).unwrap();
-        assert!(!tree.exists());
-        assert_eq!(fs::read_to_string(outside.join("f")).unwrap(), "x");
     }
 }

@@ -15,13 +15,13 @@ use std::{
     sync::{Arc, Weak},
 };
 
+use gloveport_contract::local::lifeline::{Lifeline, Reply, Request};
 use gloveport_provider::ProviderError;
 use gloveport_sys::{mark, reap::reaper};
 
 use crate::{
     delete,
     fault::{self, blocking, engine},
-    lifeline::{Lifeline, Reply, Request},
     lock, logs,
     provider::Inner,
     server::ServerProcess,

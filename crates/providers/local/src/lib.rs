@@ -23,9 +23,8 @@
 //! |---|---|
 //! | [`Local`] | the provider |
 //! | [`LocalOptions`] | where things are, what sandboxes get, who is told the steps |
-//! | [`lifeline`] | how a backend and the server of a sandbox talk, for the program that is started |
-//! | [`inside`] | a sandbox's own view of its directory, for the program that is started |
 //! | [`keeper`] | servers that wait although whoever wanted them has ended |
+//! | `gloveport_contract::local` | how a backend and the server of a sandbox talk, and what is in its directory |
 //! | `state`, `lock`, `record`, `backend`, `server` | the directory, its locks, `sandbox.json`, who lives |
 //! | `ports` | who listens on the ports of a sandbox |
 //! | `launch`, `pool`, `create`, `delete`, `garbage`, `view`, `logs` | one call of the trait each |
@@ -35,10 +34,8 @@ mod create;
 mod delete;
 mod fault;
 mod garbage;
-pub mod inside;
 pub mod keeper;
 mod launch;
-pub mod lifeline;
 mod lock;
 mod logs;
 mod options;

@@ -9,7 +9,7 @@ use crate::{fault::engine, steps::Observer};
 /// How the provider works.
 #[derive(Clone, Debug)]
 pub struct LocalOptions {
-    /// Our binary, which is started as `PROGRAM sandbox-server`.
+    /// The binary of sandboxes, which is started as `PROGRAM sandbox-server`.
     pub program: PathBuf,
     /// Directory with what must be known about sandboxes. All backends that share it see the same sandboxes. It is made
     /// if it is missing, for this user alone.
@@ -49,7 +49,7 @@ impl LocalOptions {
             })?,
         };
         Ok(Self {
-            program: context.program.clone(),
+            program: context.inside.clone(),
             state: base.join("gloveport/local"),
             temporary: absolute("TMPDIR").unwrap_or_else(|| "/tmp".into()),
             environment: context.environment.clone(),

@@ -5,18 +5,21 @@ use std::{
     fs::{self, OpenOptions},
     io::{self, Write as _},
     os::unix::fs::OpenOptionsExt as _,
-    path::{Path, PathBuf},
+    path::Path,
     time::{Duration, SystemTime},
 };
 
+use gloveport_contract::local::directory::RecordedWorkspace;
 use gloveport_protocol::Secret;
 use gloveport_provider::{ProviderError, SessionId};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::{fault, fault::engine, server::ServerProcess, state};
-
-/// The form of the file.
-pub(crate) const VERSION: u32 = 1;
+use crate::{
+    fault,
+    fault::engine,
+    server::ServerProcess,
+    state::{self, VERSION},
+};
 
 /// What a sandbox is. It never changes after the sandbox has its name.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -35,9 +38,9 @@ pub(crate) struct Record {
     #[serde(serialize_with = "plain")]
     pub(crate) session_key: Secret,
     pub(crate) labels: BTreeMap<String, String>,
-    pub(crate) workspace: PathBuf,
-    /// The workspace ends with the sandbox.
-    pub(crate) temporary: bool,
+    /// Where tools work, which the server reads as well.
+    #[serde(flatten)]
+    pub(crate) at: RecordedWorkspace,
     pub(crate) keep_alive: bool,
     #[serde(with = "seconds")]
     pub(crate) created: SystemTime,
@@ -113,5 +116,48 @@ mod optional_seconds {
 
     pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<SystemTime>, D::Error> {
         Option::<f64>::deserialize(deserializer)?.map(from_seconds).transpose()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// As `sandbox.json` was written when it got its form.
+    const WRITTEN: &str = r#"{
+  "version": 1,
+  "session_id": "old1",
+  "backend": "152adca6156f7b7659042683e1474ed5",
+  "server": {
+    "pid": 16251,
+    "start_ticks": 5865958
+  },
+  "mark": "152adca6156f7b7659042683e1474ed5.0",
+  "url": "http://127.0.0.1:36549",
+  "urls": {
+    "work-1": "http://localhost:60009",
+    "work-2": "http://localhost:34021"
+  },
+  "session_key": "key",
+  "labels": {},
+  "workspace": "/tmp/openhands_workspace_old1",
+  "temporary": true,
+  "keep_alive": true,
+  "created": 1795388250.70796,
+  "expires": null
+}"#;
+
+    #[test]
+    fn a_record_is_read_and_written_in_the_form_that_other_versions_know() {
+        let directory = tempfile::tempdir().unwrap();
+        fs::write(directory.path().join(state::RECORD), WRITTEN).unwrap();
+        let record = Record::read(directory.path()).unwrap().unwrap();
+        assert_eq!(record.at.workspace, Path::new("/tmp/openhands_workspace_old1"));
+        assert!(record.at.temporary && record.keep_alive);
+        let again = tempfile::tempdir().unwrap();
+        record.write(again.path()).unwrap();
+        assert_eq!(fs::read_to_string(again.path().join(state::RECORD)).unwrap(), WRITTEN);
+        // The server of a sandbox reads its part.
+        assert_eq!(RecordedWorkspace::read(again.path()).unwrap(), Some(record.at));
     }
 }

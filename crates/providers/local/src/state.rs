@@ -6,25 +6,14 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use gloveport_provider::{ProviderError, SandboxId};
-use rustix::{
-    fs::{CWD, RenameFlags, renameat_with},
-    io::Errno,
+use gloveport_contract::local::directory;
+pub(crate) use gloveport_contract::local::directory::{
+    EARLIER_LOG, ENDED, LOCK, LOG, OLD, PAUSED, RECORD, VERSION, move_unless_there,
 };
+use gloveport_provider::{ProviderError, SandboxId};
 
 use crate::fault::{self, engine};
 
-/// The lock of a sandbox.
-pub(crate) const LOCK: &str = "lock";
-/// What a sandbox is.
-pub(crate) const RECORD: &str = "sandbox.json";
-/// The log of its server, and the part before it.
-pub(crate) const LOG: &str = "log";
-pub(crate) const EARLIER_LOG: &str = "log.1";
-/// Made by the server while it is paused.
-pub(crate) const PAUSED: &str = "paused";
-/// Made by the server when it ends without being deleted; holds the reason.
-pub(crate) const ENDED: &str = "ended";
 /// Backends that use it.
 pub(crate) const HOLDERS: &str = "holders";
 
@@ -57,7 +46,7 @@ impl State {
     }
 
     pub(crate) fn old(&self) -> PathBuf {
-        self.root.join("old")
+        self.root.join(OLD)
     }
 
     pub(crate) fn backends(&self) -> PathBuf {
@@ -83,23 +72,6 @@ impl State {
     }
 }
 
-/// Gives a directory another path at which nothing is; whether nothing was.
-pub(crate) fn move_unless_there(from: &Path, to: &Path) -> io::Result<bool> {
-    match renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE) {
-        Ok(()) => Ok(true),
-        Err(Errno::EXIST | Errno::NOTEMPTY) => Ok(false),
-        // A file system without that flag: a directory with something in it is not replaced by a plain rename either.
-        Err(Errno::INVAL | Errno::NOSYS) => match fs::rename(from, to) {
-            Ok(()) => Ok(true),
-            Err(error) if matches!(error.kind(), io::ErrorKind::AlreadyExists | io::ErrorKind::DirectoryNotEmpty) => {
-                Ok(false)
-            }
-            Err(error) => Err(error),
-        },
-        Err(error) => Err(error.into()),
-    }
-}
-
 /// The names in a directory; none if it is missing.
 pub(crate) fn names(directory: &Path) -> Result<Vec<String>, ProviderError> {
     let read = fault::file("list", directory);
@@ -116,7 +88,7 @@ pub(crate) fn names(directory: &Path) -> Result<Vec<String>, ProviderError> {
 
 /// 32 random hexadecimal digits.
 pub(crate) fn random_name() -> Result<String, ProviderError> {
-    gloveport_ids::random::<16>().map_err(|error| engine("give random numbers", error))
+    directory::random_name().map_err(|error| engine("give random numbers", error))
 }
 
 #[cfg(test)]
@@ -131,18 +103,5 @@ mod tests {
         fs::set_permissions(state.sandboxes(), fs::Permissions::from_mode(0o755)).unwrap();
         state.prepare().unwrap();
         assert_eq!(fs::metadata(state.sandboxes()).unwrap().permissions().mode() & 0o777, 0o700);
-    }
-
-    #[test]
-    fn nothing_is_replaced_by_a_move() {
-        let root = tempfile::tempdir().unwrap();
-        let (from, to) = (root.path().join("from"), root.path().join("to"));
-        for directory in [&from, &to] {
-            fs::create_dir(directory).unwrap();
-        }
-        assert!(!move_unless_there(&from, &to).unwrap());
-        fs::remove_dir(&to).unwrap();
-        assert!(move_unless_there(&from, &to).unwrap());
-        assert!(!from.exists() && to.exists());
     }
 }

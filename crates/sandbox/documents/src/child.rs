@@ -12,12 +12,17 @@ use gloveport_sys::{
     apart::{ChildLimits, confine},
 };
 
+#[cfg(not(feature = "documents"))]
+use crate::convert::converted;
+#[cfg(feature = "documents")]
+use crate::converters::converted;
 use crate::{
-    ConversionError, Format,
-    convert::converted,
-    draw,
-    frames::{self, Head, Kind},
+    Format,
+    convert::ConversionError,
+    frames::{self, Kind},
 };
+#[cfg(feature = "pictures")]
+use crate::{draw, frames::Head};
 
 /// The first argument of a program that is to read a document.
 pub(crate) const COMMAND: &str = "read-document";
@@ -187,6 +192,13 @@ fn show(format: Format, bytes: Vec<u8>, out: &mut impl Write) -> Result<(), Fail
     Ok(frames::write(out, Kind::Text, &[frames::fitting(&text, Kind::Text).as_bytes()])?)
 }
 
+#[cfg(not(feature = "pictures"))]
+fn pages(_bytes: Vec<u8>, _out: &mut impl Write) -> Result<(), Failed> {
+    let reason = "this build of the server leaves pictures of pages out; use one with the feature `pictures`";
+    Err(Failed::Document(reason.to_owned()))
+}
+
+#[cfg(feature = "pictures")]
 fn pages(bytes: Vec<u8>, out: &mut impl Write) -> Result<(), Failed> {
     let drawn = draw::pages(bytes, |page| match page {
         draw::Page::Picture { number, width, height, png } => {

@@ -13,12 +13,10 @@ use hayro::{
     vello_cpu::color::palette::css::WHITE,
 };
 
+use crate::{PAGES, SIDE};
+
 /// How much larger than on paper (72 dots per inch) pages are drawn.
 const SCALE: f32 = 1.5;
-/// Most pages that are drawn.
-pub const PAGES: u32 = 200;
-/// Longest side of a picture, in dots. Larger pages are drawn smaller.
-pub const SIDE: u16 = 4096;
 /// Time after which no other page is begun, so that the last one may take as long as is left of the child's.
 const TIME: Duration = Duration::from_secs(20);
 

@@ -56,6 +56,7 @@ pub(crate) struct Head {
 impl Head {
     pub(crate) const LENGTH: usize = 8;
 
+    #[cfg(any(test, feature = "pictures"))]
     pub(crate) fn bytes(self) -> [u8; Self::LENGTH] {
         let (number, sides) = (u64::from(self.number), u64::from(self.width) << 16 | u64::from(self.height));
         (number << 32 | sides).to_le_bytes()

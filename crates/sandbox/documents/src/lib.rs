@@ -10,27 +10,40 @@
 //! | `reader` | who wants to see a document: the child's turn, limits and end, and what is believed of it |
 //! | `child` | who reads it |
 //! | `frames` | what goes from one to the other |
-//! | `convert` and below | documents as Markdown |
-//! | `draw` | pages as pictures |
+//! | `convert` | kinds of documents |
+//! | `converters` and what it uses | documents as Markdown, with the feature `documents` |
+//! | `draw` | pages as pictures, with the feature `pictures` |
+//!
+//! A build without one of the features says so where it is asked for a document or a picture.
 
 mod child;
 mod convert;
+#[cfg(feature = "documents")]
+mod converters;
+#[cfg(feature = "documents")]
 mod docx;
+#[cfg(feature = "pictures")]
 mod draw;
 mod error;
 mod frames;
+#[cfg(feature = "documents")]
 mod markdown;
+#[cfg(feature = "documents")]
 mod package;
+#[cfg(feature = "documents")]
 mod pdf;
+#[cfg(feature = "documents")]
 mod pptx;
 mod reader;
+#[cfg(feature = "documents")]
 mod xlsx;
+#[cfg(feature = "documents")]
 mod xml;
 
 pub use child::run_if_asked;
 pub use convert::Format;
-pub use draw::{PAGES, SIDE};
 pub use gloveport_sys::apart::Interrupt;
-pub use reader::{DrawError, Page, Picture, ReadError, Reader, choose_program};
+pub use reader::{DrawError, PAGES, Page, Picture, ReadError, Reader, SIDE, choose_program};
 
+#[cfg(feature = "documents")]
 use error::ConversionError;

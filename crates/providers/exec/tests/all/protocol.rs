@@ -243,6 +243,7 @@ async fn programs_are_named_by_their_path_or_found_in_path() {
     let context = ProviderContext {
         config: Config::default(),
         program: PathBuf::from("/opt/gloveport"),
+        inside: PathBuf::from("/opt/gloveport-sandbox"),
         environment: [("PATH".to_owned(), path), ("HOME".to_owned(), home)].into(),
         argument: None,
     };

@@ -1,4 +1,4 @@
-//! `gloveport container-health`: whether the server in this container answers, for the engine.
+//! `container-health`: whether the server in this container answers, for the engine.
 
 use std::{
     io::{Read as _, Write as _},
@@ -9,19 +9,19 @@ use std::{
 
 use anyhow::Context as _;
 use clap::Args;
-use gloveport_provider::container::PORT;
+use gloveport_contract::container::PORT;
 
 /// Limit of each step.
 const LIMIT: Duration = Duration::from_secs(2);
 
 #[derive(Debug, Args)]
-pub(crate) struct ContainerHealthArgs {
+pub struct HealthArgs {
     /// Port of the server.
     #[arg(long, default_value_t = PORT)]
     port: u16,
 }
 
-pub(crate) fn check(arguments: &ContainerHealthArgs) -> anyhow::Result<ExitCode> {
+pub(crate) fn check(arguments: &HealthArgs) -> anyhow::Result<ExitCode> {
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, arguments.port));
     let mut stream = TcpStream::connect_timeout(&address, LIMIT).context("the server cannot be connected to")?;
     stream.set_read_timeout(Some(LIMIT)).and_then(|()| stream.set_write_timeout(Some(LIMIT)))?;

@@ -1,6 +1,8 @@
 //! What the commands share that run tools on this machine.
 
 use std::{
+    io::ErrorKind,
+    net::SocketAddr,
     path::{Path, PathBuf},
     time::Duration,
 };
@@ -8,22 +10,25 @@ use std::{
 use anyhow::Context as _;
 use gloveport_executor::ExecutorOptions;
 use gloveport_terminal::WhenWaiting;
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::{
+    net::TcpListener,
+    signal::unix::{SignalKind, signal},
+};
 use tokio_util::sync::CancellationToken;
 
 use crate::Owner;
 
 /// Time that requests in flight have to end when a server stops; callers kill a server that takes 5 s.
-pub(crate) const DRAIN: Duration = Duration::from_secs(3);
+pub const DRAIN: Duration = Duration::from_secs(3);
 
 /// What the shell of a server runs first: a pager would wait for keys that nobody types.
-pub(crate) const NO_PAGER: &str = "alias git=\"git --no-pager\"";
+pub const NO_PAGER: &str = "alias git=\"git --no-pager\"";
 
 /// The same for programs that look for one.
 const PAGERS: [(&str, &str); 2] = [("PAGER", "cat"), ("GIT_PAGER", "cat")];
 
 /// Has what programs would page shown at once, unless the environment says something else.
-pub(crate) fn without_pagers(options: &mut ExecutorOptions) {
+pub fn without_pagers(options: &mut ExecutorOptions) {
     for (name, value) in PAGERS {
         if !options.environment.iter().any(|(key, _)| key == name) {
             options.environment.push((name.into(), value.into()));
@@ -32,7 +37,7 @@ pub(crate) fn without_pagers(options: &mut ExecutorOptions) {
 }
 
 /// Tools of this process's user in `directory`, owned by `owner`.
-pub(crate) fn executor_options(owner: &Owner, directory: PathBuf) -> anyhow::Result<ExecutorOptions> {
+pub fn executor_options(owner: &Owner, directory: PathBuf) -> anyhow::Result<ExecutorOptions> {
     Ok(ExecutorOptions {
         spawner: owner.spawner.clone(),
         process_root: Some(owner.pid),
@@ -42,7 +47,7 @@ pub(crate) fn executor_options(owner: &Owner, directory: PathBuf) -> anyhow::Res
 }
 
 /// What becomes of an action whose program waits for input, as the command line says it.
-pub(crate) const fn when_waiting(answer: bool) -> WhenWaiting {
+pub const fn when_waiting(answer: bool) -> WhenWaiting {
     if answer { WhenWaiting::Answer } else { WhenWaiting::GoOn }
 }
 
@@ -61,7 +66,7 @@ fn no_change() -> anyhow::Result<Duration> {
 
 /// Keeps what this process was given, such as a key in its environment, from processes of the same user: without it they
 /// read its memory and `/proc/PID/environ`. Call it before the first child, which has the same memory for a while.
-pub(crate) fn hide() {
+pub fn hide() {
     use rustix::process::{DumpableBehavior, set_dumpable_behavior};
     if let Err(error) = set_dumpable_behavior(DumpableBehavior::NotDumpable) {
         tracing::debug!(%error, "other processes of this user may read the memory of this one");
@@ -73,26 +78,19 @@ const KEYS: [&str; 2] = ["GLOVEPORT_KEY", "SESSION_API_KEY"];
 
 /// Leaves the keys of servers out of what the tools of one get: whoever is in a sandbox would otherwise have the rights
 /// of the server, which can be another user's.
-pub(crate) fn without_keys(options: &mut ExecutorOptions) {
+pub fn without_keys(options: &mut ExecutorOptions) {
     options.environment.retain(|(name, _)| !KEYS.iter().any(|key| name == key));
 }
 
-/// Gives back what only the start needed. Nothing depends on it.
-pub(crate) fn settle() {
-    if let Err(error) = gloveport_sys::memory::unmap_idle_code() {
-        tracing::debug!(%error, "code that is not needed any more stays in memory");
-    }
-}
-
 /// An existing directory as an absolute path.
-pub(crate) fn existing_directory(path: &Path) -> anyhow::Result<PathBuf> {
+pub fn existing_directory(path: &Path) -> anyhow::Result<PathBuf> {
     let absolute = std::path::absolute(path).with_context(|| format!("cannot use the directory {}", path.display()))?;
     anyhow::ensure!(absolute.is_dir(), "{} is not a directory", absolute.display());
     Ok(absolute)
 }
 
 /// A token for a server: it is cancelled by SIGTERM, SIGINT or SIGHUP, and when the guard of its processes was killed.
-pub(crate) fn server_stop(owner: &Owner) -> anyhow::Result<CancellationToken> {
+pub fn server_stop(owner: &Owner) -> anyhow::Result<CancellationToken> {
     let stop = stop_signal()?;
     let (lost, stopped) = (owner.lost(), stop.clone());
     tokio::spawn(async move {
@@ -103,7 +101,7 @@ pub(crate) fn server_stop(owner: &Owner) -> anyhow::Result<CancellationToken> {
 }
 
 /// A token that is cancelled by SIGTERM, SIGINT or SIGHUP.
-pub(crate) fn stop_signal() -> anyhow::Result<CancellationToken> {
+pub fn stop_signal() -> anyhow::Result<CancellationToken> {
     let stop = CancellationToken::new();
     for kind in [SignalKind::terminate(), SignalKind::interrupt(), SignalKind::hangup()] {
         let mut signals = signal(kind).context("cannot listen for signals")?;
@@ -114,4 +112,19 @@ pub(crate) fn stop_signal() -> anyhow::Result<CancellationToken> {
         });
     }
     Ok(stop)
+}
+
+/// Listens on an address, or says what to do about why not.
+pub async fn bind(address: SocketAddr) -> anyhow::Result<TcpListener> {
+    TcpListener::bind(address).await.map_err(|error| {
+        let hint = match error.kind() {
+            ErrorKind::PermissionDenied if address.port() < 1024 => {
+                "ports below 1024 are for root; choose another one with --port"
+            }
+            ErrorKind::AddrInUse => "something else uses the port; --port 0 takes a free one",
+            ErrorKind::AddrNotAvailable => "this machine does not have the address",
+            _ => "see --host and --port",
+        };
+        anyhow::Error::from(error).context(format!("cannot listen on {address}: {hint}"))
+    })
 }

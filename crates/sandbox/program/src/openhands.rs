@@ -1,14 +1,15 @@
-//! `gloveport action-execution-server`: the entry point, the flags and the environment of OpenHands 0.62
+//! `action-execution-server`: the entry point, the flags and the environment of OpenHands 0.62
 //! (`action-execution-api` §1).
 
 use std::{
     net::{Ipv4Addr, SocketAddr},
     os::unix::ffi::OsStrExt as _,
-    path::Path,
+    path::{Path, PathBuf},
     process::ExitCode,
 };
 
 use anyhow::Context as _;
+use clap::{Args, builder::BoolishValueParser};
 use gloveport_executor::{Executor, account::Account, memory};
 use gloveport_server::{
     DrainEnd, ServerOptions, SessionKey, StrangeNames,
@@ -16,30 +17,64 @@ use gloveport_server::{
 };
 use tokio_util::sync::CancellationToken;
 
-use crate::{Owner, cli::CompatArgs, local, plugins, serve::bind};
+use crate::{
+    Owner, plugins,
+    tools::{self, bind},
+};
 
 /// Words that mean yes (`SU_TO_USER`).
 const YES: [&str; 6] = ["1", "true", "t", "yes", "y", "on"];
 
-pub(crate) async fn serve(arguments: CompatArgs, owner: &Owner) -> anyhow::Result<ExitCode> {
+#[derive(Debug, Args)]
+pub struct ServerArgs {
+    /// Port to listen on, on all addresses.
+    port: u16,
+    /// Directory that tools start in; made if it is missing.
+    #[arg(long, value_name = "DIRECTORY")]
+    working_dir: Option<PathBuf>,
+    /// Plugins to load: jupyter, agent_skills, vscode, and those of manifests.
+    #[arg(long, value_name = "NAME", num_args = 1..)]
+    plugins: Vec<String>,
+    /// User that the tools work as.
+    #[arg(long, default_value = "openhands")]
+    username: String,
+    /// User id of a user that has to be made.
+    #[arg(long, default_value_t = 1000)]
+    user_id: u32,
+    /// A browser may be started.
+    #[arg(long, overrides_with = "no_enable_browser")]
+    enable_browser: bool,
+    /// No browser.
+    #[arg(long)]
+    no_enable_browser: bool,
+    /// Evaluation environment of the browser.
+    #[arg(long, value_name = "ID", num_args = 1..)]
+    browsergym_eval_env: Vec<String>,
+    /// Answer a run action as soon as its program waits for input, and say so. By default the answer comes after the soft
+    /// time limit, as in OpenHands. Blocking actions are never answered early.
+    #[arg(long, env = "GLOVEPORT_ANSWER_WHEN_WAITING", value_parser = BoolishValueParser::new())]
+    answer_when_waiting: bool,
+}
+
+pub(crate) async fn serve(arguments: ServerArgs, owner: &Owner) -> anyhow::Result<ExitCode> {
     let plugins = plugins::asked(&arguments.plugins)?;
     anyhow::ensure!(
         !arguments.no_enable_browser || arguments.browsergym_eval_env.is_empty(),
         "Browser environment is not enabled in config, but browsergym_eval_env is set"
     );
-    let stop = local::server_stop(owner)?;
+    let stop = tools::server_stop(owner)?;
     let directory = match &arguments.working_dir {
         Some(directory) => std::path::absolute(directory)
             .with_context(|| format!("cannot use the working directory {}", directory.display()))?,
         None => std::env::current_dir().context("the current directory cannot be used; give --working-dir")?,
     };
     let limit = memory_limit()?;
-    let mut options = local::executor_options(owner, directory.clone())?;
-    local::without_keys(&mut options);
+    let mut options = tools::executor_options(owner, directory.clone())?;
+    tools::without_keys(&mut options);
     options.account = Some(account(&arguments));
     options.memory_limit = limit;
-    options.when_waiting = local::when_waiting(arguments.answer_when_waiting);
-    options.startup_commands.push(local::NO_PAGER.to_owned());
+    options.when_waiting = tools::when_waiting(arguments.answer_when_waiting);
+    options.startup_commands.push(tools::NO_PAGER.to_owned());
     if !rustix::process::geteuid().is_root() {
         options.startup_commands.push(enter(&directory));
     }
@@ -58,7 +93,6 @@ pub(crate) async fn serve(arguments: CompatArgs, owner: &Owner) -> anyhow::Resul
     // Until here connections are refused: a caller takes the first answer as the sign that everything is ready.
     let listener = bind(SocketAddr::from((Ipv4Addr::UNSPECIFIED, arguments.port))).await?;
     tracing::info!(port = arguments.port, directory = %directory.display(), "ready");
-    local::settle();
     let session_key = variable("SESSION_API_KEY").map(SessionKey::new);
     // The reference listens on all addresses, with a key or without one, and its callers ask by whatever name leads into
     // the container: `localhost` and a mapped port, `host.docker.internal`, the name of a service in a cluster. So any name
@@ -66,7 +100,7 @@ pub(crate) async fn serve(arguments: CompatArgs, owner: &Owner) -> anyhow::Resul
     // a name made for them; so are pages in any case.
     let strange_names = StrangeNames::OfPrograms;
     let server_options = ServerOptions { session_key, strange_names, viewer, ..ServerOptions::default() };
-    let end = gloveport_server::serve(listener, executor.clone(), server_options, stop, local::DRAIN).await;
+    let end = gloveport_server::serve(listener, executor.clone(), server_options, stop, tools::DRAIN).await;
     monitor.cancel();
     executor.close().await;
     if let DrainEnd::CutOff { open } = end? {
@@ -91,7 +125,7 @@ fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|value| !value.is_empty())
 }
 
-fn account(arguments: &CompatArgs) -> Account {
+fn account(arguments: &ServerArgs) -> Account {
     let may_switch = variable("SU_TO_USER").is_none_or(|value| YES.contains(&value.to_lowercase().as_str()));
     let group = variable("SANDBOX_GROUP_ID").unwrap_or_else(|| "root".into());
     let (own, extra) = (variable("USER"), variable("RUNTIME_USERNAME"));
@@ -111,7 +145,10 @@ fn memory_limit() -> anyhow::Result<Option<u64>> {
 mod tests {
     use std::{ffi::OsStr, fs, process::Command};
 
+    use clap::FromArgMatches as _;
+
     use super::*;
+    use crate::argv;
 
     #[test]
     fn every_directory_can_be_entered_and_none_is_a_command() {
@@ -140,5 +177,19 @@ mod tests {
                 assert!(!root.path().join("PWN").exists() && !directory.join("PWN").exists(), "{directory:?}");
             }
         }
+    }
+
+    #[test]
+    fn the_argument_order_of_openhands_is_understood() {
+        let words = "action-execution-server 3000 --working-dir /workspace --plugins agent_skills jupyter \
+                     --username openhands --user-id 1000 --browsergym-eval-env a b --no-enable-browser";
+        let matches = ServerArgs::augment_args(clap::Command::new(argv::SERVER))
+            .try_get_matches_from(words.split_ascii_whitespace())
+            .unwrap();
+        let arguments = ServerArgs::from_arg_matches(&matches).unwrap();
+        assert_eq!(arguments.port, 3000);
+        assert_eq!(arguments.plugins, ["agent_skills", "jupyter"]);
+        assert_eq!(arguments.browsergym_eval_env, ["a", "b"]);
+        assert!(arguments.no_enable_browser);
     }
 }

@@ -11,12 +11,12 @@ use gloveport_vscode::VsCode;
 const OFFERED: [&str; 2] = ["agent_skills", "jupyter"];
 
 /// Exactly the plugins that were asked for, with those that they require; the kernel starts with the sandbox.
-pub(crate) fn asked(names: &[String]) -> anyhow::Result<PluginOptions> {
+pub fn asked(names: &[String]) -> anyhow::Result<PluginOptions> {
     select(names, has(names, "agent_skills"), FirstKernel::AtOnce)
 }
 
 /// The plugins that were asked for, and beside them those of ours, which start with their first use.
-pub(crate) fn offered(names: &[String], none: bool) -> anyhow::Result<PluginOptions> {
+pub fn offered(names: &[String], none: bool) -> anyhow::Result<PluginOptions> {
     if none {
         return Ok(PluginOptions::default());
     }
@@ -27,7 +27,7 @@ pub(crate) fn offered(names: &[String], none: bool) -> anyhow::Result<PluginOpti
 }
 
 /// A notebook alone, for a process that runs cells.
-pub(crate) fn for_cells(python: Option<PathBuf>) -> anyhow::Result<PluginOptions> {
+pub fn for_cells(python: Option<PathBuf>) -> anyhow::Result<PluginOptions> {
     let skills = AgentSkills::new();
     let notebook = Notebook::new(Some(Arc::clone(&skills)), python, FirstKernel::WhenNeeded);
     Ok(PluginOptions { all: vec![skills, Arc::clone(&notebook) as _], notebook: Some(notebook), limit: limit()? })
@@ -47,7 +47,7 @@ fn select(names: &[String], with_skills: bool, first: FirstKernel) -> anyhow::Re
 }
 
 /// The interpreter of cells that the environment names.
-pub(crate) fn interpreter() -> Option<PathBuf> {
+pub fn interpreter() -> Option<PathBuf> {
     std::env::var_os("GLOVEPORT_PYTHON").filter(|path| !path.is_empty()).map(PathBuf::from)
 }
 
@@ -64,7 +64,7 @@ fn registry_for(built_in: Vec<Arc<dyn Plugin>>, names: &[String]) -> Registry {
 }
 
 /// The plugins that there are: these, and those of the folders of this machine and its user.
-pub(crate) fn registry(built_in: Vec<Arc<dyn Plugin>>) -> Registry {
+pub fn registry(built_in: Vec<Arc<dyn Plugin>>) -> Registry {
     let mut registry = Registry::new(built_in);
     let home = std::env::var_os("HOME").map(PathBuf::from).filter(|home| home.is_absolute());
     for folder in registry::folders(std::env::var_os("GLOVEPORT_PLUGINS").as_deref(), home.as_deref()) {

@@ -7,13 +7,13 @@
 use std::{ffi::OsString, path::Path};
 
 /// Name of the subcommand that such an argument list means.
-pub(crate) const SERVER: &str = "action-execution-server";
+pub const SERVER: &str = "action-execution-server";
 
 /// What the names of programs begin with that callers start the server by.
 const LAUNCHERS: [&str; 4] = ["python", "micromamba", "poetry", "conda"];
 
 /// The arguments as this program's own command line takes them.
-pub(crate) fn normalize(arguments: Vec<OsString>) -> Vec<OsString> {
+pub fn normalize(arguments: Vec<OsString>) -> Vec<OsString> {
     let name = arguments.first().and_then(|program| Path::new(program).file_name()).unwrap_or_default();
     let is_launcher = LAUNCHERS.iter().any(|launcher| name.to_string_lossy().starts_with(launcher));
     let module = arguments.iter().position(|argument| argument == "-m").map(|at| at + 2);

@@ -1,4 +1,4 @@
-//! `gloveport container-server`: what the runtime `docker` starts in a container (`gloveport_provider::container`).
+//! `container-server`: what the runtime `docker` starts in a container (`gloveport_contract::container`).
 
 use std::{
     fs::{self, OpenOptions},
@@ -13,8 +13,8 @@ use std::{
 
 use anyhow::Context as _;
 use clap::Args;
+use gloveport_contract::container::{ABANDONED, EXPIRED, INPUT, Input, KEY, PORT, STATE, UNUSED};
 use gloveport_executor::Executor;
-use gloveport_provider::container::{ABANDONED, EXPIRED, INPUT, Input, KEY, PORT, STATE, UNUSED};
 use gloveport_server::{DrainEnd, Occupancy, ServerOptions, SessionKey};
 use rustix::{
     io::Errno,
@@ -27,9 +27,10 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    GUARD_LOST, Owner, local, plugins,
-    sandbox_server::{expired, unused},
-    serve::bind,
+    Owner,
+    local::server::{expired, unused},
+    owner, plugins,
+    tools::{self, bind},
 };
 
 /// Time that requests in flight have to end.
@@ -40,7 +41,7 @@ const LONGEST: u64 = 64 * 1024 * 1024;
 const INPUT_LIMIT: Duration = Duration::from_mins(2);
 
 #[derive(Debug, Args)]
-pub(crate) struct ContainerServerArgs {
+pub struct ServerArgs {
     /// Port to listen on, on all addresses.
     #[arg(long, default_value_t = PORT)]
     port: u16,
@@ -109,8 +110,8 @@ fn reap(server: Pid) -> anyhow::Result<Option<u8>> {
     }
 }
 
-pub(crate) async fn serve(arguments: ContainerServerArgs, owner: &Owner) -> anyhow::Result<ExitCode> {
-    let stop = local::stop_signal()?;
+pub(crate) async fn serve(arguments: ServerArgs, owner: &Owner) -> anyhow::Result<ExitCode> {
+    let stop = tools::stop_signal()?;
     let mut stdin = BufReader::new(tokio::io::stdin());
     let input = if arguments.input {
         tokio::select! {
@@ -127,16 +128,15 @@ pub(crate) async fn serve(arguments: ContainerServerArgs, owner: &Owner) -> anyh
     let key = std::env::var(KEY).ok().filter(|key| !key.is_empty());
     let key = key.with_context(|| format!("{KEY} is not set: everybody who reaches the port could run commands"))?;
     let workspace = workspace(&arguments.workspace)?;
-    let mut options = local::executor_options(owner, workspace)?;
+    let mut options = tools::executor_options(owner, workspace)?;
     options.environment.retain(|(name, _)| name != KEY && !input.secrets.keys().any(|secret| name == secret.as_str()));
     options.environment.extend(input.secrets.into_iter().map(|(name, value)| (name.into(), value.into())));
     options.plugins = plugins::asked(&arguments.plugin)?;
-    options.startup_commands.push(local::NO_PAGER.to_owned());
+    options.startup_commands.push(tools::NO_PAGER.to_owned());
     let executor = Executor::start(options).await?;
     // Until here connections are refused: a caller takes the first answer as the sign that everything is ready.
     let listener = bind(SocketAddr::from((Ipv4Addr::UNSPECIFIED, arguments.port))).await?;
     tracing::info!(port = arguments.port, "ready");
-    local::settle();
     let occupancy = Arc::<Occupancy>::default();
     let options = ServerOptions {
         session_key: Some(SessionKey::new(key)),
@@ -152,7 +152,7 @@ pub(crate) async fn serve(arguments: ContainerServerArgs, owner: &Owner) -> anyh
     let watch = async {
         let (code, reason) = tokio::select! {
             () = stop.cancelled() => (0, "it was told to end".to_owned()),
-            () = owner.lost() => (1, GUARD_LOST.to_owned()),
+            () = owner.lost() => (1, owner::LOST.to_owned()),
             () = ended(&mut stdin, arguments.lifeline) => (ABANDONED, "its backend has ended".to_owned()),
             () = expired(expires) => (EXPIRED, "its time is over".to_owned()),
             limit = unused(idle_stop, &occupancy, &executor) => {
@@ -211,5 +211,5 @@ async fn ended(stdin: &mut (impl AsyncRead + Unpin), lifeline: bool) {
 /// The workspace, made if it is missing.
 fn workspace(wanted: &Path) -> anyhow::Result<PathBuf> {
     fs::create_dir_all(wanted).with_context(|| format!("cannot make the workspace {}", wanted.display()))?;
-    local::existing_directory(wanted)
+    tools::existing_directory(wanted)
 }

@@ -12,19 +12,14 @@ use std::{
     },
     path::{Path, PathBuf},
     sync::Arc,
-    time::Duration,
 };
 
+use gloveport_contract::local::directory::{
+    EARLIER_LOG, ENDED, LOCK, LOG, OLD, PAUSED, RecordedWorkspace, remove_tree, unpublish,
+};
 use rustix::{
     io::fcntl_dupfd_cloexec,
     stdio::{dup2_stderr, dup2_stdin, dup2_stdout},
-};
-
-use crate::{
-    delete::{self, Removal},
-    record::Record,
-    state::{EARLIER_LOG, ENDED, LOCK, LOG, PAUSED, State},
-    steps::Observer,
 };
 
 /// Size at which a log gets its other name. Both together are twice as long at most.
@@ -34,13 +29,13 @@ const FIRST_FREE: i32 = 3;
 
 /// The lock that a server, its guard and its owners hold for their lives. Programs of the user do not inherit it.
 #[derive(Clone, Debug)]
-pub struct Inside {
+pub(crate) struct Inside {
     lock: Arc<OwnedFd>,
 }
 
 impl Inside {
     /// Takes over what the backend gave as standard output. Call it before the guard is started, which inherits it.
-    pub fn enter() -> io::Result<Self> {
+    pub(crate) fn enter() -> io::Result<Self> {
         let lock = fcntl_dupfd_cloexec(io::stdout().as_fd(), FIRST_FREE)?;
         dup2_stdout(null()?)?;
         let inside = Self { lock: Arc::new(lock) };
@@ -50,7 +45,7 @@ impl Inside {
     }
 
     /// Takes over the socket that the backend gave as standard input. Call it after the guard was started.
-    pub fn socket(&self) -> io::Result<UnixStream> {
+    pub(crate) fn socket() -> io::Result<UnixStream> {
         let socket = fcntl_dupfd_cloexec(io::stdin().as_fd(), FIRST_FREE)?;
         dup2_stdin(null()?)?;
         let socket = UnixStream::from(socket);
@@ -58,7 +53,7 @@ impl Inside {
     }
 
     /// The directory of the sandbox, wherever it is now.
-    pub fn directory(&self) -> io::Result<PathBuf> {
+    pub(crate) fn directory(&self) -> io::Result<PathBuf> {
         let path = fs::read_link(format!("/proc/self/fd/{}", self.lock.as_raw_fd()))?;
         match (path.file_name(), path.parent()) {
             (Some(name), Some(directory)) if name == LOCK => Ok(directory.to_owned()),
@@ -70,9 +65,9 @@ impl Inside {
     }
 
     /// Makes the workspace where it is missing; a temporary one for this user alone.
-    pub fn make_workspace(&self, workspace: &Path) -> io::Result<()> {
-        let record = Record::read(&self.directory()?).map_err(io::Error::other)?;
-        if record.is_some_and(|record| record.temporary) {
+    pub(crate) fn make_workspace(&self, workspace: &Path) -> io::Result<()> {
+        let recorded = RecordedWorkspace::read(&self.directory()?)?;
+        if recorded.is_some_and(|recorded| recorded.temporary) {
             DirBuilder::new().mode(0o700).create(workspace)
         } else {
             fs::create_dir_all(workspace)
@@ -80,7 +75,7 @@ impl Inside {
     }
 
     /// Tells others whether the sandbox is paused.
-    pub fn tell_paused(&self, paused: bool) -> io::Result<()> {
+    pub(crate) fn tell_paused(&self, paused: bool) -> io::Result<()> {
         let path = self.directory()?.join(PAUSED);
         if paused {
             return fs::write(path, "");
@@ -92,22 +87,28 @@ impl Inside {
     }
 
     /// Tells others why the server has ended, while the rest of the sandbox stays.
-    pub fn tell_ended(&self, reason: &str) -> io::Result<()> {
+    pub(crate) fn tell_ended(&self, reason: &str) -> io::Result<()> {
         fs::write(self.directory()?.join(ENDED), reason)
     }
 
     /// Removes the directory and the temporary workspace. Nothing of the sandbox but its server runs any more.
-    pub fn remove(&self) -> io::Result<()> {
+    pub(crate) fn remove(&self) -> io::Result<()> {
         loop {
             let Ok(directory) = self.directory() else { return Ok(()) };
             let Some(root) = directory.parent().and_then(Path::parent) else { return Ok(()) };
-            let (state, observer) = (State::new(root.to_owned()), Observer::default());
-            if directory.parent() == Some(&state.old()) {
+            let old = root.join(OLD);
+            if directory.parent() == Some(&old) {
                 // Somebody else removes it.
                 return Ok(());
             }
-            let removal = Removal { state, observer, grace: Duration::ZERO };
-            delete::remove(&removal, &directory).map_err(io::Error::other)?;
+            if let Some(old) = unpublish(&directory, &old)? {
+                // A record that cannot be understood names no workspace.
+                let recorded = RecordedWorkspace::read(&old).unwrap_or_default();
+                if let Some(recorded) = recorded.filter(|recorded| recorded.temporary) {
+                    remove_tree(&recorded.workspace)?;
+                }
+                remove_tree(&old)?;
+            }
             // It may have got its name at this very moment, and been missed under the one before.
             if self.directory().is_ok_and(|now| now == directory) {
                 return Ok(());
@@ -117,7 +118,7 @@ impl Inside {
 
     /// Where the server writes its log, which is kept short: the file that the backend gave as standard error output, and
     /// its successors. A panic is told there, too.
-    pub fn log(&self) -> io::Result<LogWriter> {
+    pub(crate) fn log(&self) -> io::Result<LogWriter> {
         let file = File::from(fcntl_dupfd_cloexec(io::stderr().as_fd(), FIRST_FREE)?);
         LogWriter::new(self.clone(), file, LONGEST_LOG, |file| Ok(dup2_stderr(file)?))
     }
@@ -129,7 +130,7 @@ fn null() -> io::Result<File> {
 
 /// Writes a log whose file gets another name when it is long, and a successor.
 #[derive(Debug)]
-pub struct LogWriter {
+pub(crate) struct LogWriter {
     inside: Inside,
     file: File,
     length: u64,

@@ -142,7 +142,7 @@ impl Lifeline {
     }
 
     /// Gives the socket back, which no runtime is needed to hold.
-    pub(crate) fn into_socket(self) -> io::Result<StdStream> {
+    pub fn into_socket(self) -> io::Result<StdStream> {
         self.stream.into_inner().into_std()
     }
 }

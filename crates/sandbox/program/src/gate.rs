@@ -1,4 +1,4 @@
-//! `gloveport gate`: what stands beside a sandbox whose network is closed.
+//! `gate`: what stands beside a sandbox whose network is closed.
 
 use std::{
     net::{IpAddr, Ipv4Addr, SocketAddr},
@@ -9,10 +9,10 @@ use clap::Args;
 use gloveport_allow_list::Rules;
 use gloveport_egress::{Egress, EgressLimits, EgressOptions, Forward, ProxyOptions};
 
-use crate::local;
+use crate::tools;
 
 #[derive(Debug, Args)]
-pub(crate) struct GateArgs {
+pub struct GateArgs {
     /// Port of the gate, and the port of the sandbox that it leads to; may be repeated.
     #[arg(long = "forward", value_name = "PORT=HOST:PORT")]
     forwards: Vec<Forward>,
@@ -37,11 +37,10 @@ pub(crate) async fn gate(arguments: GateArgs) -> anyhow::Result<ExitCode> {
     let GateArgs { forwards, address, proxy, allowed, sandbox, dns } = arguments;
     let rules = Rules::parse(&allowed)?;
     let proxy = proxy.map(|listen| ProxyOptions { listen, rules });
-    let stop = local::stop_signal()?;
+    let stop = tools::stop_signal()?;
     let gate =
         Egress::open(EgressOptions { address, forwards, proxy, sandbox, dns, limits: EgressLimits::default() }).await?;
     tracing::info!(forwards = ?gate.forwards(), proxy = ?gate.proxy(), "the gate is open");
-    local::settle();
     gate.serve(stop).await;
     Ok(ExitCode::SUCCESS)
 }

@@ -1,4 +1,4 @@
-//! `gloveport sandbox-server`: what the runtime `local` starts for each sandbox (`gloveport_provider_local::lifeline`).
+//! `sandbox-server`: what the runtime `local` starts for each sandbox (`gloveport_contract::local::lifeline`).
 
 use std::{
     io,
@@ -12,17 +12,18 @@ use std::{
 
 use anyhow::Context as _;
 use clap::Args;
+use gloveport_contract::local::lifeline::{Lifeline, Reply, Request, Start};
 use gloveport_executor::Executor;
-use gloveport_provider_local::{
-    inside::Inside,
-    lifeline::{Lifeline, Reply, Request, Start},
-};
 use gloveport_server::{DrainEnd, Occupancy, PauseListener, ServerOptions, SessionKey};
 use rustix::net::{self, AddressFamily, SocketFlags, SocketType, sockopt};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-use crate::{GUARD_LOST, Owner, local, plugins, serve::bind};
+use super::inside::Inside;
+use crate::{
+    Owner, owner, plugins,
+    tools::{self, bind},
+};
 
 /// Time that requests in flight have to end. Who deletes a sandbox does not want their answers.
 const DRAIN: Duration = Duration::from_millis(200);
@@ -30,14 +31,14 @@ const DRAIN: Duration = Duration::from_millis(200);
 const MOST_PORTS: usize = 64;
 
 #[derive(Debug, Args)]
-pub(crate) struct SandboxServerArgs {
+pub struct ServerArgs {
     /// State directory of the runtime; it is there for whoever looks at the list of processes.
     #[arg(long, value_name = "DIRECTORY")]
     state: PathBuf,
 }
 
 /// Takes over what the backend has given. Call it while this is the only thread.
-pub(crate) fn enter(arguments: &SandboxServerArgs) -> anyhow::Result<Inside> {
+pub(crate) fn enter(arguments: &ServerArgs) -> anyhow::Result<Inside> {
     Inside::enter().with_context(|| {
         format!("this command is started by the runtime `local`, with a sandbox in {}", arguments.state.display())
     })
@@ -62,9 +63,9 @@ struct Waiting {
 }
 
 pub(crate) async fn serve(inside: Inside, owner: &Owner) -> anyhow::Result<ExitCode> {
-    let socket = inside.socket().context("this command is started by the runtime `local`")?;
+    let socket = Inside::socket().context("this command is started by the runtime `local`")?;
     let lifeline = Lifeline::new(socket).context("cannot use the socket to the backend")?;
-    let stop = local::stop_signal()?;
+    let stop = tools::stop_signal()?;
     let mut waiting = Waiting { inside: inside.clone(), lifeline, stop, listener: None, reserved: Vec::new() };
     let end = match waiting.start().await? {
         Some(start) => run(waiting, *start, owner).await?,
@@ -118,7 +119,6 @@ impl Waiting {
         let port = listener.local_addr()?.port();
         self.listener = Some(listener);
         let reserved = self.reserve(reserve)?;
-        local::settle();
         Ok(Reply::Listening { port, reserved })
     }
 
@@ -167,7 +167,6 @@ async fn run(mut waiting: Waiting, start: Start, owner: &Owner) -> anyhow::Resul
             return Ok(End::Removed("it could not be started"));
         }
     };
-    local::settle();
     let occupancy = Arc::<Occupancy>::default();
     let inside = waiting.inside.clone();
     let options = ServerOptions {
@@ -186,7 +185,7 @@ async fn run(mut waiting: Waiting, start: Start, owner: &Owner) -> anyhow::Resul
         waiting.answer(Ok(Reply::Ready)).await;
         let end = tokio::select! {
             () = waiting.stop.cancelled() => End::Stopped("its server was told to end".to_owned()),
-            () = owner.lost() => End::Stopped(GUARD_LOST.to_owned()),
+            () = owner.lost() => End::Stopped(owner::LOST.to_owned()),
             () = backend_gone(&mut waiting.lifeline, start.keep_alive) => End::Removed("its backend has ended"),
             () = expired(start.expires) => End::Removed("its time is over"),
             limit = unused(start.idle_stop, &occupancy, &executor) => {
@@ -209,7 +208,7 @@ async fn make(inside: &Inside, start: &Start, owner: &Owner) -> anyhow::Result<A
     inside
         .make_workspace(&start.workspace)
         .with_context(|| format!("cannot make the workspace {}", start.workspace.display()))?;
-    let mut options = local::executor_options(owner, local::existing_directory(&start.workspace)?)?;
+    let mut options = tools::executor_options(owner, tools::existing_directory(&start.workspace)?)?;
     options.environment = start.environment.iter().map(|(name, value)| (name.into(), value.into())).collect();
     options.memory_limit = start.memory_limit;
     options.plugins = plugins;

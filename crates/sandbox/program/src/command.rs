@@ -1,0 +1,76 @@
+//! The commands, and what each needs before its first thread.
+
+use std::process::ExitCode;
+
+use clap::Subcommand;
+
+use crate::{
+    Owner, argv,
+    container::{health, server as container_server},
+    gate,
+    local::server as local_server,
+    logging, openhands, tools,
+};
+
+/// What a provider, an engine or a backend of OpenHands starts in a sandbox or beside it.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Serve a sandbox like the OpenHands 0.62 action execution server, with its flags.
+    #[command(name = argv::SERVER)]
+    ActionExecutionServer(openhands::ServerArgs),
+    /// Serve a sandbox of the runtime `local`, which starts it.
+    #[command(hide = true)]
+    SandboxServer(local_server::ServerArgs),
+    /// Serve a sandbox of the runtime `docker`, whose container starts it.
+    #[command(hide = true)]
+    ContainerServer(container_server::ServerArgs),
+    /// Check whether the server in this container answers.
+    #[command(hide = true)]
+    ContainerHealth(health::HealthArgs),
+    /// Be the only way out of and into a sandbox whose network is closed, as providers start it.
+    #[command(hide = true)]
+    Gate(gate::GateArgs),
+}
+
+/// Runs one of them to its end. Call it while this is the only thread: the guard of processes must be made then.
+pub fn run(command: Command) -> anyhow::Result<ExitCode> {
+    match command {
+        Command::ActionExecutionServer(arguments) => {
+            tools::hide();
+            let owner = Owner::start()?;
+            logging::for_server();
+            runtime()?.block_on(openhands::serve(arguments, &owner))
+        }
+        Command::SandboxServer(arguments) => {
+            let inside = local_server::enter(&arguments)?;
+            let owner = Owner::start()?;
+            logging::for_sandbox(inside.log()?);
+            runtime()?.block_on(local_server::serve(inside, &owner))
+        }
+        Command::ContainerServer(_) if std::process::id() == 1 => {
+            tools::hide();
+            container_server::init()
+        }
+        Command::ContainerServer(arguments) => {
+            tools::hide();
+            let owner = Owner::start()?;
+            logging::for_server();
+            let runtime = runtime()?;
+            let served = runtime.block_on(container_server::serve(arguments, &owner));
+            // A thread may read standard input, for which nobody waits.
+            runtime.shutdown_background();
+            served
+        }
+        Command::ContainerHealth(arguments) => health::check(&arguments),
+        Command::Gate(arguments) => {
+            logging::for_server();
+            runtime()?.block_on(gate::gate(arguments))
+        }
+    }
+}
+
+/// Where the tasks of a program run that serves.
+pub fn runtime() -> anyhow::Result<tokio::runtime::Runtime> {
+    let workers = std::thread::available_parallelism().map_or(2, usize::from).clamp(2, 8);
+    Ok(tokio::runtime::Builder::new_multi_thread().worker_threads(workers).enable_all().build()?)
+}

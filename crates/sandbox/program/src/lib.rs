@@ -1,0 +1,32 @@
+//! What a provider puts into a sandbox, as commands of a program.
+//!
+//! Two programs have these commands: `gloveport-sandbox`, which has nothing else, and `gloveport`, which has everything.
+//!
+//! | module | idea |
+//! |---|---|
+//! | [`Command`], [`run()`] | the commands, and what each needs before its first thread |
+//! | [`argv`] | command lines by which callers of OpenHands start its server |
+//! | `openhands` | `action-execution-server` |
+//! | `local`, `container` | the server of a sandbox of the runtimes `local` and `docker` |
+//! | `gate` | the only way out of a closed network and into it |
+//! | [`tools`], [`plugins`] | what the tools of a server are made from |
+//! | [`owner`] | who owns the processes that are started |
+
+pub mod argv;
+mod command;
+mod container;
+mod gate;
+mod local;
+mod logging;
+mod openhands;
+pub mod owner;
+pub mod plugins;
+pub mod tools;
+
+pub use command::{Command, run, runtime};
+pub use owner::Owner;
+
+/// What this build of the sandbox half is called: programs that have the same may stand in for each other.
+///
+/// It is a hash of the sources, and what the linker writes into `gloveport-sandbox` as its build id.
+pub const BUILD: &str = env!("GLOVEPORT_SANDBOX_BUILD");

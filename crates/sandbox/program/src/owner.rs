@@ -1,0 +1,50 @@
+//! Who owns the processes that are started.
+
+use std::sync::Arc;
+
+use gloveport_sys::{Guard, Spawner};
+
+/// What is told of a server that ended because its guard was killed.
+pub(crate) const LOST: &str = "its process guard was killed, and with it everything that it had started";
+
+/// The owner of every process that is started.
+#[derive(Debug)]
+pub struct Owner {
+    /// What starts them.
+    pub spawner: Spawner,
+    /// The guard's process.
+    pub pid: u32,
+}
+
+impl Owner {
+    /// Starts the guard. Call it while this is the only thread.
+    pub fn start() -> anyhow::Result<Self> {
+        let guard = Guard::start()?;
+        let pid = guard.pid();
+        Ok(Self { spawner: Spawner::Guarded(Arc::new(guard)), pid })
+    }
+
+    /// Ends when the guard was killed; what it owned has been ended then.
+    pub fn lost(&self) -> impl Future<Output = ()> + Send + use<> {
+        let lost = match &self.spawner {
+            Spawner::Guarded(guard) => guard.lost(),
+            Spawner::Direct => Err(std::io::ErrorKind::Unsupported.into()),
+        };
+        async {
+            match lost {
+                Ok(lost) => lost.await,
+                Err(error) => {
+                    tracing::warn!(%error, "the process guard cannot be watched");
+                    std::future::pending::<()>().await;
+                }
+            }
+        }
+    }
+
+    /// Whether the guard still lives. A server whose guard was killed can start nothing, and ends.
+    pub fn check(&self) -> anyhow::Result<()> {
+        let lives = gloveport_sys::process::stat(self.pid).is_some_and(|stat| stat.state != 'Z');
+        anyhow::ensure!(lives, "{LOST}");
+        Ok(())
+    }
+}
