@@ -47,7 +47,7 @@ async fn what_is_no_answer_is_an_error_that_says_why_and_what_the_program_wrote_
         ("echo '{\"sandbox\": 5}'", &["cannot be read"]),
         ("echo '{\"sandbox\": null}'", &["no sandbox"]),
         ("echo \"{\\\"sandbox\\\": $SANDBOX}\"; exit 4", &["exit status: 4"]),
-        ("echo \"{\\\"sandbox\\\": $SANDBOX}\" | sed s/running/dancing/", &["`dancing` is no state"]),
+        ("echo \"{\\\"sandbox\\\": $SANDBOX}\" | sed s/running/dancing/", &["`dancing` is not a state"]),
         ("echo \"{\\\"sandbox\\\": $SANDBOX}\" | sed 's/\"s\"/\"t\"/'", &["for the session `t`"]),
         ("echo \"{\\\"sandbox\\\": $SANDBOX}\" | sed 's/\"b\"/\"..\\/b\"/'", &["`../b`", "id of a sandbox"]),
         ("echo \"{\\\"sandbox\\\": $SANDBOX}\" | sed s/http:/file:/", &["`file://127.0.0.1:1`", "http://"]),
