@@ -4,7 +4,7 @@ use tempfile::TempPath;
 use tokio::time::Instant;
 
 use super::{
-    course::{Course, Event, Found, Verdict},
+    course::{Course, Event, Found, ShellSeen, Verdict},
     held::Held,
     watch::Watch,
 };
@@ -112,13 +112,8 @@ impl Command {
     }
 
     /// Looks how far it is, for what no event tells.
-    pub(super) fn look(
-        &mut self,
-        now: Instant,
-        shell_waits: impl Fn() -> bool,
-        reads_commands: impl Fn() -> Option<bool>,
-    ) -> Found {
-        self.course.look(now, shell_waits, reads_commands)
+    pub(super) fn look(&mut self, now: Instant, shell: &impl ShellSeen) -> Found {
+        self.course.look(now, shell)
     }
 
     /// Output was seen.

@@ -91,6 +91,18 @@ pub(super) enum Verdict {
     Running,
 }
 
+/// What can be seen of the shell that reads commands.
+pub(super) trait ShellSeen {
+    /// Whether it, and no program that it runs, is in the foreground of its terminal.
+    fn has_terminal(&self) -> bool;
+
+    /// Whether it waits for somebody to type.
+    fn waits(&self) -> bool;
+
+    /// Whether it waits for a command, if that can be known.
+    fn reads_commands(&self) -> Option<bool>;
+}
+
 /// What a look at a command finds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Found {
@@ -177,19 +189,17 @@ impl Course {
         Verdict::Running
     }
 
-    /// The one place in which a stage follows another by time. `shell_waits` says whether the shell waits for somebody
-    /// to type, and `reads_commands` whether it waits for a command, if that can be known.
-    pub(super) fn look(
-        &mut self,
-        now: Instant,
-        shell_waits: impl Fn() -> bool,
-        reads_commands: impl Fn() -> Option<bool>,
-    ) -> Found {
+    /// The one place in which a stage follows another by time.
+    pub(super) fn look(&mut self, now: Instant, shell: &impl ShellSeen) -> Found {
         if let Some(doubt) = self.stage.last_prompt()
             && doubt.due(now)
-            && (doubt.is_certain(now, shell_waits()) || doubt.is_over(now, VERIFY_LIMIT))
         {
-            return Found::Over;
+            if !shell.has_terminal() {
+                // What was typed ahead runs: a program has the terminal, and the shell shows another prompt behind it.
+                doubt.postpone(now);
+            } else if doubt.is_certain(now, shell.waits()) || doubt.is_over(now, VERIFY_LIMIT) {
+                return Found::Over;
+            }
         }
         match &mut self.stage {
             Stage::LessonRead { until } if *until <= now => Found::OverWithStatus(UNKNOWN),
@@ -198,7 +208,7 @@ impl Course {
                 if !doubt.due(now) {
                     return Found::Nothing;
                 }
-                let (status, lost) = (*status, doubt.is_certain(now, reads_commands() != Some(false)));
+                let (status, lost) = (*status, doubt.is_certain(now, shell.reads_commands() != Some(false)));
                 if lost || doubt.is_over(now, VERIFY_LIMIT) {
                     self.stage = last.map_or(Stage::Reading { unfinished: false }, Stage::InDoubt);
                 }

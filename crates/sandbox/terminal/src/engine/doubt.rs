@@ -57,6 +57,12 @@ impl Doubt {
         self.holds_since = None;
     }
 
+    /// It cannot be so for now: it is doubted anew from this moment on.
+    pub(super) fn postpone(&mut self, now: Instant) {
+        self.since = now;
+        self.holds_since = None;
+    }
+
     /// It does not become certain any more.
     pub(super) fn is_over(&self, now: Instant, limit: Duration) -> bool {
         now.duration_since(self.since) >= limit

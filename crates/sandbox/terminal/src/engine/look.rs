@@ -1,13 +1,13 @@
 //! What is found out by a look at the processes in the foreground, where no event tells it.
 
-use std::time::Duration;
+use std::{os::fd::OwnedFd, time::Duration};
 
 use gloveport_sys::{process, pty};
 use tokio::time::Instant;
 
 use super::{
     command::Command,
-    course::{Event, Found},
+    course::{Event, Found, ShellSeen},
     state::Engine,
 };
 use crate::{
@@ -19,15 +19,35 @@ use crate::{
 /// A request that wants to be answered when a program waits for input is, when that holds for this long.
 const WAITING_PAUSE: Duration = Duration::from_millis(30);
 
+/// The shell that reads commands.
+struct Reader<'a> {
+    pid: u32,
+    terminal: &'a OwnedFd,
+    all_typed: bool,
+}
+
+impl ShellSeen for Reader<'_> {
+    fn has_terminal(&self) -> bool {
+        probe::is_in_foreground(self.pid)
+    }
+
+    fn waits(&self) -> bool {
+        self.all_typed && probe::shell_waits(self.pid, self.terminal)
+    }
+
+    fn reads_commands(&self) -> Option<bool> {
+        probe::shell_reads_commands(self.pid, self.terminal)
+    }
+}
+
 impl Engine {
     /// Looks at the running command and its processes.
     pub(super) fn look(&mut self, now: Instant) {
         let (Some(instance), Some(command)) = (&self.shells.instance, self.phase.running()) else { return };
         let shell = instance.process.pid();
-        let reader = self.shells.reader().unwrap_or(shell);
-        let shell_waits = || self.typing.is_typed() && probe::shell_waits(reader, &instance.slave);
-        let reads_commands = || probe::shell_reads_commands(reader, &instance.slave);
-        match command.look(now, shell_waits, reads_commands) {
+        let pid = self.shells.reader().unwrap_or(shell);
+        let reader = Reader { pid, terminal: &instance.slave, all_typed: self.typing.is_typed() };
+        match command.look(now, &reader) {
             Found::Nothing => {}
             Found::Over => return self.complete(self.known.status()),
             Found::OverWithStatus(status) => {

@@ -220,9 +220,29 @@ fn a_prompt_is_not_the_end_while_others_must_come_or_a_program_may_have_read() {
     }
 }
 
+struct Shell {
+    has_terminal: bool,
+    waits: bool,
+    reads: Option<bool>,
+}
+
+impl ShellSeen for Shell {
+    fn has_terminal(&self) -> bool {
+        self.has_terminal
+    }
+
+    fn waits(&self) -> bool {
+        self.waits
+    }
+
+    fn reads_commands(&self) -> Option<bool> {
+        self.reads
+    }
+}
+
 /// Looks at a course after so many milliseconds.
 fn look(course: &mut Course, begin: Instant, millis: u64, waits: bool, reads: Option<bool>) -> Found {
-    course.look(begin + Duration::from_millis(millis), || waits, || reads)
+    course.look(begin + Duration::from_millis(millis), &Shell { has_terminal: true, waits, reads })
 }
 
 #[test]
@@ -241,6 +261,13 @@ fn a_last_prompt_is_the_end_when_the_shell_is_seen_waiting_for_long_enough() {
     let mut course = in_stage(IN_DOUBT, begin);
     assert_eq!(look(&mut course, begin, 299, false, None), Found::Nothing);
     assert_eq!(look(&mut course, begin, 300, false, None), Found::Over);
+
+    // While a program has the terminal the prompt before it was not the last one, however long it takes.
+    let mut course = in_stage(IN_DOUBT, begin);
+    let busy = Shell { has_terminal: false, waits: false, reads: None };
+    assert_eq!(course.look(begin + Duration::from_secs(60), &busy), Found::Nothing);
+    assert_eq!(look(&mut course, begin, 60_299, false, None), Found::Nothing);
+    assert_eq!(look(&mut course, begin, 60_300, false, None), Found::Over);
 }
 
 #[test]

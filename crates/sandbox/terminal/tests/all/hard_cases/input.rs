@@ -146,6 +146,14 @@ async fn text_typed_ahead_runs_as_a_command_and_does_not_shift_later_results() {
     });
     typed.unwrap();
     assert_eq!((report.end, report.output.as_str()), (RunEnd::Completed { status: 0 }, "ready\ngot one\ntwo\nthree"));
+    // A command typed ahead that takes its time.
+    let seen = lab.shell.output().end();
+    let (report, typed) = tokio::join!(lab.run("echo ready; read -r line"), async {
+        lab.shell.output().grown_beyond(seen).await;
+        lab.shell.type_in("one\nsleep 1; echo late; (exit 7)").await
+    });
+    typed.unwrap();
+    assert_eq!((report.end, report.output.as_str()), (RunEnd::Completed { status: 7 }, "ready\nlate"));
     for number in 0..5 {
         lab.check(run(&format!("echo {number}")), done(&number.to_string(), 0)).await;
     }
