@@ -18,7 +18,7 @@ use crate::convert::converted;
 use crate::converters::converted;
 use crate::{
     Format,
-    convert::ConversionError,
+    error::ConversionError,
     frames::{self, Kind},
 };
 #[cfg(feature = "pictures")]

@@ -106,6 +106,7 @@ mod tests {
         let context = ProviderContext {
             config: Config::default(),
             program: PathBuf::new(),
+            inside: PathBuf::new(),
             environment: BTreeMap::new(),
             argument: None,
         };

@@ -1,5 +1,5 @@
 //! All stores against the same contract, and buckets and web hooks against servers that speak their APIs.
-#![expect(clippy::unwrap_used, clippy::expect_used, reason = "test programs stop at the first broken assumption")]
+#![expect(clippy::unwrap_used, reason = "test programs stop at the first broken assumption")]
 
 mod buckets;
 mod contract;

@@ -265,7 +265,7 @@ fn a_last_prompt_is_the_end_when_the_shell_is_seen_waiting_for_long_enough() {
     // While a program has the terminal the prompt before it was not the last one, however long it takes.
     let mut course = in_stage(IN_DOUBT, begin);
     let busy = Shell { has_terminal: false, waits: false, reads: None };
-    assert_eq!(course.look(begin + Duration::from_secs(60), &busy), Found::Nothing);
+    assert_eq!(course.look(begin + Duration::from_mins(1), &busy), Found::Nothing);
     assert_eq!(look(&mut course, begin, 60_299, false, None), Found::Nothing);
     assert_eq!(look(&mut course, begin, 60_300, false, None), Found::Over);
 }
