@@ -31,7 +31,7 @@ const TIMES: [(&str, &str); 9] = [
 ];
 
 /// The memory in the picture.
-const MEMORY: [(&str, &str); 1] = [("Idle server", "idle memory of the server")];
+const MEMORY: [(&str, &str); 1] = [("Idle server", "resident memory of an idle server")];
 
 /// Draws the picture of the numbers in `page`, and writes it to `picture`.
 pub(crate) fn plot(page: &Path, picture: &Path) -> anyhow::Result<()> {
@@ -80,7 +80,7 @@ mod tests {
         for (at, (_, row)) in (0..).zip(&TIMES) {
             lines.push(format!("| {row} | 0.{at}1 ms | {} ms |", 10_i64.pow(at % 5)));
         }
-        lines.push("| idle memory of the server | 10 MiB | 200.5 MiB | 20 × | ≤ 10 MiB | yes |".into());
+        lines.push("| resident memory of an idle server | 10 MiB | 200.5 MiB | 20 × | ≤ 10 MiB | yes |".into());
         lines.push("\nMeasured on a Sunday\nwith <care> & a clock.\n\nAnother paragraph.".into());
         lines.join("\n")
     }

@@ -94,7 +94,7 @@ impl Table {
             row("8 clients read 1 KiB, time a read", "ms", &per_read, None, Some(10.0)),
             single("read beside a command, p99", "ms", beside.map_or(f64::NAN, |sample| sample.p99_ms), 5.0),
             row("start to first action, p50", "ms", &|n| n.start.p50_ms, Some(40.0), Some(200.0)),
-            row("idle memory of the server", "MiB", &|n| mib(n.idle_memory), None, None),
+            row("resident memory of an idle server", "MiB", &|n| mib(n.idle_memory), None, None),
             row("idle memory with all processes", "MiB", &|n| mib(n.idle_whole_memory), None, None),
             row("stop, p50", "ms", &|n| n.stop.p50_ms, Some(50.0), None),
             row("processes left behind", "", &|n| count(n.left_behind), Some(0.0), None),

@@ -135,7 +135,7 @@ async fn a_sandbox_rests_between_two_sessions_and_comes_back_with_its_processes(
 }
 
 #[tokio::test]
-async fn a_server_that_is_killed_in_the_middle_of_an_action_is_told_at_once_and_replaced_by_the_next_session() {
+async fn timed_a_server_that_is_killed_in_the_middle_of_an_action_is_told_at_once_and_replaced_by_the_next_session() {
     let place = Place::new();
     let provider = backend(&place);
     let (first, _) = runtime(&provider, HostedOptions { keep_alive: true, ..HostedOptions::default() }, false);

@@ -180,7 +180,7 @@ async fn a_build_that_fails_says_why() {
 }
 
 #[tokio::test]
-async fn a_build_that_never_ends_is_given_up() {
+async fn timed_a_build_that_never_ends_is_given_up() {
     let (url, _log) = service(&[(200, r#"{"build_id": "7"}"#), (200, r#"{"status": "WORKING"}"#)]).await;
     let short = RemoteTimes { build: Duration::from_millis(400), ..times() };
     let began = Instant::now();

@@ -164,7 +164,7 @@ async fn a_sandbox_that_has_ended_is_told_at_once_with_its_reason() {
 }
 
 #[tokio::test]
-async fn the_end_of_a_sandbox_in_the_middle_of_an_action_is_told_at_once() {
+async fn timed_the_end_of_a_sandbox_in_the_middle_of_an_action_is_told_at_once() {
     let patient = HostedOptions { retry_wait: LIMIT * 2, client: ClientOptions::new(""), ..options() };
     let (engine, case) = connected("local", patient).await;
     let (_, before) = engine.asked("execute_action");

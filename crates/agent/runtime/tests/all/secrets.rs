@@ -218,7 +218,8 @@ async fn secrets_are_seen_nowhere() {
         // The session's variables have other names: what counts stands behind them.
         let pieces =
             text.lines().map(|line| line.split_once(" V=").or(line.split_once("V=")).map_or(line, |(_, piece)| piece));
-        for line in pieces.filter(|piece| piece.len() > 12 && !piece.contains("KEY-----")) {
+        // The last word of a command (`_`) is no secret, though it stands behind one.
+        for line in pieces.filter(|piece| piece.len() > 12 && !piece.contains("KEY-----") && !piece.starts_with("_=")) {
             assert!(!events.contains(line), "{name} is seen in the form {form}: {line}");
         }
     }

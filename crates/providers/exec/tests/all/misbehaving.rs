@@ -110,7 +110,9 @@ async fn each_code_of_an_error_is_its_own_kind_whatever_the_exit_code() {
 
 #[tokio::test]
 async fn a_program_that_does_not_answer_in_time_ends_with_its_whole_group() {
-    for how in ["wait", "trap '' TERM; wait; sleep 1000", "while :; do echo '{\"phase\": \"creating\"}'; done"] {
+    for how in
+        ["wait", "trap '' TERM; wait; sleep 1000", "while :; do echo '{\"phase\": \"creating\"}'; sleep 0.01; done"]
+    {
         let body = format!("sleep 1000 & echo $$ $! > $DIR/pids; echo slow >&2; {how}");
         let program = Program::new(IMPATIENT, &body);
         let exec = program.start().unwrap();

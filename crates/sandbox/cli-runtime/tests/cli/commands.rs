@@ -66,7 +66,7 @@ async fn no_output_is_lost_however_fast_or_much_it_is() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn at_the_time_limit_the_whole_group_ends_and_the_output_is_told_to_the_last_byte() {
+async fn timed_at_the_time_limit_the_whole_group_ends_and_the_output_is_told_to_the_last_byte() {
     let fixture = Fixture::new();
     for (command, seconds, content, suffix) in [
         ("echo x; sleep 100", 0.4, "x\n", "[The command timed out after 0.4 seconds.]"),
@@ -287,7 +287,7 @@ async fn the_start_up_file_of_the_user_is_read_as_ever_and_ours_leaves_no_trace(
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn commands_run_side_by_side() {
+async fn timed_commands_run_side_by_side() {
     let fixture = Fixture::new();
     let began = Instant::now();
     let runs = (0..8).map(|number| {

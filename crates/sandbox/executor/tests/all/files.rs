@@ -293,7 +293,7 @@ async fn a_file_too_large_to_be_held_is_written_by_its_lines() {
 }
 
 #[tokio::test]
-async fn a_read_never_waits_for_a_running_command() {
+async fn timed_a_read_never_waits_for_a_running_command() {
     let lab = Lab::start().await;
     fs::write(lab.path("file"), "text").unwrap();
     assert!(std::process::Command::new("mkfifo").arg(lab.path("gate")).status().unwrap().success());

@@ -24,7 +24,7 @@ fn status(end: CellEnd) -> i32 {
 }
 
 #[tokio::test]
-async fn a_kernel_that_dies_in_a_cell_is_reported_at_once_with_all_that_was_printed() {
+async fn timed_a_kernel_that_dies_in_a_cell_is_reported_at_once_with_all_that_was_printed() {
     let fixture = Fixture::start();
     for (generation, (code, expected)) in [
         ("import os; print('last'); os._exit(7)", 7),
@@ -47,7 +47,7 @@ async fn a_kernel_that_dies_in_a_cell_is_reported_at_once_with_all_that_was_prin
 }
 
 #[tokio::test]
-async fn a_kernel_that_becomes_another_program_is_dead() {
+async fn timed_a_kernel_that_becomes_another_program_is_dead() {
     let fixture = Fixture::start();
     fixture.text("1").await;
     let begin = Instant::now();
@@ -133,7 +133,7 @@ async fn a_restart_ends_the_cell_that_runs_and_forgets_all() {
 }
 
 #[tokio::test]
-async fn closing_leaves_no_process_and_no_file_within_a_second() {
+async fn timed_closing_leaves_no_process_and_no_file_within_a_second() {
     for code in
         ["1", "import time; time.sleep(1000)", "import signal; signal.signal(15, signal.SIG_IGN)\nwhile True: pass"]
     {

@@ -8,7 +8,7 @@ use gloveport_testing::until;
 use crate::support::{Fixture, LONG, cell, limited};
 
 #[tokio::test]
-async fn a_cell_without_end_is_reported_in_time_and_the_kernel_keeps_its_variables() {
+async fn timed_a_cell_without_end_is_reported_in_time_and_the_kernel_keeps_its_variables() {
     let fixture = Fixture::start();
     fixture.text("x = 42").await;
     for code in [
@@ -27,7 +27,7 @@ async fn a_cell_without_end_is_reported_in_time_and_the_kernel_keeps_its_variabl
 }
 
 #[tokio::test]
-async fn a_cell_that_ignores_interrupts_holds_the_next_one_no_longer_than_its_own_limit() {
+async fn timed_a_cell_that_ignores_interrupts_holds_the_next_one_no_longer_than_its_own_limit() {
     let fixture = Fixture::start();
     let code = "import time\nstop = time.monotonic() + 6\nwhile time.monotonic() < stop:\n    try:\n        time.sleep(60)\n    \
                 except KeyboardInterrupt: print('no')\nx = 'kept'";
@@ -83,7 +83,7 @@ async fn a_cell_whose_future_is_dropped_runs_on_and_the_next_one_waits() {
 }
 
 #[tokio::test]
-async fn the_start_delays_nobody_and_counts_for_the_limit_of_a_cell() {
+async fn timed_the_start_delays_nobody_and_counts_for_the_limit_of_a_cell() {
     let begin = Instant::now();
     let fixture =
         Fixture::with(|options| options.startup = vec!["import time; time.sleep(1)".into(), "y = 5; print(y)".into()]);

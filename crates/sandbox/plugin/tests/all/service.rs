@@ -58,7 +58,7 @@ async fn it_is_reached_at_a_socket_that_only_its_user_can_reach_and_that_is_remo
 }
 
 #[tokio::test]
-async fn stop_ends_a_program_that_ignores_it_and_all_that_it_started_within_two_seconds() {
+async fn timed_stop_ends_a_program_that_ignores_it_and_all_that_it_started_within_two_seconds() {
     let place = Place::new();
     let script = "trap '' TERM HUP; sleep 600 & echo $! >pids; echo $$ >>pids; while :; do sleep 1; done";
     let mut wanted = spec("deaf", &["sh", "-c", script]);
@@ -310,7 +310,7 @@ async fn two_services_know_nothing_of_each_other() {
 }
 
 #[tokio::test]
-async fn a_program_that_is_not_there_is_named_at_once() {
+async fn timed_a_program_that_is_not_there_is_named_at_once() {
     let place = Place::new();
     let service = Service::new(spec("none", &["no-such-server", "{port}"]), place.host());
     let begin = Instant::now();

@@ -218,7 +218,7 @@ async fn too_many_requests_are_refused_while_alive_is_answered() {
 }
 
 #[tokio::test]
-async fn a_client_that_goes_away_is_noticed_and_the_output_stays() {
+async fn timed_a_client_that_goes_away_is_noticed_and_the_output_stays() {
     within(async {
         let server = Server::start().await;
         let pipe = named_pipe(&server);
@@ -270,7 +270,7 @@ async fn a_stop_closes_idle_connections_and_waits_for_answers() {
 }
 
 #[tokio::test]
-async fn a_drain_without_connections_takes_no_time_and_one_with_a_long_request_is_cut_off() {
+async fn timed_a_drain_without_connections_takes_no_time_and_one_with_a_long_request_is_cut_off() {
     within(async {
         let server = Server::start().await;
         server.run("true").await;

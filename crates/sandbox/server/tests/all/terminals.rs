@@ -384,7 +384,7 @@ async fn a_deleted_terminal_leaves_nothing_and_its_clients_are_told() {
 }
 
 #[tokio::test]
-async fn a_server_that_stops_closes_with_1001_and_ends_the_programs() {
+async fn timed_a_server_that_stops_closes_with_1001_and_ends_the_programs() {
     within(async {
         let server = Server::start().await;
         let status = start(&server, sh("stop", "echo ready; sleep 999")).await;

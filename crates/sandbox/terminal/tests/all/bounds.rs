@@ -96,7 +96,7 @@ fn the_terminal_itself_holds_bounded_memory() {
 }
 
 #[tokio::test]
-async fn endless_output_is_interrupted_at_once_and_takes_bounded_memory() {
+async fn timed_endless_output_is_interrupted_at_once_and_takes_bounded_memory() {
     let _alone = ONE_AT_A_TIME.lock().await;
     let (shell, _home) = start().await;
     let before = memory();

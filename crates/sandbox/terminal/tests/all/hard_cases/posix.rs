@@ -429,7 +429,7 @@ async fn a_huge_environment_and_a_huge_path_do_no_harm_to_a_posix_shell() {
 
 /// `dash` shows a prompt of the user's before it is replaced.
 #[tokio::test]
-async fn a_prompt_of_the_users_is_replaced_within_half_a_second() {
+async fn timed_a_prompt_of_the_users_is_replaced_within_half_a_second() {
     for shell in shells() {
         let lab = lab_of(shell).await;
         let began = std::time::Instant::now();
