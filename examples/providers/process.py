@@ -271,6 +271,23 @@ def register(request):
     return sandbox
 
 
+def give_up(*_):
+    sys.exit("given up")
+
+
+@contextlib.contextmanager
+def undisturbed():
+    """Puts off the end of this program: a process that is started and not yet known would be left behind by it."""
+    asked = []
+    signal.signal(signal.SIGTERM, lambda *_: asked.append(True))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, give_up)
+    if asked:
+        give_up()
+
+
 def start(sandbox, server):
     """Starts the server, whose address is the only line on its standard output."""
     workspace = Path(sandbox.known["workspace"])
@@ -279,16 +296,17 @@ def start(sandbox, server):
     plain = {name: os.environ[name] for name in ("PATH", "HOME", "LANG", "TZ", "TMPDIR") if name in os.environ}
     command = [server["program"], *server["arguments"], "--port", "0", "--workspace", str(workspace)]
     with open(sandbox.directory / "log", "ab") as log:
-        child = subprocess.Popen(
-            command,
-            env={**plain, **server["environment"]},
-            cwd=workspace,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=log,
-            start_new_session=True,
-        )
-    sandbox.known["server"] = name_process(child.pid)
+        with undisturbed():
+            child = subprocess.Popen(
+                command,
+                env={**plain, **server["environment"]},
+                cwd=workspace,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                start_new_session=True,
+            )
+            sandbox.known["server"] = name_process(child.pid)
     sandbox.save()
     readable, _, _ = select.select([child.stdout], [], [], 30)
     line = child.stdout.readline().decode() if readable else ""
@@ -305,8 +323,9 @@ def create(request):
         if not sandbox.known["keep_alive"] or sandbox.known["expires"]:
             watch = [sys.executable, __file__, "watch", sandbox.known["id"]]
             quiet = {name: subprocess.DEVNULL for name in ("stdin", "stdout", "stderr")}
-            watcher = subprocess.Popen(watch, start_new_session=True, cwd="/", **quiet)
-            sandbox.known["watcher"] = name_process(watcher.pid)
+            with undisturbed():
+                watcher = subprocess.Popen(watch, start_new_session=True, cwd="/", **quiet)
+                sandbox.known["watcher"] = name_process(watcher.pid)
         sandbox.save()
     except BaseException:
         sandbox.remove()
@@ -458,7 +477,7 @@ def main():
     if verb == "watch":
         return watch(sys.argv[2])
     # A backend that gives up asks for the end first: what was begun is taken back.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit("given up"))
+    signal.signal(signal.SIGTERM, give_up)
     try:
         if verb not in VERBS:
             raise Refusal("unsupported", f"the verb {verb}")
