@@ -1,6 +1,5 @@
 //! Tells both programs with the sandbox half in them what this build of it is called, and has the linker write the name
-//! into `gloveport-sandbox` as its build id, where a provider reads it without starting the program. That one is linked
-//! small.
+//! into `gloveport-sandbox` as its build id, where a provider reads it without starting the program.
 
 use std::{
     env, fs, io,
@@ -62,14 +61,6 @@ fn main() -> io::Result<()> {
     println!("cargo::rustc-env=GLOVEPORT_SANDBOX_BUILD={build}");
     if variable("CARGO_CFG_TARGET_OS") == "linux" {
         println!("cargo::rustc-link-arg-bins=-Wl,--build-id=0x{build}");
-    }
-    // What travels into every container is linked small. A static program relocates itself: packed, the list of places
-    // takes a tenth of the space. The linker that comes with Rust for this target keeps one of several equal functions.
-    if variable("PROFILE") == "release" && variable("TARGET").ends_with("-linux-gnu") {
-        println!("cargo::rustc-link-arg-bins=-Wl,-z,pack-relative-relocs");
-        if variable("TARGET") == "x86_64-unknown-linux-gnu" {
-            println!("cargo::rustc-link-arg-bins=-Wl,--icf=all");
-        }
     }
     Ok(())
 }
