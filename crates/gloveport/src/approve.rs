@@ -17,12 +17,11 @@ use tokio::{
 };
 
 use crate::{
+    exit::REFUSED,
     output::{print_json, tell},
     visible,
 };
 
-/// Exit code of what was not done because it was refused (`EX_NOPERM` of sysexits).
-const REFUSED: u8 = 77;
 /// The terminal of this process, wherever its standard streams go.
 const TERMINAL: &str = "/dev/tty";
 

@@ -68,7 +68,7 @@ impl Attached {
     /// The exit code that tells it: that of the program, 0 for a detached one, and 128 plus the number of a signal.
     pub(crate) fn exit_code(self) -> ExitCode {
         match self {
-            Self::Ended(code) => ExitCode::from(u8::try_from(code & 0xff).unwrap_or(crate::OWN_FAILURE)),
+            Self::Ended(code) => ExitCode::from(u8::try_from(code & 0xff).unwrap_or(crate::exit::OWN_FAILURE)),
             Self::Detached => ExitCode::SUCCESS,
             Self::Terminated(signal) => ExitCode::from(128 | signal),
         }

@@ -14,16 +14,15 @@ use gloveport_protocol::{ActionExecutor as _, ObservationEvent};
 
 use crate::{
     cli::RunArgs,
+    exit::TIMED_OUT,
     logging, login,
-    run::{TIMED_OUT, command_text, print_observation, run_event, status},
+    providers::CLI,
+    run::{command_text, print_observation, run_event, status},
     tools,
 };
 
-/// Name of the runtime.
-pub(crate) const NAME: &str = "cli";
-
 pub(crate) fn run(arguments: &RunArgs) -> anyhow::Result<ExitCode> {
-    anyhow::ensure!(!arguments.tty, "the runtime `{NAME}` has no terminals; leave --tty out, its commands have yours");
+    anyhow::ensure!(!arguments.tty, "the runtime `{CLI}` has no terminals; leave --tty out, its commands have yours");
     let (text, _) = command_text(&arguments.command)?;
     let directory = match &arguments.cwd {
         Some(directory) => tools::existing_directory(directory)?,

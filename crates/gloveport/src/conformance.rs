@@ -105,7 +105,7 @@ pub(crate) async fn conformance(arguments: &ConformanceArgs) -> anyhow::Result<E
         Ok(Task::Checks(server, checks)) => check(arguments, &server, &checks).await,
         Ok(Task::Comparison { mine, theirs, operations }) => differ(arguments, &mine, &theirs, &operations).await,
         Err(error) => {
-            crate::report(&error);
+            crate::exit::report(&error);
             Ok(ExitCode::from(USAGE))
         }
     }

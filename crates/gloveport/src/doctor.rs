@@ -8,6 +8,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use clap::Args;
 use gloveport_executor::{Executor, ExecutorOptions};
 use gloveport_kernel::{KernelOptions, Python};
 use gloveport_protocol::{Action, ActionEvent, ActionExecutor as _, Observation, RunAction};
@@ -18,13 +19,19 @@ use serde::Serialize;
 
 use crate::{
     Owner,
-    cli::DoctorArgs,
     output::{print_json, print_painted},
     plugins, tools, visible,
 };
 
 /// Free space below which output of long commands may be lost.
 const SPOOL_SPACE: u64 = 512 * 1024 * 1024;
+
+#[derive(Debug, Args)]
+pub(crate) struct DoctorArgs {
+    /// Print JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]

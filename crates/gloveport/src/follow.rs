@@ -19,15 +19,12 @@ use tokio::{
 };
 
 use crate::{
+    exit::{INTERRUPTED, TIMED_OUT, UNREAD},
     input::{Input, Line, Next, Source, since_when},
     output::tell,
     run, visible,
 };
 
-/// Exit code of a program whose output nobody reads, as shells show it.
-pub(crate) const UNREAD: u8 = 141;
-/// Exit code after the second C-c.
-const INTERRUPTED: u8 = 130;
 /// Events that are read ahead.
 const AHEAD: usize = 16;
 /// How long a command that was interrupted at its time limit has to end, and then one that was told to quit.
@@ -196,7 +193,7 @@ pub(crate) fn exit_code(followed: &Followed) -> anyhow::Result<ExitCode> {
         Followed::TimedOut(end) => {
             let then = if end.is_some() { "was interrupted" } else { "was interrupted, and still runs or waits" };
             tracing::warn!("the command did not end within the time limit, and {then}");
-            Ok(ExitCode::from(run::TIMED_OUT))
+            Ok(ExitCode::from(TIMED_OUT))
         }
         Followed::Left => Ok(ExitCode::from(INTERRUPTED)),
         Followed::Unread => Ok(ExitCode::from(UNREAD)),

@@ -18,6 +18,7 @@ use gloveport_image::{
 use serde_json::json;
 
 use crate::{
+    exit::INTERRUPTED,
     image::arguments::{BuildArgs, BuilderArgs, BuilderKind, ExistsArgs, TagArgs},
     output::{print, print_json},
     tools,
@@ -56,8 +57,6 @@ enum ImageCommand {
 
 /// Exit code of `exists` for an image that is not there.
 const ABSENT: u8 = 3;
-/// Exit code after a signal.
-const INTERRUPTED: u8 = 130;
 
 pub(crate) async fn image(arguments: ImageArgs) -> anyhow::Result<ExitCode> {
     let stop = tools::stop_signal()?;

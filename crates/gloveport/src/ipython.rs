@@ -1,5 +1,7 @@
 //! `gloveport ipython`: one cell, here or on a server, with what it shows as it comes.
 
+mod arguments;
+
 use std::{
     convert::Infallible,
     fs,
@@ -11,7 +13,6 @@ use std::{
 
 use anyhow::Context as _;
 use base64::{Engine as _, engine::general_purpose::STANDARD};
-use clap::Args;
 use gloveport_client::{ActionExecutionClient, CellEvent, ClientError};
 use gloveport_executor::{
     Executor,
@@ -29,21 +30,17 @@ use tokio::{
     sync::mpsc,
 };
 
+pub(crate) use self::arguments::{CellArgs, EXIT_CODES, IpythonArgs};
 use crate::{
     Owner,
-    cli::limit,
+    exit::{INTERRUPTED, TIMED_OUT},
     key_file, login,
-    operate::INTERRUPTED,
     output::{print_bytes, print_json, tell},
     plugins,
-    run::{TIMED_OUT, command_text, told},
+    run::{command_text, told},
     tools,
 };
 
-/// Exit codes, as `--help` shows them.
-pub(crate) const EXIT_CODES: &str = "Exit codes: 0 if the cell ran to its end, 1 if it raised an exception, 124 if the \
-    time limit passed, 125 if gloveport itself failed or the kernel ended, 130 if a second C-c left it running (with --url; \
-    the first one interrupts it), 2 for a wrong command line.";
 /// What a server calls it that it has no kernels.
 const NO_NOTEBOOK: &str = "no_notebook";
 /// How the text of a cell begins whose time was over, as actions tell it.
@@ -54,45 +51,6 @@ const PATIENCE: Duration = Duration::from_secs(1);
 const MOST_TEXT: usize = 64 * 1024 * 1024;
 /// Pieces of output that wait to be printed.
 const WAITING: usize = 64;
-
-#[derive(Debug, Args)]
-pub(crate) struct IpythonArgs {
-    #[command(flatten)]
-    cell: CellArgs,
-    /// Run it on this server, in a kernel that stays, instead of in a fresh kernel on this machine.
-    #[arg(long, value_name = "URL", env = "GLOVEPORT_URL")]
-    pub(crate) url: Option<String>,
-    /// Key of that server.
-    #[arg(long, env = "GLOVEPORT_KEY", hide_env_values = true, requires = "url")]
-    key: Option<String>,
-    /// File with the key of that server. Prefer it to --key: everyone on this machine can see arguments.
-    #[arg(long, value_name = "FILE", requires = "url")]
-    key_file: Option<PathBuf>,
-    /// Name of the kernel on that server. The agent's kernel is `default`.
-    #[arg(long, value_name = "NAME", default_value = DEFAULT_KERNEL, requires = "url")]
-    kernel: String,
-    /// Python for a fresh kernel; by default gloveport looks for one.
-    #[arg(long, value_name = "FILE", env = "GLOVEPORT_PYTHON", conflicts_with = "url")]
-    python: Option<PathBuf>,
-}
-
-/// A cell, and how it is shown.
-#[derive(Debug, Args)]
-pub(crate) struct CellArgs {
-    /// The cell; several words are joined by blanks. Flags come before its first word. `-` or nothing: from standard input.
-    #[arg(trailing_var_arg = true)]
-    pub(crate) code: Vec<String>,
-    /// Interrupt the cell after this time, such as 2.5, 90s or 15m.
-    #[arg(long, value_name = "TIME", value_parser = limit)]
-    pub(crate) timeout: Option<f64>,
-    /// Write images into this directory, as 1.png, 2.png and so on.
-    #[arg(long, value_name = "DIRECTORY")]
-    pub(crate) images: Option<PathBuf>,
-    /// Print JSON after the cell has ended, instead of its output as it comes: `text`, `images` as `data:` URLs, and
-    /// `end`.
-    #[arg(long, conflicts_with = "images")]
-    pub(crate) json: bool,
-}
 
 /// Runs the cell in a kernel of this process.
 pub(crate) async fn here(arguments: IpythonArgs, owner: &Owner) -> anyhow::Result<ExitCode> {

@@ -9,6 +9,7 @@ mod confined;
 mod conformance;
 mod describe;
 mod doctor;
+mod exit;
 mod explain;
 mod files;
 mod follow;
@@ -38,9 +39,6 @@ use gloveport_sandbox::{argv, runtime};
 use crate::cli::{Cli, Command};
 pub(crate) use crate::explain::explained;
 
-/// Exit code when gloveport itself fails, so that it is not taken for the command's.
-const OWN_FAILURE: u8 = 125;
-
 fn main() -> ExitCode {
     // Before all else: this may be the process that reads a document.
     if let Some(code) = gloveport_documents::run_if_asked(std::env::args_os()) {
@@ -49,28 +47,23 @@ fn main() -> ExitCode {
     gloveport_documents::choose_program("/proc/self/exe");
     let cli = cli::parse(argv::normalize(std::env::args_os().collect()));
     let own_failure = match &cli.command {
-        Command::Run(_) | Command::Ipython(_) => OWN_FAILURE,
-        Command::Session(arguments) if arguments.runs_a_command() => OWN_FAILURE,
+        Command::Run(_) | Command::Ipython(_) => exit::OWN_FAILURE,
+        Command::Session(arguments) if arguments.runs_a_command() => exit::OWN_FAILURE,
         _ => 1,
     };
     match start(cli) {
         Ok(code) => code,
-        Err(error) if output::is_unread(&error) => ExitCode::from(follow::UNREAD),
+        Err(error) if output::is_unread(&error) => ExitCode::from(exit::UNREAD),
         Err(error) => {
-            report(&error);
+            exit::report(&error);
             ExitCode::from(own_failure)
         }
     }
 }
 
-/// Tells a person what failed.
-fn report(error: &anyhow::Error) {
-    output::tell(&format!("gloveport: {}", explained(error)));
-}
-
 fn start(cli: Cli) -> anyhow::Result<ExitCode> {
     match cli.command {
-        Command::Run(arguments) if arguments.no_tty || arguments.runtime.as_deref() == Some(confined::NAME) => {
+        Command::Run(arguments) if arguments.no_tty || arguments.runtime.as_deref() == Some(providers::CLI) => {
             confined::run(&arguments)
         }
         Command::Run(arguments) if arguments.runtime.is_some() || arguments.of_sandbox.is_some() => {

@@ -12,8 +12,6 @@ use crate::explained;
 
 /// What is said of contents that are not in the history.
 pub(crate) const NOT_KEPT: &str = "the history does not keep what it contains";
-/// Exit code after C-c.
-pub(crate) const INTERRUPTED: u8 = 130;
 /// Most bytes of a file's new content that the history keeps.
 const MOST: usize = 1024 * 1024;
 

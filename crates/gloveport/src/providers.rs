@@ -11,6 +11,11 @@ use gloveport_provider_local::{Local, LocalOptions};
 
 use crate::login;
 
+/// The runtime of commands that name none.
+pub(crate) const DEFAULT: &str = Local::NAME;
+/// The runtime that has neither sandboxes nor a provider: commands run as those of this program.
+pub(crate) const CLI: &str = "cli";
+
 /// What programs in `PATH` are called that are providers: this and the name.
 const PROGRAM: &str = "gloveport-provider-";
 

@@ -20,9 +20,9 @@ use gloveport_provider::SessionId;
 use gloveport_runtime::{Cli, InProcess, Runtime, RuntimeOptions, ServerAt, StatusCallback, had_terminal};
 
 use crate::{
-    Owner, confined, describe, key_file, operate,
+    Owner, describe, key_file, operate,
     output::{moving_line, print, tell},
-    plugins,
+    plugins, providers,
     session::{Fresh, hosted, random_id},
     tools, visible,
 };
@@ -94,7 +94,7 @@ pub(crate) async fn replay(arguments: ReplayArgs, owner: &Owner) -> anyhow::Resu
             let server = key_file::options(url, arguments.key.as_deref(), arguments.key_file.as_deref())?;
             RuntimeOptions { attach_to_existing: true, ..RuntimeOptions::new(loaded.config, ServerAt::new(server)) }
         }
-        (None, Some(name)) if name != confined::NAME => {
+        (None, Some(name)) if name != providers::CLI => {
             let fresh = Fresh {
                 runtime: name.clone(),
                 session: SessionId::new(&sid)?,

@@ -20,9 +20,10 @@ use tokio::{
 };
 
 use crate::{
-    OWN_FAILURE, Owner,
+    Owner,
     attach::{self, AttachRequest},
     cli::RunArgs,
+    exit::{INTERRUPTED, OWN_FAILURE, TIMED_OUT},
     files::place,
     follow::{self, Followed, GRACE, How, Wanted},
     input::{Input, Next, Source},
@@ -31,10 +32,6 @@ use crate::{
     tools,
 };
 
-/// Exit code when the time limit passed.
-pub(crate) const TIMED_OUT: u8 = 124;
-/// Exit code of a command that was given up before its turn, or killed.
-const CANCELLED: u8 = 130;
 /// Most bytes printed at once.
 const PIECE: usize = 64 * 1024;
 
@@ -377,7 +374,7 @@ pub(crate) fn exit_code(end: &ExecEnd) -> anyhow::Result<ExitCode> {
         (None, "timed_out") => Ok(late()),
         (None, "cancelled") => {
             tracing::warn!("{}", end.message.as_deref().unwrap_or("the command was cancelled"));
-            Ok(ExitCode::from(CANCELLED))
+            Ok(ExitCode::from(INTERRUPTED))
         }
         (None, reason) => {
             anyhow::bail!("the command did not run: {}", end.message.as_deref().unwrap_or(reason));

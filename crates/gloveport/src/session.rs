@@ -7,6 +7,7 @@ mod exec;
 mod files;
 mod fresh;
 mod gc;
+mod handling;
 mod history;
 mod hosted;
 mod inside;
@@ -38,9 +39,6 @@ pub(crate) use hosted::{Fresh, hosted};
 pub(crate) use known::known;
 use runtimes::Runtimes;
 pub(crate) use start::random_id;
-
-/// The runtime of commands that name none.
-const DEFAULT_RUNTIME: &str = "local";
 
 /// Runs the command.
 pub(crate) async fn session(arguments: SessionArgs) -> anyhow::Result<ExitCode> {

@@ -29,7 +29,7 @@ pub const LIMIT: Duration = Duration::from_mins(1);
 ///
 /// # Panics
 ///
-/// It does not.
+/// The work does not end within [`LIMIT`].
 #[track_caller]
 pub fn within<T>(work: impl Future<Output = T>) -> impl Future<Output = T> {
     let place = Location::caller();
@@ -40,7 +40,7 @@ pub fn within<T>(work: impl Future<Output = T>) -> impl Future<Output = T> {
 ///
 /// # Panics
 ///
-/// It does not come true.
+/// It does not come true within [`LIMIT`].
 pub async fn until(what: &str, mut holds: impl FnMut() -> bool) {
     let began = Instant::now();
     while !holds() {

@@ -6,7 +6,7 @@ use clap::{Arg, ValueHint, builder::StyledStr};
 use gloveport_plugin::BUILT_IN;
 
 use super::position::Position;
-use crate::{confined, plugins, providers, session};
+use crate::{plugins, providers, session};
 
 /// Most words that are offered.
 const MOST: usize = 1000;
@@ -181,7 +181,7 @@ fn runtimes(with_cli: bool) -> Vec<Word> {
     let mut names: BTreeSet<String> = providers::names(&providers::registry(), &context).into_iter().collect();
     names.insert("exec:".to_owned());
     if with_cli {
-        names.insert(confined::NAME.to_owned());
+        names.insert(providers::CLI.to_owned());
     }
     let begins_well = |name: &String| name.bytes().next().is_some_and(|first| first.is_ascii_alphanumeric());
     names.into_iter().filter(begins_well).map(Word::plain).collect()

@@ -14,8 +14,10 @@ use gloveport_sys::replace::{self, NewFile};
 
 use super::{arguments::ServerArgs, copy::zipped, words};
 use crate::{
-    approve, key_file,
-    operate::{Done, INTERRUPTED},
+    approve,
+    exit::INTERRUPTED,
+    key_file,
+    operate::Done,
     output::{print, print_json, print_painted},
     visible,
 };

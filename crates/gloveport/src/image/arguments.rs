@@ -6,7 +6,7 @@ use clap::{Args, ValueEnum};
 use gloveport_config::SandboxConfig;
 use gloveport_image::{DEFAULT_USER, ImageName, Platform, Programs, Recipe, UserName, VsCode};
 
-use crate::cli::limit;
+use crate::session::values::limit;
 
 #[derive(Debug, Args)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]

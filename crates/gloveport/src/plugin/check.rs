@@ -17,7 +17,7 @@ use gloveport_plugin::{
 use gloveport_sys::Surroundings;
 use serde_json::json;
 
-use super::{CheckArgs, registry};
+use super::{arguments::CheckArgs, registry};
 use crate::{
     Owner,
     output::{print, print_json},

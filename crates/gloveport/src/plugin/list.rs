@@ -8,7 +8,7 @@ use gloveport_plugin::{
 };
 use serde_json::{Value, json};
 
-use super::{LsArgs, registry};
+use super::{arguments::LsArgs, registry};
 use crate::{
     output::{print_json, print_painted},
     paint::Paint,

@@ -11,7 +11,7 @@ use anyhow::{Context as _, bail, ensure};
 use gloveport_plugin::{BUILT_IN, Manifest, manifest};
 use serde_json::json;
 
-use super::NewArgs;
+use super::arguments::NewArgs;
 use crate::output::{print, print_json};
 
 /// What is written, with `@NAME@` for the name.

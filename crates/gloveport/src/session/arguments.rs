@@ -7,7 +7,7 @@ use gloveport_protocol::kernels::DEFAULT_KERNEL as DEFAULT;
 use gloveport_provider::{ExposedPort, Mount, NetworkPolicy, RunAs};
 
 use super::{
-    operations::Handling,
+    handling::Handling,
     values::{self, SecretFrom},
 };
 use crate::{

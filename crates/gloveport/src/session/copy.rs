@@ -14,17 +14,13 @@ use gloveport_protocol::{
 use gloveport_runtime::Begun;
 use tokio::signal::unix::{SignalKind, signal};
 
-use super::{
-    arguments::CopyArgs,
-    operations::{self, Handling},
-    runtimes::Runtimes,
-};
+use super::{arguments::CopyArgs, handling::Handling, operations, runtimes::Runtimes};
 use crate::{
     approve,
-    cli::WRONG_COMMAND_LINE,
+    exit::{INTERRUPTED, WRONG_COMMAND_LINE},
     explained,
     files::{End, copy_between},
-    operate::{INTERRUPTED, NOT_KEPT},
+    operate::NOT_KEPT,
     output::print_json,
 };
 

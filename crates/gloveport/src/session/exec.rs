@@ -12,7 +12,8 @@ use gloveport_runtime::{Begun, Operation, RunEnd, observed};
 
 use super::{
     arguments::ExecArgs,
-    operations::{self, Handling, or_lost},
+    handling::Handling,
+    operations::{self, or_lost},
     runtimes::Runtimes,
     settings, terminal,
 };

@@ -15,8 +15,9 @@ use tokio::{
 };
 
 use super::{
+    handling::Handling,
     launch::{Launch, launch},
-    operations::{self, Handling},
+    operations,
     report::Report,
     runtimes::Runtimes,
     settings::{Wanted, command_limit, tell_limit, wanted},
@@ -25,12 +26,13 @@ use super::{
 };
 use crate::{
     approve,
-    cli::{self, RunArgs, WRONG_COMMAND_LINE},
-    confined,
+    cli::{self, RunArgs},
+    exit::WRONG_COMMAND_LINE,
     files::place,
     follow::{Followed, How, exit_code, follow},
     input::Source,
     output::tell,
+    providers,
     run::{self, Shown},
     tools,
 };
@@ -43,7 +45,7 @@ const REMOVAL: Duration = Duration::from_secs(30);
 pub(crate) async fn run_in_fresh(mut arguments: RunArgs) -> anyhow::Result<ExitCode> {
     let runtimes = Runtimes::new(arguments.runtime.take())?;
     if let Some(flag) = &arguments.of_sandbox
-        && runtimes.named().is_none_or(|name| name == confined::NAME)
+        && runtimes.named().is_none_or(|name| name == providers::CLI)
     {
         cli::refuse_without_sandbox(flag)?;
         return Ok(ExitCode::from(WRONG_COMMAND_LINE));

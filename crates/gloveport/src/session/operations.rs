@@ -16,24 +16,12 @@ use gloveport_provider::ProviderContext;
 use gloveport_runtime::{Journal, NoJournal, Operation, Operations, RunEnd, RuntimeError, gate_of_operations};
 
 use super::{
+    handling::Handling,
     history::History,
     runtimes::{Found, Runtimes},
     secrets,
 };
-use crate::{
-    approve::{ApproveArgs, Person},
-    explained,
-};
-
-/// How a command wants its operation to be handled.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Handling {
-    pub(super) approve: ApproveArgs,
-    /// Standard input is for the operation, so no answer can be read from it.
-    pub(super) input_is_taken: bool,
-    /// Nothing of it is to be in the history.
-    pub(super) unrecorded: bool,
-}
+use crate::{approve::Person, explained};
 
 /// The operations of a session.
 pub(super) async fn of_session(

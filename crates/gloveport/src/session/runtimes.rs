@@ -11,7 +11,7 @@ use gloveport_provider::{
     SessionId,
 };
 
-use super::{DEFAULT_RUNTIME, settings};
+use super::settings;
 use crate::providers;
 
 /// How long the server of a session that should be there is waited for.
@@ -97,7 +97,7 @@ impl Runtimes {
 
     /// The runtime that makes a new sandbox, and its name.
     pub(super) fn one(&self) -> anyhow::Result<(String, Arc<dyn Provider>)> {
-        let name = self.named().unwrap_or(DEFAULT_RUNTIME);
+        let name = self.named().unwrap_or(providers::DEFAULT);
         let made = self.registry.make(name, &self.context);
         match (made, self.loaded.origins.of("core", "runtime")) {
             (Ok(provider), _) => Ok((name.to_owned(), provider)),

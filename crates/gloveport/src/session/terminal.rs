@@ -9,7 +9,8 @@ use gloveport_runtime::{Begun, RunEnd, attaching};
 use super::{
     arguments::{AttachArgs, ExecArgs},
     exec::handling,
-    operations::{self, Handling, or_lost},
+    handling::Handling,
+    operations::{self, or_lost},
     runtimes::{Found, Runtimes},
 };
 use crate::{

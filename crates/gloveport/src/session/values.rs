@@ -21,6 +21,19 @@ pub(crate) fn duration(text: &str) -> Result<Duration, String> {
         .ok_or_else(|| "it must be a time such as 2.5, 90s, 15m, 1h30m or 2d".to_owned())
 }
 
+/// A time limit, in seconds.
+pub(crate) fn limit(text: &str) -> Result<f64, String> {
+    duration(text).map(|limit| limit.as_secs_f64())
+}
+
+/// A number of seconds or GiB, as a number alone.
+pub(crate) fn positive(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(value) if value > 0.0 && value < 1e9 => Ok(value),
+        _ => Err("it must be a positive number".into()),
+    }
+}
+
 /// A number of bytes: `1073741824`, `512m`, `1.5g`, `2GiB`. Units are multiples of 1,024.
 #[expect(
     clippy::cast_possible_truncation,

@@ -11,7 +11,10 @@ use anyhow::Context as _;
 use gloveport_archive::{ArchiveError, tar};
 use gloveport_sys::replace::{self, NewFile, Replacement};
 
-use super::{Copied, End, PIECE, Progress, limits, target};
+use super::{
+    Progress,
+    copied::{Copied, End, PIECE, limits, target},
+};
 use crate::output::WRITING;
 
 pub(super) async fn copy(source: End, destination: End, progress: &Progress) -> anyhow::Result<Copied> {

@@ -16,7 +16,11 @@ use gloveport_sys::replace::{NewFile, Replacement};
 use tokio::io::AsyncRead;
 use tokio_util::io::ReaderStream;
 
-use super::{Copied, PIECE, Progress, kind_there, limits, target};
+use super::{
+    Progress,
+    copied::{Copied, PIECE, limits, target},
+    kind_there,
+};
 use crate::output::print_bytes;
 
 /// Bits of a mode that a file of a sandbox brings along.

@@ -6,7 +6,7 @@ use anyhow::Context as _;
 use gloveport_client::ActionExecutionClient;
 use gloveport_protocol::{Action, ActionEvent, ActionExecutor as _, Observation, RunAction};
 
-use super::{Copied, limits, target};
+use super::copied::{Copied, limits, target};
 
 /// Copies a file or a tree into the sandbox.
 pub(super) async fn upload(client: &ActionExecutionClient, from: &Path, to: &Path) -> anyhow::Result<Copied> {
