@@ -1,0 +1,123 @@
+//! Flags of what makes sessions: `start`, `fork`, `snapshot`, and `run` in a fresh sandbox.
+
+use std::{path::PathBuf, time::Duration};
+
+use clap::Args;
+use gloveport_provider::{ExposedPort, Mount, NetworkPolicy, RunAs};
+
+use crate::session::values::{self, SecretFrom};
+
+/// What a sandbox is made from.
+#[derive(Debug, Default, Args)]
+pub(crate) struct MakeArgs {
+    /// The image that the sandbox is made from.
+    #[arg(long, value_name = "IMAGE")]
+    pub(in crate::session) image: Option<String>,
+    /// Directory of this machine to work in; it stays when the session ends. By default, one that ends with the sandbox.
+    #[arg(long, value_name = "DIRECTORY")]
+    pub(in crate::session) workspace: Option<PathBuf>,
+    /// Mount a directory of this machine (/DIRECTORY:/PATH) or a volume (NAME:/PATH) in the sandbox. With `:ro` the sandbox
+    /// cannot write to it, with `:overlay` the directory does not change. May be repeated.
+    #[arg(long, short = 'v', visible_alias = "volume", value_name = "SOURCE:PATH[:MODE]", value_parser = values::mount)]
+    pub(in crate::session) mount: Vec<Mount>,
+    /// User that its server and tools work as, by number; by default the image or the runtime chooses.
+    #[arg(long, value_name = "USER[:GROUP]", value_parser = values::user)]
+    pub(in crate::session) user: Option<RunAs>,
+    /// Set a variable that stays out of logs and histories: NAME to pass on your own, or NAME=@FILE; may be repeated.
+    #[arg(long, value_name = "NAME[=@FILE]", value_parser = values::secret)]
+    pub(in crate::session) secret: Vec<SecretFrom>,
+    /// A label to find it by; may be repeated.
+    #[arg(long, value_name = "NAME=VALUE", value_parser = values::pair)]
+    pub(in crate::session) label: Vec<(String, String)>,
+    /// Give a URL to a port of a program in the sandbox; may be repeated. See `session url`.
+    #[arg(long, short, value_name = "NAME[:PORT]", value_parser = values::port)]
+    pub(in crate::session) port: Vec<ExposedPort>,
+    /// Maximum memory of all its processes together, such as 512m or 2g.
+    #[arg(long, value_name = "SIZE", value_parser = values::memory)]
+    pub(in crate::session) memory: Option<u64>,
+    /// Maximum number of processors, such as 1.5.
+    #[arg(long, value_name = "NUMBER", value_parser = values::processors, allow_negative_numbers = true)]
+    pub(in crate::session) cpus: Option<f64>,
+    /// Maximum number of processes and threads.
+    #[arg(long, value_name = "NUMBER", allow_negative_numbers = true)]
+    pub(in crate::session) processes: Option<u64>,
+    /// Give it the machine's GPUs.
+    #[arg(long)]
+    pub(in crate::session) gpus: bool,
+    /// Delete it after this time, such as 90s, 15m, 2h or 1d.
+    #[arg(long, value_name = "TIME", allow_negative_numbers = true, value_parser = values::duration)]
+    pub(in crate::session) ttl: Option<Duration>,
+    /// Stop it when it has had no requests for this time.
+    #[arg(long, value_name = "TIME", allow_negative_numbers = true, value_parser = values::duration)]
+    pub(in crate::session) idle_stop: Option<Duration>,
+    /// What it may talk to: `full`, `none`, or hosts and networks, separated by commas.
+    #[arg(long, value_name = "POLICY", value_parser = values::network)]
+    pub(in crate::session) network: Option<NetworkPolicy>,
+    /// Start this plugin, such as jupyter or vscode; may be repeated.
+    #[arg(long, value_name = "NAME")]
+    pub(in crate::session) plugin: Vec<String>,
+}
+
+/// A session that is to be started.
+#[derive(Debug, Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
+pub(in crate::session) struct StartArgs {
+    /// The session's id; random by default.
+    #[arg(value_name = "ID")]
+    pub(in crate::session) name: Option<String>,
+    /// The same.
+    #[arg(long, value_name = "ID", conflicts_with = "name", hide_short_help = true)]
+    pub(in crate::session) id: Option<String>,
+    #[command(flatten)]
+    pub(in crate::session) make: MakeArgs,
+    /// Set a variable: NAME=VALUE, or NAME to pass on your own; may be repeated.
+    #[arg(long, short, value_name = "NAME[=VALUE]", value_parser = values::variable)]
+    pub(in crate::session) env: Vec<(String, String)>,
+    /// Return when its server answers. This is the default.
+    #[arg(long, overrides_with = "no_wait")]
+    pub(in crate::session) wait: bool,
+    /// Return as soon as the runtime has created it.
+    #[arg(long, overrides_with = "wait")]
+    pub(in crate::session) no_wait: bool,
+    /// Give up after this time.
+    #[arg(long, value_name = "TIME", allow_negative_numbers = true, value_parser = values::duration, default_value = "2m")]
+    pub(in crate::session) timeout: Duration,
+    /// Print everything about it as JSON instead of its id.
+    #[arg(long)]
+    pub(in crate::session) json: bool,
+    /// Do not show progress.
+    #[arg(long, short)]
+    pub(in crate::session) quiet: bool,
+}
+
+#[derive(Debug, Args)]
+pub(in crate::session) struct SnapshotArgs {
+    /// The session.
+    #[arg(value_name = "ID")]
+    pub(in crate::session) id: String,
+    /// Name of the snapshot: letters, digits, `_`, `.` and `-`.
+    #[arg(value_name = "NAME")]
+    pub(in crate::session) name: String,
+    /// Print JSON.
+    #[arg(long)]
+    pub(in crate::session) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(in crate::session) struct ForkArgs {
+    /// The session.
+    #[arg(value_name = "ID")]
+    pub(in crate::session) id: String,
+    /// Id of the new session; random by default.
+    #[arg(long = "id", value_name = "ID")]
+    pub(in crate::session) new: Option<String>,
+    /// Give up after this time.
+    #[arg(long, value_name = "TIME", allow_negative_numbers = true, default_value = "10m", value_parser = values::duration)]
+    pub(in crate::session) timeout: Duration,
+    /// Print everything about it as JSON instead of its id.
+    #[arg(long)]
+    pub(in crate::session) json: bool,
+    /// Do not show progress.
+    #[arg(short, long)]
+    pub(in crate::session) quiet: bool,
+}
