@@ -207,7 +207,8 @@ async fn play(runtime: &Runtime, stream: &EventStream, recording: Recording, jso
     Ok(complete)
 }
 
-/// The actions of which a history keeps too little to do them again: their places among the actions, and why.
+/// The actions that are not done again, because they were refused or a history keeps too little of them: their places
+/// among the actions, and why.
 fn unrepeatable(recording: &Recording) -> BTreeMap<usize, &'static str> {
     let on_terminals: BTreeSet<i64> = recording
         .events
@@ -220,6 +221,8 @@ fn unrepeatable(recording: &Recording) -> BTreeMap<usize, &'static str> {
     let is_action = |(event, _): &(&Event, &Option<i64>)| matches!(event, Event::Action(_));
     let actions = recording.events.iter().zip(&recording.numbers).filter(is_action);
     let reason = |(event, number): (&Event, &Option<i64>)| match event {
+        // Rules refuse an action of a session that has nobody to ask without marking it.
+        _ if number.is_some_and(|number| recording.refused.contains(&number)) => Some("it was refused"),
         _ if number.is_some_and(|number| on_terminals.contains(&number)) => {
             Some("what was typed on the terminal is not kept")
         }

@@ -46,6 +46,27 @@ fn a_trajectory_is_shown_as_it_happens_again() {
 }
 
 #[test]
+fn an_action_that_was_refused_is_not_executed_and_the_person_is_told() {
+    let home = tempfile::tempdir().unwrap();
+    let events = json!([
+        {"id": 0, "source": "agent", "action": "run", "args": {"command": "touch refused", "confirmation_state": "confirmed"}},
+        {"id": 1, "source": "agent", "observation": "user_rejected", "content": "too risky", "cause": 0},
+        {"id": 2, "source": "agent", "action": "run", "args": {"command": "touch allowed"}},
+        {"id": 3, "source": "agent", "observation": "run", "content": "", "extras": {"command": "x"}, "cause": 2},
+    ]);
+    fs::write(home.path().join("trajectory.json"), events.to_string()).unwrap();
+    let mut command = gloveport(home.path());
+    let output =
+        command.current_dir(home.path()).args(["replay", "trajectory.json", "--cwd", "work"]).output().unwrap();
+    assert!(!output.status.success(), "a directory that is not there is an error");
+    fs::create_dir(home.path().join("work")).unwrap();
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    assert!(text(&output.stdout).contains("[not executed: it was refused]"), "{}", text(&output.stdout));
+    assert!(home.path().join("work/allowed").exists() && !home.path().join("work/refused").exists());
+}
+
+#[test]
 fn a_replay_in_a_fresh_sandbox_of_a_runtime_leaves_nothing_of_it() {
     let home = tempfile::tempdir().unwrap();
     for (flags, kept) in [

@@ -1,8 +1,8 @@
 //! A trajectory read from a file (event-stream 6.2).
 
-use std::path::Path;
+use std::{collections::BTreeSet, path::Path};
 
-use gloveport_protocol::{Action, ActionEvent, Event, EventSource};
+use gloveport_protocol::{Action, ActionEvent, Event, EventSource, Observation};
 use serde_json::Value;
 
 use super::TrajectoryError;
@@ -23,6 +23,8 @@ pub struct Recording {
     pub events: Vec<Event>,
     /// The number that each of these events had, by which others name it as their cause.
     pub numbers: Vec<Option<i64>>,
+    /// The numbers of actions that were refused, and so never executed.
+    pub refused: BTreeSet<i64>,
 }
 
 /// Reads a trajectory from a file.
@@ -91,7 +93,7 @@ fn list(text: &[u8], name: &str) -> Result<Vec<Value>, TrajectoryError> {
 }
 
 fn recorded(elements: Vec<Value>, name: &str) -> Result<Recording, TrajectoryError> {
-    let mut events = Vec::new();
+    let (mut events, mut refused) = (Vec::new(), BTreeSet::new());
     for (index, mut element) in elements.into_iter().enumerate() {
         // What has a number cannot be added to a stream.
         let number = element.as_object_mut().and_then(|members| members.shift_remove("id")).and_then(|id| id.as_i64());
@@ -100,13 +102,18 @@ fn recorded(elements: Vec<Value>, name: &str) -> Result<Recording, TrajectoryErr
             index,
             source: Box::new(error),
         })?;
+        if let Event::Observation(answer) = &event
+            && matches!(answer.observation, Observation::UserRejected(_))
+        {
+            refused.extend(answer.cause);
+        }
         if event.source() != Some(EventSource::Environment) {
             events.push((event, number));
         }
     }
     let is_prompt = |event: &Event| matches!(event, Event::Action(ActionEvent { action: Action::System(_), .. }));
     let (events, numbers) = events.into_iter().skip_while(|(event, _)| is_prompt(event)).unzip();
-    Ok(Recording { events, numbers })
+    Ok(Recording { events, numbers, refused })
 }
 
 /// What Python calls the type of a value.
@@ -160,10 +167,11 @@ mod tests {
         let lines = format!("{first}\n{asked}\n{second}\n");
         let list = json!([first, asked, second]).to_string();
         for text in [lines, list] {
-            let Recording { events, numbers } = parse_recording(text.as_bytes(), "h").unwrap();
+            let Recording { events, numbers, refused } = parse_recording(text.as_bytes(), "h").unwrap();
             let kinds: Vec<_> = events.iter().map(|event| (event.kind(), event.id(), event.cause())).collect();
             assert_eq!(kinds, [("run", None, None), ("run", None, Some(0))]);
             assert_eq!(numbers, [Some(0), Some(1)]);
+            assert!(refused.is_empty());
         }
         assert_eq!(parse_recording(first.to_string().as_bytes(), "h").unwrap().events.len(), 1);
         for (text, expected) in [
@@ -174,6 +182,19 @@ mod tests {
             let error = parse_recording(text.as_bytes(), "h").unwrap_err().to_string();
             assert!(error.starts_with(expected), "{text}: {error}");
         }
+    }
+
+    #[test]
+    fn a_recording_tells_which_actions_were_refused_whoever_refused_them() {
+        let list = json!([
+            {"id": 4, "source": "agent", "action": "run", "args": {"command": "rm -rf /"}},
+            {"id": 5, "source": "environment", "observation": "user_rejected", "content": "no", "cause": 4},
+            {"id": 6, "source": "agent", "action": "run", "args": {"command": "ls"}},
+            {"id": 7, "source": "agent", "observation": "run", "content": "", "extras": {"command": "ls"}, "cause": 6},
+        ]);
+        let recording = parse_recording(list.to_string().as_bytes(), "h").unwrap();
+        assert_eq!(recording.refused.into_iter().collect::<Vec<_>>(), [4]);
+        assert_eq!(recording.numbers, [Some(4), Some(6), Some(7)]);
     }
 
     #[test]
