@@ -5,8 +5,8 @@ use std::{
     time::Duration,
 };
 
-use gloveport_protocol::{CommandMetadata, ErrorObservation, Observation, RunAction, RunObservation, python};
-use gloveport_terminal::ControlKey;
+use gloveport_executor::run;
+use gloveport_protocol::{CommandMetadata, ErrorObservation, Observation, RunAction, RunObservation};
 use tokio::time::Instant;
 
 use crate::command::{Command, End, Waited};
@@ -15,10 +15,6 @@ use crate::command::{Command, End, Waited};
 pub const GIVEN_BACK: usize = 16;
 /// Longest time limit; what is longer is the same as none.
 const FOREVER: f64 = 1e9;
-/// What an agent can do about a command that waits (bash-session 1).
-const HELP: &str = "You may wait longer to see additional output by sending empty command '', send other commands to \
-    interact with the current process, send keys (\"C-c\", \"C-z\", \"C-d\") to interrupt/kill the previous command before \
-    sending your new command, or use the timeout parameter in execute_bash for future commands.";
 
 /// The commands that somebody may still ask for.
 #[derive(Debug, Default)]
@@ -95,7 +91,7 @@ impl Commands {
                 CommandMetadata { exit_code: exit_code(end), suffix, ..metadata(directory) }
             }
             Waited::ForInput | Waited::Limit => {
-                CommandMetadata { suffix: waiting(limits.patience), ..metadata(directory) }
+                CommandMetadata { suffix: run::no_change(limits.patience.as_secs_f64()), ..metadata(directory) }
             }
         };
         Observation::Run(RunObservation::new(&action.command, command.take_output(), action.hidden, metadata))
@@ -121,11 +117,11 @@ impl Commands {
             return self.next_wait(attention, Sent::Input, action, limits, directory).await;
         }
         if text.is_empty() {
-            return nothing("ERROR: No previous running command to retrieve logs from.");
+            return run::nothing_to_fetch();
         }
         let latest = self.table().last().map(|entry| Arc::clone(&entry.command));
         let Some(command) = latest.filter(|command| command.end().is_none()) else {
-            return nothing("ERROR: No previous running command to interact with.");
+            return run::nothing_to_type();
         };
         match command.type_in(text).await {
             Ok(()) => {
@@ -162,27 +158,24 @@ impl Commands {
         let text = action.command.trim();
         let deadline = limits.deadline();
         let (command, waited) = self.wait(attention, !action.blocking, limits.patience, deadline).await;
-        let continued = "[Below is the output of the previous command.]\n".to_owned();
+        let continued = run::CONTINUED.to_owned();
         let metadata = match waited {
             Waited::Ended(end) => {
                 let code = exit_code(end);
-                let key = match ControlKey::parse(text) {
-                    _ if sent == Sent::Nothing && !text.is_empty() => {
-                        format!(" It had ended before, so \"{text}\" was NOT sent.")
-                    }
-                    Some(key) => format!(" CTRL+{} was sent.", key.name()),
-                    None => String::new(),
+                let note = if sent == Sent::Nothing && !text.is_empty() {
+                    format!(" It had ended before, so \"{text}\" was NOT sent.")
+                } else {
+                    run::key_sent(text)
                 };
-                let suffix = format!("\n[The command completed with exit code {code}.{key}]");
-                CommandMetadata { exit_code: code, suffix, ..metadata(directory) }
+                CommandMetadata { exit_code: code, suffix: run::ended(code, &note), ..metadata(directory) }
             }
-            Waited::ForInput => {
-                CommandMetadata { prefix: continued, suffix: waiting(limits.patience), ..metadata(directory) }
-            }
+            Waited::ForInput => CommandMetadata {
+                prefix: continued,
+                suffix: run::no_change(limits.patience.as_secs_f64()),
+                ..metadata(directory)
+            },
             Waited::Limit => {
-                let seconds = python::float_text(limits.seconds);
-                let suffix = format!("\n[The command timed out after {seconds} seconds. {HELP}]");
-                CommandMetadata { prefix: continued, suffix, ..metadata(directory) }
+                CommandMetadata { prefix: continued, suffix: run::timed_out(limits.seconds), ..metadata(directory) }
             }
         };
         Observation::Run(RunObservation::new(text, command.take_output(), action.hidden, metadata))
@@ -263,15 +256,6 @@ fn exit_code(end: End) -> i64 {
         },
         End::TimedOut | End::Closed => -1,
     }
-}
-
-fn waiting(patience: Duration) -> String {
-    format!("\n[The command has no new output after {} seconds. {HELP}]", patience.as_secs_f64())
-}
-
-/// Nothing runs: no command, default metadata.
-fn nothing(content: &str) -> Observation {
-    Observation::Run(RunObservation::new("", content, false, CommandMetadata::default()))
 }
 
 fn failed(content: String) -> Observation {

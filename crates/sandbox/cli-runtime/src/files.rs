@@ -5,22 +5,19 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use gloveport_editor::{EditReport, EditRequest, Editor, EditorError, EditorOptions, ViewRange, binary};
+use gloveport_editor::{Editor, EditorOptions, binary, documents::Interrupt};
+use gloveport_executor::files::{self, ANSWER_LIMIT, BINARY_FILE};
 use gloveport_protocol::{
-    EditAction, EditObservation, ErrorObservation, ExecuteError, FileEditSource, FileReadSource, InsertLine,
-    Observation, ReadAction, ReadObservation, WriteAction, WriteObservation,
+    EditAction, EditObservation, ErrorObservation, ExecuteError, FileEditSource, FileReadSource, Observation,
+    ReadAction, ReadObservation, WriteAction, WriteObservation,
 };
 use gloveport_sys::{os_error::described, reach::Obstacle, replace::NewFile};
 use rustix::io::Errno;
 
 use crate::{error::CliError, paths::Workspace};
 
-/// Most bytes that one answer carries of a file.
-const ANSWER_LIMIT: u64 = 32 * 1024 * 1024;
 /// Bytes by which a file is judged.
 const JUDGED: u64 = 1024;
-/// Content of the observation for a binary file.
-const BINARY_FILE: &str = "ERROR_BINARY_FILE";
 
 /// The file tools of one workspace.
 #[derive(Debug)]
@@ -44,15 +41,7 @@ impl Files {
             Err(error) => return failed(error.to_string()),
         };
         if action.impl_source == FileReadSource::OhAci {
-            let content = match self.view(action, &path) {
-                Ok(report) => report.output,
-                Err(error) => error_text(&error),
-            };
-            let impl_source = FileReadSource::OhAci;
-            return Observation::Read(ReadObservation {
-                impl_source,
-                ..ReadObservation::new(content, action.path.clone())
-            });
+            return files::view(&self.editor, action, &path.to_string_lossy(), &Interrupt::default());
         }
         match self.content(&path) {
             Ok(Content::Text(text)) => Observation::Read(ReadObservation::new(text, action.path.clone())),
@@ -142,39 +131,9 @@ impl Files {
         if action.impl_source == FileEditSource::LlmBasedEdit {
             return Err(ExecuteError::Failed(String::new()));
         }
-        let path = path.to_string_lossy();
-        let result = action.insert_line.as_ref().map(InsertLine::number).transpose().map(|insert_line| {
-            self.editor.run(&EditRequest {
-                file_text: action.file_text.as_deref(),
-                old_str: action.old_str.as_deref(),
-                new_str: action.new_str.as_deref(),
-                insert_line,
-                ..EditRequest::new(&action.command, &path)
-            })
-        });
-        let (content, diff) = match result {
-            Ok(Ok(report)) => (report.output, renamed(&report.diff, &action.path)),
-            Ok(Err(error)) => (error_text(&error), String::new()),
-            Err(text) => (format!("ERROR:\n{text}"), String::new()),
-        };
-        Ok(Observation::Edit(EditObservation {
-            path: action.path.clone(),
-            old_content: action.old_str.clone(),
-            new_content: action.new_str.clone(),
-            impl_source: FileEditSource::OhAci,
-            diff: Some(diff),
-            ..EditObservation::new(content)
-        }))
-    }
-
-    fn view(&self, action: &ReadAction, path: &Path) -> Result<EditReport, EditorError> {
-        let path = path.to_string_lossy();
-        let run = |view_range| self.editor.run(&EditRequest { view_range, ..EditRequest::new("view", &path) });
-        match action.view_lines() {
-            None => run(None),
-            Some(Ok(lines)) => run(Some(ViewRange::Lines(&lines))),
-            Some(Err(text)) => run(Some(ViewRange::Malformed(&text))),
-        }
+        let observation = files::edit(&self.editor, action, &path.to_string_lossy(), &Interrupt::default());
+        let diff = observation.diff.map(|diff| renamed(&diff, &action.path));
+        Ok(Observation::Edit(EditObservation { diff, ..observation }))
     }
 
     /// Whether there is a file that is not text. What can not be read is none: the editor says why.
@@ -197,7 +156,7 @@ enum Content {
 /// Text as text mode reads it.
 fn text(bytes: Vec<u8>) -> String {
     let text = String::from_utf8(bytes).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned());
-    if text.contains('\r') { text.replace("\r\n", "\n").replace('\r', "\n") } else { text }
+    files::unify(&text).into_owned()
 }
 
 /// The diff with the name that the caller gave.
@@ -209,10 +168,6 @@ fn renamed(diff: &str, path: &str) -> String {
         }
         None => String::new(),
     }
-}
-
-fn error_text(error: &EditorError) -> String {
-    format!("ERROR:\n{error}")
 }
 
 fn failed(content: impl Into<String>) -> Observation {

@@ -26,11 +26,14 @@ use gloveport_editor::{
 use gloveport_protocol::{Action, ExecuteError, Observation};
 use gloveport_sys::{Identity, os_error::described, replace::NewFile};
 
+pub use edit::{edit, view};
 pub use entries::{entry, list, make_directory, move_to};
 pub use names::names;
 pub use paths::shown;
+pub use read::{ANSWER_LIMIT, BINARY_FILE};
 pub use remove::remove;
 pub use search::{glob, grep};
+pub use text::unify;
 
 /// Mode of files that `write` and the editor make.
 const NEW_FILE_MODE: u32 = 0o664;
@@ -82,7 +85,9 @@ impl Files {
                 tell(written.result);
                 drop(written.old);
             }
-            Action::Edit(action) => tell(Ok(self.edit(action, interrupt))),
+            Action::Edit(action) => {
+                tell(Ok(Observation::Edit(edit(&self.editor, action, &action.path, interrupt))));
+            }
             _ => {}
         }
     }

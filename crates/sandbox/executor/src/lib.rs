@@ -29,7 +29,7 @@ pub mod memory;
 pub mod parts;
 mod pause;
 pub mod plugins;
-mod run;
+pub mod run;
 pub mod terminals;
 
 #[cfg(fuzzing)]

@@ -1,6 +1,8 @@
 //! The `run` action: what is asked of a shell, and how its report becomes an observation (`bash-session` §§1, 3).
+//!
+//! The texts of §1 stand here for every executor of commands.
 
-use std::time::Duration;
+use std::{fmt::Display, time::Duration};
 
 use gloveport_protocol::{
     CommandMetadata, ErrorObservation, Observation, RunAction, RunObservation, python::float_text, seconds,
@@ -13,6 +15,9 @@ use gloveport_terminal::{
 const HELP: &str = "You may wait longer to see additional output by sending empty command '', send other commands to \
     interact with the current process, send keys (\"C-c\", \"C-z\", \"C-d\") to interrupt/kill the previous command before \
     sending your new command, or use the timeout parameter in execute_bash for future commands.";
+
+/// The prefix of what comes later from a command that went on.
+pub const CONTINUED: &str = "[Below is the output of the previous command.]\n";
 
 /// What an agent can do about a program that waits for input.
 const WAITING: &str = "The program is waiting for input. To answer it, send the text with `is_input` set to `true`; a key is \
@@ -78,25 +83,14 @@ pub(crate) fn observe(action: &RunAction, waits: &Waits, result: Result<RunRepor
     };
     let command = action.command.trim();
     let still_running = |suffix: String| CommandMetadata {
-        prefix: if report.continued {
-            "[Below is the output of the previous command.]\n".into()
-        } else {
-            String::new()
-        },
+        prefix: if report.continued { CONTINUED.into() } else { String::new() },
         suffix,
         ..CommandMetadata::default()
     };
     match &report.end {
         RunEnd::Completed { status } => completed(action, command, *status, &report),
-        RunEnd::NoChange => {
-            let suffix = format!("\n[The command has no new output after {} seconds. {HELP}]", waits.no_change_seconds);
-            observation(command, &report, false, still_running(suffix))
-        }
-        RunEnd::TimedOut => {
-            let seconds = float_text(waits.limit_seconds);
-            let suffix = format!("\n[The command timed out after {seconds} seconds. {HELP}]");
-            observation(command, &report, false, still_running(suffix))
-        }
+        RunEnd::NoChange => observation(command, &report, false, still_running(no_change(waits.no_change_seconds))),
+        RunEnd::TimedOut => observation(command, &report, false, still_running(timed_out(waits.limit_seconds))),
         RunEnd::Waiting => observation(command, &report, false, still_running(format!("\n[{WAITING}]"))),
         RunEnd::Refused => {
             let suffix = format!(
@@ -106,8 +100,8 @@ pub(crate) fn observe(action: &RunAction, waits: &Waits, result: Result<RunRepor
             );
             observation(command, &report, action.hidden, still_running(suffix))
         }
-        RunEnd::NothingToFetch => nothing("ERROR: No previous running command to retrieve logs from."),
-        RunEnd::NothingToType => nothing("ERROR: No previous running command to interact with."),
+        RunEnd::NothingToFetch => nothing_to_fetch(),
+        RunEnd::NothingToType => nothing_to_type(),
         RunEnd::Several(pieces) => {
             let list: Vec<String> =
                 pieces.iter().enumerate().map(|(index, piece)| format!("({}) {piece}", index + 1)).collect();
@@ -132,8 +126,7 @@ fn completed(action: &RunAction, command: &str, status: i32, report: &RunReport)
     if let Some(loss) = report.loss.filter(|loss| loss.before_command) {
         prefix = format!("[{}]\n{prefix}", describe(&loss, directory));
     }
-    let key = ControlKey::parse(command).map(|key| format!(" CTRL+{} was sent.", key.name())).unwrap_or_default();
-    let mut suffix = format!("\n[The command completed with exit code {status}.{key}]");
+    let mut suffix = ended(status.into(), &key_sent(command));
     if let Some(loss) = report.loss.filter(|loss| !loss.before_command) {
         suffix = format!("{suffix}\n[{}]", describe(&loss, directory));
     }
@@ -164,6 +157,36 @@ fn describe(loss: &ShellLoss, directory: &str) -> String {
 
 fn observation(command: &str, report: &RunReport, hidden: bool, metadata: CommandMetadata) -> Observation {
     Observation::Run(RunObservation::new(command, &report.output, hidden, metadata))
+}
+
+/// The suffix of a command that was silent for so long, and goes on.
+pub fn no_change(seconds: impl Display) -> String {
+    format!("\n[The command has no new output after {seconds} seconds. {HELP}]")
+}
+
+/// The suffix of a command whose time limit passed, and which goes on.
+pub fn timed_out(seconds: f64) -> String {
+    format!("\n[The command timed out after {} seconds. {HELP}]", float_text(seconds))
+}
+
+/// The suffix of a command that ended, with what is to be said about it.
+pub fn ended(status: i64, note: &str) -> String {
+    format!("\n[The command completed with exit code {status}.{note}]")
+}
+
+/// What is said about a text that is a key; nothing about another.
+pub fn key_sent(text: &str) -> String {
+    ControlKey::parse(text).map(|key| format!(" CTRL+{} was sent.", key.name())).unwrap_or_default()
+}
+
+/// No command runs or has run that more could come from.
+pub fn nothing_to_fetch() -> Observation {
+    nothing("ERROR: No previous running command to retrieve logs from.")
+}
+
+/// No command runs that could take input.
+pub fn nothing_to_type() -> Observation {
+    nothing("ERROR: No previous running command to interact with.")
 }
 
 /// Nothing runs: no command, default metadata.

@@ -18,9 +18,9 @@ use super::{
 };
 
 /// Most bytes that one answer carries of a file.
-const ANSWER_LIMIT: u64 = 32 * 1024 * 1024;
+pub const ANSWER_LIMIT: u64 = 32 * 1024 * 1024;
 /// Content of the observation for a binary file.
-const BINARY_FILE: &str = "ERROR_BINARY_FILE";
+pub const BINARY_FILE: &str = "ERROR_BINARY_FILE";
 
 impl Files {
     /// Reads a file. `directory` is where relative paths begin: that of the shell.
@@ -35,7 +35,7 @@ impl Files {
             return Ok(failed(BINARY_FILE));
         }
         if action.impl_source == FileReadSource::OhAci {
-            return Ok(edit::view(&self.editor, action, interrupt));
+            return Ok(edit::view(&self.editor, action, &action.path, interrupt));
         }
         let path = paths::resolve(&action.path, directory);
         let shown = paths::shown(&path).0;

@@ -35,7 +35,7 @@ pub(super) fn decode(bytes: Vec<u8>) -> Result<String, TextError> {
 }
 
 /// The text with `\r\n` and lone `\r` as `\n`.
-fn unify(text: &str) -> Cow<'_, str> {
+pub fn unify(text: &str) -> Cow<'_, str> {
     if memchr(b'\r', text.as_bytes()).is_none() {
         return Cow::Borrowed(text);
     }
