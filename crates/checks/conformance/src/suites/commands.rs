@@ -1,9 +1,11 @@
 //! The `run` action (`bash-session`).
 
+use gloveport_protocol::BoxFuture;
 use serde_json::{Value, json};
 
 use crate::{
     Check,
+    bench::Bench,
     check::{Expect, Problem, Text, Want},
 };
 
@@ -38,13 +40,14 @@ pub(super) fn checks() -> Vec<Check> {
 type Simple = (&'static str, &'static str, &'static str, &'static str, &'static str, i64);
 
 #[rustfmt::skip]
-const SIMPLE: [Simple; 34] = [
+const SIMPLE: [Simple; 37] = [
     ("commands/echo", "a command gives its output and exit code", "bash-session 8 row 6", "echo 'hello world'", "hello world", 0),
     ("commands/chain", "chained commands are one command", "bash-session 8 row 8", "echo \"first\" && echo \"second\" && echo \"third\"", "first\nsecond\nthird", 0),
     ("commands/semicolon", "commands behind a semicolon are part of it", "bash-session 8 row 9", "echo a; echo b", "a\nb", 0),
     ("commands/quoted-newline", "a newline in quotes does not split", "bash-session 8 row 12", "echo -e \"hello\nworld\"", "hello\nworld", 0),
     ("commands/continued-line", "a backslash at the end of a line does not split", "bash-session 8 row 13", "echo \\\n -e \"foo\"", "foo", 0),
     ("commands/blank-lines", "blank lines inside the output stay", "bash-session 8 row 14", "echo -e \"a\\n\\n\\nz\"", "a\n\n\nz", 0),
+    ("commands/quoted-blank-lines", "blank lines in quotes stay", "bash-session 8 row 84", "echo \"multi\n\n\nline\"", "multi\n\n\nline", 0),
     ("commands/spaces", "blanks inside lines stay", "bash-session 8 row 15", "echo 'hello   world    with\nspecial  chars'", "hello   world    with\nspecial  chars", 0),
     ("commands/heredoc", "a here-document is one command", "bash-session 8 row 16", "cat << EOF\nline 1\nline 2\nEOF", "line 1\nline 2", 0),
     ("commands/heredoc-quoted", "a quoted here-document expands nothing", "bash-session 8 row 17", "cat <<'EOF'\n$HOME\n  x\nEOF", "$HOME\n  x", 0),
@@ -53,6 +56,8 @@ const SIMPLE: [Simple; 34] = [
     ("commands/exit-code", "a subshell gives its exit code", "bash-session 8 row 22", "(exit 5)", "", 5),
     ("commands/function-status", "a function gives its status", "bash-session 8 row 23", "f() { return 3; }; f", "", 3),
     ("commands/cd-missing", "a missing directory is told by the shell", "bash-session 8 row 24", "cd /nonexist", "bash: cd: /nonexist: No such file or directory", 1),
+    ("commands/home", "a tilde is the home of the user", "bash-session 8 row 28", "(cd ~ && test \"$PWD\" = \"$HOME\" && echo home)", "home", 0),
+    ("commands/exports", "variables are set one behind the other", "bash-session 8 row 47", "(export K=\"v\"; export L=\"w\"; echo $K$L)", "vw", 0),
     ("commands/no-newline", "output without a newline is complete", "bash-session 8 row 32", "printf \"no newline\"", "no newline", 0),
     ("commands/leading-newlines", "newlines in front of the output are lost", "bash-session 8 row 33", "printf \"\\n\\n\\nlead\"", "lead", 0),
     ("commands/trailing-newlines", "newlines behind the output are lost", "bash-session 8 row 34", "printf \"a\\n\\n\\n\"", "a", 0),
@@ -142,7 +147,8 @@ fn idle() -> Vec<Check> {
             .run_with("x", &input(), message(no_process))
             .run_with("C-c", &input(), message(no_process)),
         Check::new("commands/idle-key", "a key at the prompt acts on the shell", "bash-session 8 row 70")
-            .run("C-c", key_ended(130, 'C').is("/content", "^C")),
+            .run("C-c", key_ended(130, 'C').is("/content", "^C"))
+            .run("echo $?", Expect::ran("130", 0)),
     ]
 }
 
@@ -179,11 +185,14 @@ fn state() -> Vec<Check> {
         Check::new(
             "commands/directory",
             "the directory of the shell stays and is told",
-            "bash-session 8 rows 25 to 27",
+            "bash-session 8 rows 25 to 27 and 85",
         )
         .run("mkdir {dir}/test && cd {dir}", Expect::ended(0).is("/extras/metadata/working_dir", "{dir}"))
         .run("cd test && pwd", Expect::ran("{dir}/test", 0).is("/extras/metadata/working_dir", "{dir}/test"))
-        .run("cd -", Expect::ran("{dir}", 0))
+        .run("touch one; pwd && ls", Expect::ran("{dir}/test\none", 0))
+        .run("cd -", Expect::ran("{dir}", 0).is("/extras/metadata/working_dir", "{dir}"))
+        .run("ln -s test link && cd link && pwd", Expect::ran("{dir}/link", 0))
+        .run("true", Expect::ran("", 0).is("/extras/metadata/working_dir", "{dir}/link"))
         .run("cd {workspace}", Expect::ended(0).is("/extras/metadata/working_dir", "{workspace}")),
         Check::new("commands/variables", "variables, functions and aliases stay", "bash-session 8 rows 29 and 30")
             .run("export GC_A=1; GC_B=2; gc_f() { echo f $1; }; alias gc_a='echo aliased'", Expect::ran("", 0))
@@ -233,7 +242,20 @@ fn several() -> Vec<Check> {
             list.join("\n")
         ))
     };
+    let rows: &[(&str, &[&str])] = &[
+        ("echo a\necho b", &["echo a", "echo b"]),
+        ("  echo a  \necho b  ", &["echo a", "echo b"]),
+        ("# c\nls", &["# c", "ls"]),
+        ("echo \"Hello\" # x\n# y\nls -l", &["echo \"Hello\" # x\n# y", "ls -l"]),
+        ("cat <<-EOF\n\ta\n\tEOF\nls", &["cat <<-EOF\n\ta\n\tEOF", "ls"]),
+        ("for i in 1 2; do\necho $i\ndone\nls", &["for i in 1 2; do\necho $i\ndone", "ls"]),
+        ("a=1\nb=2", &["a=1", "b=2"]),
+        ("if [ a ]; then ls; fi\nls", &["if [ a ]; then ls; fi", "ls"]),
+        ("cd /a && \\\nls\npwd", &["cd /a && \\\nls", "pwd"]),
+    ];
+    let examples = Check::new("commands/several-examples", "commands end where bash ends them", "bash-session 4");
     vec![
+        rows.iter().fold(examples, |check, (text, pieces)| check.run(text, refused(pieces))),
         Check::new(
             "commands/several",
             "several commands are refused, and none is executed",
@@ -327,15 +349,26 @@ fn limits() -> Vec<Check> {
             "bash-session 8 rows 71 and 72",
         )
         .run_limited("sleep 2", &json!({"blocking": true}), 1.0, timed_out("", "", "1.0"))
-        .code(|_| {
-            Box::pin(async {
-                tokio::time::sleep(std::time::Duration::from_millis(1500)).await;
-                Ok(())
-            })
-        })
+        .code(ended_meanwhile)
         .run("", Expect::ran("", 0))
         .run("echo next", Expect::ran("next", 0)),
+        Check::new(
+            "commands/typed-late",
+            "input for a command that ended meanwhile is a command",
+            "bash-session 8 row 73",
+        )
+        .run_limited("sleep 2", &json!({"blocking": true}), 1.0, timed_out("", "", "1.0"))
+        .code(ended_meanwhile)
+        .run_with("text", &input(), Expect::ran("bash: text: command not found", 127)),
     ]
+}
+
+/// Waits until a command has ended that nothing tells of.
+fn ended_meanwhile(_: &Bench) -> BoxFuture<'_, Result<(), Problem>> {
+    Box::pin(async {
+        tokio::time::sleep(std::time::Duration::from_millis(1500)).await;
+        Ok(())
+    })
 }
 
 fn interaction() -> Vec<Check> {
@@ -415,13 +448,14 @@ fn static_commands() -> Vec<Check> {
             .run("echo $GC_X; pwd", Expect::ran("main\n{dir}", 0))
             .run("unset GC_X; cd {workspace}", Expect::ended(0)),
         Check::new("commands/static-busy", "a static command runs beside one that goes on", "bash-session 6")
-            .run_limited("sleep 100", &json!({}), 1.0, timed_out("", "", "1.0"))
+            .run_limited("cat", &json!({}), 1.0, timed_out("", "", "1.0"))
             .run_with(
                 "echo beside",
                 &there(json!({"hidden": true})),
                 Expect::ran("beside", 0).at("/extras/hidden", true),
             )
-            .run_with("C-c", &input(), key_ended(130, 'C')),
+            .run_limited("x", &input(), 1.0, goes_on("x", CONTINUED))
+            .run_with("C-d", &input(), key_ended(0, 'D')),
     ]
 }
 
@@ -448,10 +482,10 @@ fn oddities() -> Vec<Check> {
             ),
         ),
         Check::new("commands/comment", "a comment alone does nothing", "bash-session 5.1")
-            .run("true", Expect::ran("", 0))
+            .run("(exit 7)", Expect::ran("", 7))
             .run(
                 "# only a comment",
-                Expect::ran("", 0).or(
+                Expect::ran("", 7).or(
                     Expect::error("'str' object has no attribute 'kind'"),
                     "the reference cannot read it; gloveport should run it (bash-session 5.1, REF-BUG)",
                 ),

@@ -64,6 +64,7 @@ fn bodies() -> Vec<Check> {
             .send(body(""), invalid()),
         Check::new("errors/body-not-an-object", "a body that is no object is refused", ACTIONS)
             .send(body("[1]"), invalid())
+            .send(body("5"), invalid())
             .send(body("\"text\""), invalid())
             .send(body("null"), invalid()),
         Check::new("errors/no-action", "a body without an action object is refused", ACTIONS)
@@ -85,6 +86,7 @@ fn actions() -> Vec<Check> {
     vec![
         Check::new("errors/no-kind", "an object that is no event is an error", ACTIONS)
             .send(action(&json!({})), failed("Unknown event type: "))
+            .send(action(&json!({"x": 1})), Expect::detail(500, &format!("{PREFIX}Unknown event type: {{'x': 1}}")))
             .send(action(&json!({"args": {"command": "true"}})), failed("Unknown event type: ")),
         Check::new("errors/unknown-kind", "an action of an unknown kind is an error that names it", ACTIONS)
             .send(
@@ -98,7 +100,8 @@ fn actions() -> Vec<Check> {
             .send(
                 action(&json!({"action": 7, "args": {}})),
                 failed("'action['action']=7' is not defined. Available actions: "),
-            ),
+            )
+            .send(action(&json!({"action": []})), failed("'action['action']=[]' is not defined. Available actions: ")),
         Check::new("errors/observation", "an observation is no action", ACTIONS).send(
             action(&json!({"observation": "run", "content": "x", "extras": {"command": "x"}})),
             Expect::detail(500, &format!("{PREFIX}400: Invalid action type")),
@@ -106,9 +109,12 @@ fn actions() -> Vec<Check> {
         Check::new("errors/missing-argument", "a missing argument is named", ACTIONS)
             .send(
                 action(&json!({"action": "run", "args": {}})),
-                failed("action=").ends(
-                    "/detail",
-                    "has the wrong arguments: CmdRunAction.__init__() missing 1 required positional argument: 'command'",
+                Expect::detail(
+                    500,
+                    &format!(
+                        "{PREFIX}action={{'action': 'run', 'args': {{}}}} has the wrong arguments: \
+                         CmdRunAction.__init__() missing 1 required positional argument: 'command'"
+                    ),
                 ),
             )
             .send(
@@ -134,10 +140,8 @@ fn actions() -> Vec<Check> {
         ),
         Check::new("errors/no-notebook", "a cell without the plugin is an error", ACTIONS).send(
             action(&json!({"action": "run_ipython", "args": {"code": "6*7"}, "timeout": 30.0})),
-            Expect::detail(500, &format!("{PREFIX}JupyterRequirement not found. Unable to run IPython action.")).or(
-                Expect::status(200).at("/observation", "run_ipython"),
-                "the server has the plugin",
-            ),
+            Expect::detail(500, &format!("{PREFIX}JupyterRequirement not found. Unable to run IPython action."))
+                .or(Expect::status(200).at("/observation", "run_ipython"), "the server has the plugin"),
         ),
     ]
 }

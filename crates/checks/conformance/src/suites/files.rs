@@ -189,7 +189,7 @@ fn read_errors() -> Vec<Check> {
     ]
 }
 
-const WRITE_SLICES: [(i64, i64, &str); 9] = [
+const WRITE_SLICES: [(i64, i64, &str); 11] = [
     (0, -1, "X"),
     (1, -1, "1X"),
     (1, 2, "1X3"),
@@ -199,16 +199,20 @@ const WRITE_SLICES: [(i64, i64, &str); 9] = [
     (5, 5, "123X"),
     (-1, -1, "12X"),
     (1, 1, "1X23"),
+    (0, -2, "X23"),
+    (-9, 1, "X23"),
 ];
 
 fn write_slices() -> Check {
     let check = Check::new("write/lines", "a range of lines is replaced as the table says", WRITE);
-    WRITE_SLICES.iter().fold(check, |check, (start, end, expected)| {
+    let check = WRITE_SLICES.iter().fold(check, |check, (start, end, expected)| {
         check
             .file("n", lines("123"))
             .act(write("{dir}/n", "X", &json!({"start": start, "end": end})), wrote("{dir}/n"))
             .act(read("{dir}/n", &json!({})), got("{dir}/n", &lines(expected)))
-    })
+    });
+    // Nothing else is left.
+    check.run("ls -A {dir}", Expect::ran(".keep  n", 0))
 }
 
 fn writes() -> Vec<Check> {
@@ -220,6 +224,8 @@ fn writes() -> Vec<Check> {
             .act(read("{dir}/b", &json!({})), got("{dir}/b", "\n"))
             .act(write("{dir}/c", "a\n", &json!({})), wrote("{dir}/c"))
             .act(read("{dir}/c", &json!({})), got("{dir}/c", "a\n\n"))
+            .act(write("{dir}/d", "a", &json!({"start": 5})), wrote("{dir}/d"))
+            .act(read("{dir}/d", &json!({})), got("{dir}/d", "a\n"))
             .act(write("{dir}/c", "é漢😀", &json!({})), wrote("{dir}/c"))
             .run("cat {dir}/c | od -An -tx1 | tr -d ' \\n'", Expect::ran("c3a9e6bca2f09f98800a", 0)),
         Check::new("write/parents", "missing directories are made", WRITE)
@@ -244,7 +250,10 @@ fn writes() -> Vec<Check> {
         Check::new("write/crlf", "line ends of the rest become newlines", "file-editor, preamble")
             .file("f", "a\r\nb\r\n")
             .act(write("{dir}/f", "X", &json!({"start": 0, "end": 1})), wrote("{dir}/f"))
-            .act(read("{dir}/f", &json!({})), got("{dir}/f", "X\nb\n")),
+            .act(read("{dir}/f", &json!({})), got("{dir}/f", "X\nb\n"))
+            .file("open", "1\n2")
+            .act(write("{dir}/open", "X", &json!({"start": 9})), wrote("{dir}/open"))
+            .act(read("{dir}/open", &json!({})), got("{dir}/open", "1\n2X\n")),
     ]
 }
 

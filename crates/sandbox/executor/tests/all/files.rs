@@ -144,30 +144,6 @@ async fn every_error_of_read_has_the_text_of_the_table() {
 }
 
 #[tokio::test]
-async fn pictures_and_films_are_data_by_relative_path_and_binary_by_absolute_path() {
-    let lab = Lab::start().await;
-    let bytes = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\xff\xff";
-    let base64 = "iVBORw0KGgoAAAANSUhEUv//";
-    for (name, media_type) in [
-        ("a.png", "image/png"),
-        ("a.JPG", "image/jpeg"),
-        ("a.jpeg", "image/jpeg"),
-        ("a.bmp", "image/bmp"),
-        ("a.gif", "image/gif"),
-        ("a.pdf", "application/pdf"),
-        ("a.mp4", "video/mp4"),
-        ("a.webm", "video/webm"),
-        ("a.ogg", "audio/ogg"),
-    ] {
-        fs::write(lab.path(name), bytes).unwrap();
-        let data = format!("data:{media_type};base64,{base64}");
-        assert_eq!(lab.read(name, 0, -1).await, read(&data, &lab.path(name)));
-        assert_eq!(lab.read(&lab.path(name), 0, -1).await, failed("ERROR_BINARY_FILE"), "{name}");
-    }
-    lab.executor.close().await;
-}
-
-#[tokio::test]
 async fn a_file_too_large_to_be_held_is_read_by_its_lines_and_refused_as_a_whole() {
     let lab = Lab::start().await;
     let mut file = fs::File::create(lab.path("huge")).unwrap();
@@ -183,47 +159,6 @@ async fn a_file_too_large_to_be_held_is_read_by_its_lines_and_refused_as_a_whole
         lab.path("huge")
     );
     assert_eq!(lab.read("huge", 0, -1).await, failed(expected));
-    lab.executor.close().await;
-}
-
-#[tokio::test]
-async fn every_row_of_the_write_table_holds() {
-    let lab = Lab::start().await;
-    for (start, end, expected) in [
-        (0, -1, "X"),
-        (1, -1, "1X"),
-        (1, 2, "1X3"),
-        (0, 1, "X23"),
-        (2, 2, "12X3"),
-        (0, 0, "X123"),
-        (5, 5, "123X"),
-        (-1, -1, "12X"),
-        (1, 1, "1X23"),
-        (0, -2, "X23"),
-        (-9, 1, "X23"),
-    ] {
-        fs::write(lab.path("file"), "1\n2\n3\n").unwrap();
-        assert_eq!(lab.write("file", "X", start, end).await, written(&lab.path("file")));
-        let found = fs::read_to_string(lab.path("file")).unwrap();
-        let expected: String = expected.chars().flat_map(|line| [line, '\n']).collect();
-        assert_eq!(found, expected, "({start}, {end})");
-    }
-    for (old, content, start, expected) in [
-        (None, "a\nb", 0, "a\nb\n"),
-        (None, "", 0, "\n"),
-        (None, "a\n", 0, "a\n\n"),
-        (None, "a", 5, "a\n"),
-        (Some("1\r\n2\r\n"), "X", 1, "1\nX\n"),
-        (Some("1\n2"), "X", 9, "1\n2X\n"),
-    ] {
-        let _absent = fs::remove_file(lab.path("file"));
-        if let Some(old) = old {
-            fs::write(lab.path("file"), old).unwrap();
-        }
-        assert_eq!(lab.write("file", content, start, -1).await, written(&lab.path("file")));
-        assert_eq!(fs::read_to_string(lab.path("file")).unwrap(), expected, "{old:?} {content:?}");
-    }
-    assert_eq!(names(lab.directory.path()), ["file"], "nothing else is left");
     lab.executor.close().await;
 }
 

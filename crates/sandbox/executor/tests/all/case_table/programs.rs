@@ -1,4 +1,4 @@
-//! Rows 44 to 48, 52, 67, 77, 78 and 85: other programs, servers, and shells of their own.
+//! Rows 44, 52, 67, 77 and 78: other programs, servers, and shells of their own.
 
 use std::{fs, net::TcpStream, time::Duration};
 
@@ -26,33 +26,6 @@ async fn row_44_a_server_in_the_background_serves_the_next_command() {
     let seen = lab.output(format!("curl -s http://localhost:{port}").as_str()).await;
     assert_eq!(seen.metadata.exit_code, 0);
     assert!(seen.content.contains("Directory listing for"), "{}", seen.content);
-    lab.close().await;
-}
-
-#[tokio::test]
-async fn rows_45_to_47_semicolons_with_and_without_a_backslash_mean_what_they_mean_to_bash() {
-    let lab = Lab::new().await;
-    lab.prepare("mkdir d; echo implemented_function > d/yes; echo x > d/no").await;
-    let find = r#"find d -type f -exec grep -l "implemented_function" {} \;"#;
-    lab.check_table(&[
-        ("45", find, "d/yes", 0),
-        ("46", "echo test;", "test", 0),
-        ("47", r#"export K="v"; export L="w";"#, "", 0),
-        ("47", "echo $K$L", "vw", 0),
-    ])
-    .await;
-    lab.close().await;
-}
-
-#[tokio::test]
-async fn row_48_git_does_not_page_and_its_output_is_not_mixed_with_the_command() {
-    let lab = Lab::new().await;
-    let url = "https://example.com/a.git";
-    let init = format!("git init && git remote add origin {url}");
-    let made = format!("Initialized empty Git repository in {}/.git/", lab.work.display());
-    lab.check("48", init.as_str(), lab.done(&init, &made, 0)).await;
-    let listed = format!("origin  {url} (fetch)\norigin  {url} (push)");
-    lab.check("48", "git remote -v", lab.done("git remote -v", &listed, 0)).await;
     lab.close().await;
 }
 
@@ -123,17 +96,6 @@ async fn row_78_a_static_command_has_a_shell_of_its_own() {
 }
 
 #[tokio::test]
-async fn a_static_command_runs_while_the_main_session_is_busy() {
-    let lab = Lab::with_no_change(1).await;
-    lab.check("§6", run("cat").timeout(0.2), timed_out("cat", "", "0.2")).await;
-    lab.check("§6", run("echo static").in_own_shell(None), lab.done("echo static", "static", 0)).await;
-    let expected = no_change("x", "x", 1).continued();
-    lab.check("§6, the main session is untouched", input("x"), expected).await;
-    lab.check("§6", input("C-d"), lab.done_by_key("C-d", "", 0)).await;
-    lab.close().await;
-}
-
-#[tokio::test]
 async fn a_static_command_in_a_missing_directory_runs_in_another_one() {
     let lab = Lab::new().await;
     let seen = lab.output(run("echo here").in_own_shell(Some("/does/not/exist"))).await;
@@ -150,12 +112,5 @@ async fn a_static_commands_output_is_never_wrapped() {
     fs::write(lab.work.join("j.json"), &json).unwrap();
     let seen = lab.output(run("cat j.json").in_own_shell(None).hidden()).await;
     assert_eq!(seen.content, json);
-    lab.close().await;
-}
-
-#[tokio::test]
-async fn row_85_the_directory_and_its_listing_are_one_output() {
-    let lab = Lab::new().await;
-    lab.check("85", "pwd && ls -l", lab.done("pwd && ls -l", &format!("{}\ntotal 0", lab.work.display()), 0)).await;
     lab.close().await;
 }

@@ -1,4 +1,4 @@
-//! Rows 1 to 9, 21 to 32, 41 to 43, 79, 80 and 82: one line, no waiting.
+//! Rows 1 to 5, 28 and 43: whole observations of a fresh session.
 
 use gloveport_executor::account::Account;
 use gloveport_protocol::{CommandMetadata, Observation, RunObservation};
@@ -16,79 +16,6 @@ async fn rows_1_to_5_a_fresh_session_has_nothing_to_fetch_and_nothing_to_type_in
     let work = lab.work.display().to_string();
     lab.check("1", "pwd", lab.done("pwd", &work, 0)).await;
     lab.check("2, after a command", "", nothing_to_fetch()).await;
-    lab.close().await;
-}
-
-#[tokio::test]
-async fn one_line_commands_give_their_output_and_exit_code() {
-    let lab = Lab::new().await;
-    lab.check_table(&[
-        ("6", "echo 'hello world'", "hello world", 0),
-        ("7", "nonexistent_command", "bash: nonexistent_command: command not found", 127),
-        ("8", r#"echo "first" && echo "second" && echo "third""#, "first\nsecond\nthird", 0),
-        ("9", "echo a; echo b", "a\nb", 0),
-        ("22", "(exit 5)", "", 5),
-        ("23", "f() { return 3; }; f", "", 3),
-        ("24", "cd /nonexist", "bash: cd: /nonexist: No such file or directory", 1),
-        ("29", "export A=1; echo $A", "1", 0),
-        ("29, later", "echo $A; env | grep ^A=", "1\nA=1", 0),
-        ("30", "x=5", "", 0),
-        ("30", "echo $x", "5", 0),
-        ("31", "(exit 3)", "", 3),
-        ("31", "echo $?", "3", 0),
-        ("32", r#"printf "no newline""#, "no newline", 0),
-        ("41", "echo err >&2", "err", 0),
-        ("42", "echo -n", "", 0),
-        ("79", "C-ab", "bash: C-ab: command not found", 127),
-        ("80", "alias git", "alias git='git --no-pager'", 0),
-        ("82", "true && false", "", 1),
-    ])
-    .await;
-    lab.close().await;
-}
-
-#[tokio::test]
-async fn row_21_a_failing_command_is_no_success() {
-    let lab = Lab::new().await;
-    let seen = lab.output("false").await;
-    assert!(!seen.success());
-    assert_eq!(seen, lab.done("false", "", 1));
-    assert!(lab.output("true").await.success());
-    lab.close().await;
-}
-
-#[tokio::test]
-async fn rows_25_to_27_the_working_directory_persists_and_is_reported() {
-    let lab = Lab::new().await;
-    lab.prepare("mkdir -p test/random").await;
-    let outer = lab.work.join("test");
-    let inner = outer.join("random");
-    let text = |path: &std::path::Path| path.display().to_string();
-    lab.check("25", "cd test", lab.done("cd test", "", 0).in_directory(&outer)).await;
-    lab.check("25", "pwd", lab.done("pwd", &text(&outer), 0).in_directory(&outer)).await;
-    let command = "cd random && pwd";
-    lab.check("26", command, lab.done(command, &text(&inner), 0).in_directory(&inner)).await;
-    lab.check("27", "cd -", lab.done("cd -", &text(&outer), 0).in_directory(&outer)).await;
-    lab.close().await;
-}
-
-#[tokio::test]
-async fn a_directory_reached_through_a_link_keeps_the_name_of_the_link() {
-    let lab = Lab::new().await;
-    lab.prepare("mkdir target; ln -s target link").await;
-    let link = lab.work.join("link");
-    let command = "cd link && pwd";
-    let expected = lab.done(command, &link.display().to_string(), 0).in_directory(&link);
-    lab.check("§2, working_dir", command, expected).await;
-    lab.close().await;
-}
-
-#[tokio::test]
-async fn row_28_the_home_directory_is_that_of_the_user() {
-    let lab = Lab::new().await;
-    let home = lab.home.path();
-    let command = "cd ~ && pwd";
-    lab.check("28", command, lab.done(command, &home.display().to_string(), 0).in_directory(home)).await;
     lab.close().await;
 }
 

@@ -1,39 +1,13 @@
-//! Rows 54 to 66, 68 to 76 and 81: commands that outlive a time limit, and those that wait for input.
-//!
-//! The blocks mostly wait for time to pass, so they run at the same time.
+//! Rows 54 to 57 and 81: commands that outlive a time limit, and those that wait for input.
 
 use std::time::{Duration, Instant};
 
 use gloveport_terminal::WhenWaiting;
 
-use crate::case_table::support::{
-    Lab, Varied as _, at_the_same_time, blocks, input, no_change, refused, run, timed_out, waiting,
-};
+use crate::case_table::support::{Lab, Varied as _, input, no_change, refused, run, timed_out, waiting};
 
 #[tokio::test]
-async fn every_block_of_rows_that_waits_gives_what_the_table_says() {
-    at_the_same_time(blocks![
-        rows_54_to_57,
-        rows_58_and_59,
-        rows_60_and_61,
-        rows_62_to_64,
-        row_65,
-        row_66,
-        row_68,
-        row_69,
-        row_70,
-        row_71,
-        row_72,
-        row_73,
-        row_74,
-        row_75,
-        row_76,
-        row_81,
-    ])
-    .await;
-}
-
-async fn rows_54_to_57() {
+async fn rows_54_to_57_a_silent_command_goes_on_and_others_are_refused() {
     let lab = Lab::with_no_change(2).await;
     let command = "for i in {1..3}; do echo $i; sleep 3; done";
     lab.check("54", command, no_change(command, "1", 2)).await;
@@ -47,130 +21,9 @@ async fn rows_54_to_57() {
     lab.close().await;
 }
 
-async fn rows_58_and_59() {
-    let lab = Lab::new().await;
-    let command = "for i in {1..5}; do echo $i; sleep 3; done";
-    lab.check("58", run(command).timeout(2.5).blocking(), timed_out(command, "1", "2.5")).await;
-    for number in ["2", "3", "4", "5"] {
-        lab.check("58", run("").timeout(2.5), timed_out("", number, "2.5").continued()).await;
-    }
-    lab.check("59", "", lab.done("", "", 0)).await;
-    lab.close().await;
-}
-
-async fn rows_60_and_61() {
-    let lab = Lab::with_no_change(3).await;
-    let command = "read -p 'Enter name: ' name && echo \"Hello $name\"";
-    lab.check("60", command, no_change(command, "Enter name:", 3)).await;
-    lab.check("61", input("John"), lab.done("John", "Hello John", 0)).await;
-    lab.close().await;
-}
-
-async fn rows_62_to_64() {
-    let lab = Lab::with_no_change(3).await;
-    lab.check("62", "cat << EOF", no_change("cat << EOF", "", 3)).await;
-    for line in ["line 1", "line 2"] {
-        lab.check("63", input(line), no_change(line, "", 3).continued()).await;
-    }
-    lab.check("64", input("EOF"), lab.done("EOF", "line 1\nline 2", 0)).await;
-    lab.close().await;
-}
-
-async fn row_65() {
-    let lab = Lab::with_no_change(2).await;
-    let command = "python3 -c \"name = input('Enter your name: '); age = input('Enter your age: '); print(f'Hello \
-{name}, you are {age} years old')\"";
-    lab.check("65", command, no_change(command, "Enter your name:", 2)).await;
-    lab.check("65", "Alice", refused("Alice", "").continued()).await;
-    lab.check("65", input("Alice"), no_change("Alice", "Enter your age:", 2).continued()).await;
-    lab.check("65", input("25"), lab.done("25", "Hello Alice, you are 25 years old", 0)).await;
-    lab.close().await;
-}
-
-async fn row_66() {
-    let lab = Lab::with_no_change(2).await;
-    let command = "while true; do echo 'looping'; sleep 3; done";
-    lab.check("66", command, no_change(command, "looping", 2)).await;
-    lab.check("66", input("C-c"), lab.done_by_key("C-c", "^C", 130)).await;
-    lab.check("66, completed", "echo next", lab.done("echo next", "next", 0)).await;
-    lab.close().await;
-}
-
-async fn row_68() {
-    let lab = Lab::with_no_change(1).await;
-    lab.check("68", "cat", no_change("cat", "", 1)).await;
-    lab.check("68", input("hello"), no_change("hello", "hello", 1).continued()).await;
-    lab.check("68", input("C-d"), lab.done_by_key("C-d", "", 0)).await;
-    lab.close().await;
-}
-
-async fn row_69() {
-    let lab = Lab::with_no_change(1).await;
-    lab.check("69", "sleep 100", no_change("sleep 100", "", 1)).await;
-    let stopped = "^Z\n[1]+  Stopped                 sleep 100";
-    lab.check("69", input("C-z"), lab.done_by_key("C-z", stopped, 148)).await;
-    lab.check("69", "fg", no_change("fg", "sleep 100", 1)).await;
-    lab.check("69", input("C-c"), lab.done_by_key("C-c", "^C", 130)).await;
-    lab.close().await;
-}
-
-async fn row_70() {
-    let lab = Lab::new().await;
-    lab.check("70", "C-c", lab.done_by_key("C-c", "^C", 130)).await;
-    lab.check("70, the exit code is seen", "echo $?", lab.done("echo $?", "130", 0)).await;
-    lab.close().await;
-}
-
-/// A session whose command has ended while nobody waited for it.
-async fn after_a_silent_end() -> Lab {
-    let lab = Lab::new().await;
-    lab.check("71 to 73", run("sleep 4").timeout(1.0), timed_out("sleep 4", "", "1.0")).await;
-    tokio::time::sleep(std::time::Duration::from_secs(4)).await;
-    lab
-}
-
-async fn row_71() {
-    let lab = after_a_silent_end().await;
-    lab.check("71", "echo next", lab.done("echo next", "next", 0)).await;
-    lab.close().await;
-}
-
-async fn row_72() {
-    let lab = after_a_silent_end().await;
-    lab.check("72", "", lab.done("", "", 0)).await;
-    lab.close().await;
-}
-
-async fn row_73() {
-    let lab = after_a_silent_end().await;
-    lab.check("73", input("text"), lab.done("text", "bash: text: command not found", 127)).await;
-    lab.close().await;
-}
-
-async fn row_74() {
-    let lab = Lab::with_no_change(2).await;
-    let command = "sleep 3 && echo done";
-    lab.check("74", run(command).timeout(10.0).blocking(), lab.done(command, "done", 0)).await;
-    lab.close().await;
-}
-
-async fn row_75() {
-    let lab = Lab::with_no_change(1).await;
-    lab.check("75", "echo \"unclosed", no_change("echo \"unclosed", "", 1)).await;
-    lab.check("75", input("x\""), lab.done("x\"", "unclosed\nx", 0)).await;
-    lab.close().await;
-}
-
-async fn row_76() {
-    let lab = Lab::with_no_change(1).await;
-    lab.check("76", "echo `unclosed", no_change("echo `unclosed", "", 1)).await;
-    lab.check("76", input("C-c"), lab.done_by_key("C-c", "^C", 130)).await;
-    lab.check("76, nothing is left over", "echo next", lab.done("echo next", "next", 0)).await;
-    lab.close().await;
-}
-
 /// The times of the ten rounds are shorter than in the test of the reference; they decide nothing.
-async fn row_81() {
+#[tokio::test]
+async fn row_81_ten_rounds_of_questions_limits_and_interrupts_stay_in_step() {
     let lab = Lab::new().await;
     let question = "read -p \"Do you want to continue? [Y/n] \" answer; if [[ $answer == \"Y\" ]]; then echo \
 \"Proceeding with operation...\"; echo \"Operation completed successfully!\"; else echo \"Operation cancelled.\"; exit \
