@@ -8,6 +8,7 @@
 //! | [`service`] | all of that for the service of one plugin, which is started by its first request |
 //! | [`origin`] | which page, person or program caused a request, and by which name it asked |
 //! | [`listener`] | a small HTTP listener of its own for one service |
+//! | `stall` | connections of clients, which end when a client takes nothing for too long |
 //! | [`limits`] | what is waited for, and for how long |
 //! | [`answer`] | bodies of requests and answers |
 //!
@@ -38,3 +39,4 @@ pub use listener::serve;
 pub use mount::Mount;
 pub use page::error_page;
 pub use service::ServiceProxy;
+pub use stall::{Stall, prepare};

@@ -4,16 +4,20 @@ use std::{convert::Infallible, io, net::IpAddr, sync::Arc, time::Duration};
 
 use hyper::{body::Incoming, server::conn::http1, service::service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
-use rustix::net::sockopt;
 use tokio::{
-    net::{TcpListener, TcpStream},
+    net::TcpListener,
     sync::Semaphore,
     task::JoinSet,
     time::{sleep, timeout},
 };
 use tokio_util::sync::CancellationToken;
 
-use crate::{admission::Trust, answer::request_body, service::ServiceProxy, stall::Client};
+use crate::{
+    admission::Trust,
+    answer::request_body,
+    service::ServiceProxy,
+    stall::{Client, prepare},
+};
 
 /// Most bytes of the head of a request.
 const HEAD: usize = 32 * 1024;
@@ -53,20 +57,6 @@ pub async fn serve(listener: TcpListener, proxy: Arc<ServiceProxy>) {
     let all = async { while connections.join_next().await.is_some() {} };
     if timeout(proxy.limits.drain, all).await.is_err() {
         connections.shutdown().await;
-    }
-}
-
-/// Small messages leave at once, and a peer that vanished without a word is noticed.
-fn prepare(stream: &TcpStream) {
-    let set = stream.set_nodelay(true).and_then(|()| {
-        sockopt::set_socket_keepalive(stream, true)?;
-        sockopt::set_tcp_keepidle(stream, Duration::from_mins(1))?;
-        sockopt::set_tcp_keepintvl(stream, Duration::from_secs(15))?;
-        sockopt::set_tcp_keepcnt(stream, 4)?;
-        Ok(())
-    });
-    if let Err(error) = set {
-        tracing::debug!(%error, "a connection cannot be configured");
     }
 }
 

@@ -14,9 +14,9 @@ use std::{
 
 use axum::Router;
 use gloveport_executor::Executor;
+use gloveport_proxy::prepare;
 use hyper::server::conn::http1;
 use hyper_util::rt::TokioIo;
-use rustix::net::sockopt;
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
     net::{TcpListener, TcpStream},
@@ -177,20 +177,6 @@ impl Server {
         let open = self.connections.len();
         self.connections.shutdown().await;
         DrainEnd::CutOff { open }
-    }
-}
-
-/// Small answers leave at once, and a peer that vanished without a word is noticed.
-fn prepare(stream: &TcpStream) {
-    let set = stream.set_nodelay(true).and_then(|()| {
-        sockopt::set_socket_keepalive(stream, true)?;
-        sockopt::set_tcp_keepidle(stream, Duration::from_mins(1))?;
-        sockopt::set_tcp_keepintvl(stream, Duration::from_secs(15))?;
-        sockopt::set_tcp_keepcnt(stream, 4)?;
-        Ok(())
-    });
-    if let Err(error) = set {
-        tracing::debug!(%error, "a connection cannot be configured");
     }
 }
 

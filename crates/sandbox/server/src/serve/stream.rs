@@ -19,6 +19,7 @@ use std::{
     time::Duration,
 };
 
+use gloveport_proxy::Stall;
 use tokio::{
     io::{AsyncRead, AsyncWrite, ReadBuf},
     net::TcpStream,
@@ -48,8 +49,7 @@ pub(super) struct WatchedStream {
     limits: Arc<ServerLimits>,
     stranger: Option<Arc<Stranger>>,
     timer: Timer,
-    /// Runs while the client takes nothing.
-    stall: Option<Pin<Box<Sleep>>>,
+    stall: Stall,
     /// Our direction is shut down; holds the end of the patience.
     linger: Option<Instant>,
     /// Tells the end of the stream, whoever holds it then.
@@ -85,7 +85,16 @@ impl WatchedStream {
         stranger: Option<Arc<Stranger>>,
         open: DropGuard,
     ) -> Self {
-        Self { stream, activity, limits, stranger, timer: Timer::default(), stall: None, linger: None, _open: open }
+        Self {
+            stream,
+            activity,
+            limits,
+            stranger,
+            timer: Timer::default(),
+            stall: Stall::default(),
+            linger: None,
+            _open: open,
+        }
     }
 
     /// There is nothing to read at the moment: whether the connection may go on waiting.
@@ -109,18 +118,11 @@ impl WatchedStream {
 
     /// The limit on the time that the client takes nothing.
     fn watch_write<T>(&mut self, written: Poll<io::Result<T>>, context: &mut Context<'_>) -> Poll<io::Result<T>> {
-        if written.is_ready() {
-            self.stall = None;
-            if self.activity.phase() == Phase::Idle {
-                // The rest of an answer is still taken.
-                self.activity.idle();
-            }
-            return written;
+        if written.is_ready() && self.activity.phase() == Phase::Idle {
+            // The rest of an answer is still taken.
+            self.activity.idle();
         }
-        let limit = self.limits.write_timeout;
-        let stall = self.stall.get_or_insert_with(|| Box::pin(tokio::time::sleep(limit)));
-        ready!(stall.as_mut().poll(context));
-        Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "the client did not take its answer")))
+        self.stall.watch(written, self.limits.write_timeout, context)
     }
 }
 
