@@ -197,6 +197,8 @@ fn bad_ranges() -> Check {
         (json!([2, -5]), second(2, -5)),
         (json!([1]), kind("[1]")),
         (json!([1, 2, 3]), kind("[1, 2, 3]")),
+        (json!(["a", 2]), kind("['a', 2]")),
+        (json!([1.5, 2]), kind("[1.5, 2]")),
     ];
     let check = Check::new("editor/view-range-wrong", "a wrong range is refused", "file-editor 4 rows 14 to 16");
     cases.into_iter().fold(check.file("f", thirty()), |check, (range, message)| {

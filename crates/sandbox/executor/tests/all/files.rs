@@ -17,10 +17,9 @@ use std::{
 
 use gloveport_executor::{Executor, ExecutorOptions};
 use gloveport_protocol::{
-    Action, ActionEvent, ActionExecutor as _, EditAction, ErrorObservation, ExecuteError, FileReadSource, InsertLine,
-    Observation, ReadAction, ReadObservation, RunAction, WriteAction, WriteObservation,
+    Action, ActionEvent, ActionExecutor as _, ErrorObservation, ExecuteError, FileReadSource, Observation, ReadAction,
+    ReadObservation, RunAction, WriteAction, WriteObservation,
 };
-use serde_json::{Value, json};
 use tempfile::TempDir;
 
 type Answer = Result<Observation, ExecuteError>;
@@ -262,91 +261,5 @@ async fn names_that_are_not_utf_8_do_no_harm() {
         lab.directory.path().display()
     ));
     assert_eq!(lab.read("caf\u{fffd}/file", 0, -1).await, expected);
-    lab.executor.close().await;
-}
-
-#[tokio::test]
-async fn an_edit_is_observed_with_its_arguments_its_text_and_its_diff() {
-    let lab = Lab::start().await;
-    let path = lab.path("c.txt");
-    let edit = async |action: EditAction| {
-        let observation = lab.execute(Action::Edit(action)).await.unwrap();
-        gloveport_protocol::ObservationEvent::from(observation).to_value()
-    };
-    let new = |command: &str| EditAction { command: command.to_owned(), ..EditAction::new(path.as_str()) };
-    let observed = |content: String, old: Value, new: Value, diff: &str| {
-        let diff = if diff.is_empty() { String::new() } else { format!("--- {path}\n+++ {path}\n{diff}") };
-        json!({
-            "path": path, "prev_exist": false, "old_content": old, "new_content": new, "impl_source": "oh_aci",
-            "diff": diff, "_diff_cache": null, "content": content,
-        })
-    };
-    let parts = |value: &Value| {
-        let mut extras = value["extras"].clone();
-        extras["content"] = value["content"].clone();
-        assert_eq!(value["observation"], "edit");
-        extras
-    };
-    let created = edit(EditAction { file_text: Some("a\nb\nc".to_owned()), ..new("create") }).await;
-    let content = format!("File created successfully at: {path}");
-    assert_eq!(parts(&created), observed(content, Value::Null, Value::Null, "@@ -1 +1,3 @@\n-\n+a\n+b\n+c"));
-    let replace = EditAction { old_str: Some("b".to_owned()), new_str: Some("B".to_owned()), ..new("str_replace") };
-    let replaced = edit(replace).await;
-    let content = format!(
-        "The file {path} has been edited. Here's the result of running `cat -n` on a snippet of {path}:\n     1\ta\n     \
-         2\tB\n     3\tc\nReview the changes and make sure they are as expected. Edit the file again if necessary."
-    );
-    assert_eq!(parts(&replaced), observed(content, json!("b"), json!("B"), "@@ -2 +2 @@\n-b\n+B"));
-    let insert = |line: &str| EditAction {
-        insert_line: Some(InsertLine::Text(line.to_owned())),
-        new_str: Some("x".to_owned()),
-        ..new("insert")
-    };
-    let wrong = edit(insert("x")).await;
-    let content = "ERROR:\nInvalid insert_line value: 'x'. Expected an integer.".to_owned();
-    assert_eq!(parts(&wrong), observed(content, Value::Null, json!("x"), ""));
-    let inserted = edit(insert(" 1 ")).await;
-    assert_eq!(parts(&inserted)["diff"], format!("--- {path}\n+++ {path}\n@@ -1,0 +2 @@\n+x"));
-    assert_eq!(fs::read(&path).unwrap(), b"a\nx\nB\nc");
-    let unknown = edit(new("")).await;
-    assert!(unknown["content"].as_str().unwrap().starts_with("ERROR:\nUnrecognized command "), "{unknown}");
-    lab.executor.close().await;
-}
-
-#[tokio::test]
-async fn a_view_through_read_shows_lines_by_number_and_tells_what_is_wrong_with_a_range() {
-    let lab = Lab::start().await;
-    let path = lab.path("thirty");
-    let lines: Vec<String> = (1..=30).map(|n| n.to_string()).collect();
-    fs::write(&path, lines.join("\n") + "\n").unwrap();
-    for (range, expected) in [
-        (
-            json!([28, -1]),
-            format!("Here's the result of running `cat -n` on {path}:\n    28\t28\n    29\t29\n    30\t30\n"),
-        ),
-        (
-            json!(["a", 2]),
-            "ERROR:\nInvalid `view_range` parameter: ['a', 2]. It should be a list of two integers.".to_owned(),
-        ),
-        (
-            json!([1.5, 2]),
-            "ERROR:\nInvalid `view_range` parameter: [1.5, 2]. It should be a list of two integers.".to_owned(),
-        ),
-        (
-            json!([31, 32]),
-            "ERROR:\nInvalid `view_range` parameter: [31, 32]. Its first element `31` should be within the range of \
-             lines of the file: [1, 30]."
-                .to_owned(),
-        ),
-    ] {
-        let action = ReadAction {
-            impl_source: FileReadSource::OhAci,
-            view_range: Some(range.as_array().unwrap().clone()),
-            ..ReadAction::new(path.as_str())
-        };
-        let expected =
-            ReadObservation { impl_source: FileReadSource::OhAci, ..ReadObservation::new(expected, path.as_str()) };
-        assert_eq!(lab.execute(Action::Read(action)).await, Ok(Observation::Read(expected)), "{range}");
-    }
     lab.executor.close().await;
 }
