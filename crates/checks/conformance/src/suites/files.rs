@@ -76,9 +76,15 @@ const READ_SLICES: [(i64, i64, &str); 19] = [
 
 fn slices() -> Check {
     let check = Check::new("read/lines", "a range of lines is cut as the table says", "file-editor 1.2");
-    READ_SLICES.iter().fold(check.file("n", lines("12345")), |check, (start, end, expected)| {
+    let check = READ_SLICES.iter().fold(check.file("n", lines("12345")), |check, (start, end, expected)| {
         check.act(read("{dir}/n", &json!({"start": start, "end": end})), got("{dir}/n", &lines(expected)))
-    })
+    });
+    // Fewer than two lines.
+    check
+        .file("one", "1")
+        .file("none", "")
+        .act(read("{dir}/one", &json!({"start": 0, "end": 0})), got("{dir}/one", "1"))
+        .act(read("{dir}/none", &json!({"start": 0, "end": 0})), got("{dir}/none", ""))
 }
 
 fn read_text() -> Check {

@@ -184,37 +184,3 @@ fn range(start: i64, end: i64, lines: usize) -> Range<usize> {
     let begin = start.min(lines.saturating_sub(2));
     begin..bounded(end).max(begin + 1)
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_row_of_the_slice_table_holds() {
-        for (start, end, expected) in [
-            (0, -1, "12345"),
-            (-5, -1, "12345"),
-            (0, 5, "12345"),
-            (0, 6, "12345"),
-            (0, 100, "12345"),
-            (0, 0, "1"),
-            (0, 1, "1"),
-            (-5, -5, "1"),
-            (0, 2, "12"),
-            (1, 2, "2"),
-            (1, -1, "2345"),
-            (3, 3, "4"),
-            (4, 5, "45"),
-            (5, 5, "45"),
-            (4, -1, "5"),
-            (10, -1, ""),
-            (2, 100, "345"),
-        ] {
-            let found = text::lines("1\n2\n3\n4\n5\n", &range(start, end, 5)).replace('\n', "");
-            assert_eq!(found, expected, "({start}, {end})");
-        }
-        for (text, lines) in [("", 0), ("1", 1)] {
-            assert_eq!(text::lines(text, &range(0, 0, lines)), text, "fewer than two lines");
-        }
-    }
-}
