@@ -8,16 +8,13 @@ use std::{
 };
 
 use gloveport_config::Config;
-use gloveport_hosting::{WaitOptions, wait_until_alive};
+use gloveport_hosting::{WaitOptions, client, wait_until_alive};
 use gloveport_provider::{Phase, Progress, Provider as _, ProviderContext, Sandbox, SandboxSpec, SessionId};
 use gloveport_provider_docker::{Docker, DockerOptions};
 use serde::Serialize;
 use tokio::task::JoinSet;
 
-use crate::{
-    sample::Sample,
-    sandboxes::{client, hello},
-};
+use crate::{sample::Sample, sandboxes::hello};
 
 /// The image of all containers.
 const IMAGE: &str = "gloveport-test/debian:12";

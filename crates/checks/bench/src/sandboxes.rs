@@ -6,10 +6,9 @@ use std::{
     time::{Duration, Instant},
 };
 
-use anyhow::Context as _;
-use gloveport_client::{ActionExecutionClient, ClientOptions};
-use gloveport_hosting::{WaitOptions, wait_until_alive};
-use gloveport_protocol::{Action, ActionEvent, ActionExecutor as _, Observation, RunAction, Secret};
+use gloveport_client::ActionExecutionClient;
+use gloveport_hosting::{WaitOptions, client, wait_until_alive};
+use gloveport_protocol::{Action, ActionEvent, ActionExecutor as _, Observation, RunAction};
 use gloveport_provider::{Progress, Provider as _, Sandbox, SandboxSpec, SessionId};
 use gloveport_provider_local::{Local, LocalOptions, Observer};
 use gloveport_sys::process;
@@ -100,7 +99,7 @@ async fn measure_in(place: &Path, binary: &Path, amount: SandboxAmount) -> anyho
         let count = (amount.crowd - crowd.len()).min(10);
         crowd.extend(many(&local, &format!("crowd-{}", crowd.len()), count).await?.1);
     }
-    let clients = crowd.iter().map(client).collect::<anyhow::Result<Vec<_>>>()?;
+    let clients = crowd.iter().map(client).collect::<Result<Vec<_>, _>>()?;
     let mut echo = Vec::new();
     for _round in 0..5 {
         for client in &clients {
@@ -144,12 +143,6 @@ async fn start(local: &Local, name: &str, warm: bool) -> anyhow::Result<Sandbox>
     let sandbox = wait_until_alive(local, made, &WaitOptions::default(), &progress).await?;
     hello(&client(&sandbox)?).await?;
     Ok(sandbox)
-}
-
-pub(crate) fn client(sandbox: &Sandbox) -> anyhow::Result<ActionExecutionClient> {
-    let url = sandbox.url.as_deref().context("the sandbox has no URL")?;
-    let key = sandbox.session_key.as_ref().map(Secret::expose);
-    Ok(ActionExecutionClient::new(&ClientOptions::new(url).with_key(key))?)
 }
 
 pub(crate) async fn hello(client: &ActionExecutionClient) -> anyhow::Result<()> {
