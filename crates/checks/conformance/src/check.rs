@@ -1,5 +1,7 @@
 //! What a check is, and what it expects.
 
+use std::time::Duration;
+
 use serde_json::{Value, json};
 
 use gloveport_protocol::BoxFuture;
@@ -44,18 +46,38 @@ pub(crate) type Code = for<'a> fn(&'a Bench) -> BoxFuture<'a, Result<(), Problem
 
 /// Why a check did not pass.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Problem {
-    Different { step: String, expected: String, got: String },
+pub enum Problem {
+    /// What came is not what had to come.
+    Different {
+        /// Where.
+        step: String,
+        /// What had to come.
+        expected: String,
+        /// What came.
+        got: String,
+    },
+    /// It cannot be found out, for this reason.
     Skip(String),
 }
 
 impl Problem {
-    pub(crate) fn new(step: impl Into<String>, expected: impl Into<String>, got: impl Into<String>) -> Self {
+    /// A difference; of long texts a report shows the beginning.
+    pub fn new(step: impl Into<String>, expected: impl Into<String>, got: impl Into<String>) -> Self {
         Self::Different {
             step: step.into(),
             expected: shown(&expected.into()).to_owned(),
             got: shown(&got.into()).to_owned(),
         }
+    }
+
+    /// What cannot be found out, and why.
+    pub fn skip(reason: impl Into<String>) -> Self {
+        Self::Skip(reason.into())
+    }
+
+    /// Something that did not end in time.
+    pub fn late(step: &str, limit: Duration) -> Self {
+        Self::new(step, format!("an end within {} s", limit.as_secs()), "no end")
     }
 
     pub(crate) fn unless(same: bool, step: &str, expected: &str, got: &str) -> Result<(), Self> {

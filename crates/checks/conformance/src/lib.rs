@@ -19,7 +19,7 @@ mod runner;
 mod server;
 mod suites;
 
-pub use check::Check;
+pub use check::{Check, Problem};
 pub use runner::{CheckResult, RunOptions, Verdict, run, select};
 pub use server::{ConformanceError, Server};
 pub use suites::checks;

@@ -72,6 +72,17 @@ pub enum Verdict {
     },
 }
 
+/// What came of a check, with the reason of a behaviour that is allowed but not the usual one.
+impl From<Result<Option<&'static str>, Problem>> for Verdict {
+    fn from(result: Result<Option<&'static str>, Problem>) -> Self {
+        match result {
+            Ok(deliberate) => Self::Pass { deliberate: deliberate.map(str::to_owned) },
+            Err(Problem::Skip(reason)) => Self::Skip { reason },
+            Err(Problem::Different { step, expected, got }) => Self::Fail { step, expected, got },
+        }
+    }
+}
+
 /// Selects checks by patterns such as `editor/*`; no pattern selects all.
 pub fn select(checks: Vec<Check>, patterns: &[String]) -> Result<Vec<Check>, ConformanceError> {
     if patterns.is_empty() {
@@ -155,14 +166,6 @@ async fn attempt(scratch: &Scratch, check: &Check, attempt: u32, limit: Duration
         let bench: Bench = scratch.bench(check, attempt).await?;
         bench.perform(check).await
     };
-    match tokio::time::timeout(limit, performed).await {
-        Ok(Ok(deliberate)) => Verdict::Pass { deliberate: deliberate.map(str::to_owned) },
-        Ok(Err(Problem::Skip(reason))) => Verdict::Skip { reason },
-        Ok(Err(Problem::Different { step, expected, got })) => Verdict::Fail { step, expected, got },
-        Err(_) => Verdict::Fail {
-            step: "the whole check".to_owned(),
-            expected: format!("an end within {} s", limit.as_secs()),
-            got: "no end".to_owned(),
-        },
-    }
+    let ended = tokio::time::timeout(limit, performed).await;
+    ended.unwrap_or_else(|_| Err(Problem::late("the whole check", limit))).into()
 }

@@ -138,7 +138,7 @@ async fn follow_logs(bench: &Bench) -> Found {
                 must(live.complain("after\\n").await?, "writing to the log", "as before", &false)?;
             }
         }
-        Ok(log)
+        Ok::<_, Problem>(log)
     };
     let log = timeout(Duration::from_mins(1), reading)
         .await

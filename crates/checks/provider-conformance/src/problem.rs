@@ -3,34 +3,11 @@
 use std::{error::Error, fmt::Debug};
 
 use gloveport_client::causes;
+pub(super) use gloveport_conformance::Problem;
 use gloveport_provider::ProviderError;
-
-/// Most characters of a value in a report.
-const SHOWN: usize = 2_000;
 
 /// What came of a check.
 pub(super) type Found = Result<(), Problem>;
-
-/// Why a check did not pass.
-#[derive(Debug)]
-pub(super) enum Problem {
-    Different { step: String, expected: String, got: String },
-    Skip(String),
-}
-
-impl Problem {
-    pub(super) fn new(step: impl Into<String>, expected: impl Into<String>, got: impl Into<String>) -> Self {
-        Self::Different { step: step.into(), expected: shown(expected.into()), got: shown(got.into()) }
-    }
-
-    pub(super) fn skip(reason: impl Into<String>) -> Self {
-        Self::Skip(reason.into())
-    }
-}
-
-fn shown(text: String) -> String {
-    text.char_indices().nth(SHOWN).map(|(end, _)| text[..end].to_owned()).unwrap_or(text)
-}
 
 /// Something that must be so.
 pub(super) fn must(holds: bool, step: &str, expected: &str, got: &dyn Debug) -> Found {

@@ -224,7 +224,7 @@ fn git() -> Check {
         .code(|bench| {
             Box::pin(async {
                 let found = bench.shell("command -v git || true").await?;
-                if found.is_empty() { Err(Problem::Skip("the sandbox has no git".to_owned())) } else { Ok(()) }
+                if found.is_empty() { Err(Problem::skip("the sandbox has no git")) } else { Ok(()) }
             })
         })
         .run("mkdir {dir}/g && cd {dir}/g", Expect::ended(0))

@@ -35,7 +35,7 @@ async fn notebook(bench: &Bench) -> Result<(), Problem> {
     Server::rest(bench.scratch.pause).await;
     let text = answer.value().to_string();
     if answer.status == 500 && text.contains("JupyterRequirement not found") {
-        return Err(Problem::Skip("the server was started without the plugin jupyter".to_owned()));
+        return Err(Problem::skip("the server was started without the plugin jupyter"));
     }
     Problem::unless(
         answer.status == 200,
