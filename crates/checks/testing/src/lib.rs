@@ -3,22 +3,29 @@
 //! | item | idea |
 //! |---|---|
 //! | [`within`], [`until`] | a hang becomes a failure with a name |
-//! | [`is_alive`], [`user_name`], [`free_port`] | what a test asks of the system |
+//! | [`pdf`], [`pdf_of_forms`], [`ten_fold_pdf`] | documents made by hand |
+//! | [`is_alive`], [`user_name`], [`free_port`], [`python`] | what a test asks of the system |
+//! | [`run_guarded`] | test programs whose cases need a guard |
 //! | `Server` (feature `server`) | a real server with a real shell, in directories of its own |
 
 #![expect(clippy::panic, clippy::unwrap_used, reason = "a test stops at the first broken assumption")]
 
+mod documents;
+mod guarded;
 #[cfg(feature = "server")]
 mod server;
 
 use std::{
     panic::Location,
+    path::PathBuf,
     time::{Duration, Instant},
 };
 
 use gloveport_sys::{process, users::UserDatabase};
 use tokio::time::{sleep, timeout};
 
+pub use documents::{pdf, pdf_of_forms, pdf_stream, self_drawing_pdf, ten_fold_pdf};
+pub use guarded::{GuardedCase, run_guarded};
 #[cfg(feature = "server")]
 pub use server::Server;
 
@@ -71,4 +78,16 @@ pub fn user_name() -> String {
 /// There is none.
 pub fn free_port() -> u16 {
     std::net::TcpListener::bind(("0.0.0.0", 0)).unwrap().local_addr().unwrap().port()
+}
+
+/// The interpreter with `ipykernel` and `matplotlib` that `scripts/setup` makes, or that of `GLOVEPORT_TEST_PYTHON`.
+///
+/// # Panics
+///
+/// It is not there.
+pub fn python() -> PathBuf {
+    let made = || Some(std::env::home_dir()?.join(".cache/gloveport/python/bin/python"));
+    let path = std::env::var_os("GLOVEPORT_TEST_PYTHON").map(PathBuf::from).or_else(made).unwrap();
+    assert!(path.is_file(), "there is no {}: run scripts/setup", path.display());
+    path
 }

@@ -6,19 +6,15 @@ use std::{
     io::{BufRead as _, BufReader, Read as _, Write as _},
     net::TcpStream,
     os::unix::fs::PermissionsExt as _,
-    path::{Path, PathBuf},
+    path::Path,
     process::Stdio,
 };
 
 use crate::support::{Server, gloveport, run, text};
 use serde_json::{Value, json};
 
-/// The environment that `scripts/setup` makes, or another one with `ipykernel`.
 fn python() -> String {
-    let made = || Some(std::env::home_dir()?.join(".cache/gloveport/python/bin/python"));
-    let path = std::env::var_os("GLOVEPORT_TEST_PYTHON").map(PathBuf::from).or_else(made).unwrap();
-    assert!(path.is_file(), "there is no {}: run scripts/setup", path.display());
-    path.display().to_string()
+    gloveport_testing::python().display().to_string()
 }
 
 #[test]

@@ -6,50 +6,11 @@ use std::{fs, path::Path};
 
 use crate::support::{Server, alive, gloveport, text, until};
 use gloveport_sys::process;
+use gloveport_testing::{pdf_of_forms, self_drawing_pdf, ten_fold_pdf};
 use serde_json::{Value, json};
 
-/// A PDF of one page, whose content is drawn by the forms behind it, each of which may draw the next one.
-fn pdf(content: &str, forms: &[String]) -> String {
-    let stream = |entries: &str, content: &str| {
-        format!("<< {entries} /Length {} >>\nstream\n{content}\nendstream", content.len())
-    };
-    let font = "<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>";
-    let resources = format!("/Resources << /XObject << /F 5 0 R >> /Font << /F1 {font} >> >>");
-    let mut objects = vec![
-        "<< /Type /Catalog /Pages 2 0 R >>".to_owned(),
-        "<< /Type /Pages /Kids [3 0 R] /Count 1 >>".to_owned(),
-        format!("<< /Type /Page /Parent 2 0 R /MediaBox [0 0 300 300] {resources} /Contents 4 0 R >>"),
-        stream("", content),
-    ];
-    for (number, form) in (5..).zip(forms) {
-        let next = if forms.len() == 1 { number } else { number + 1 };
-        let resources = format!("/Resources << /XObject << /F {next} 0 R >> >>");
-        objects.push(stream(&format!("/Type /XObject /Subtype /Form /BBox [0 0 300 300] {resources}"), form));
-    }
-    let (mut file, mut places) = ("%PDF-1.4\n".to_owned(), Vec::new());
-    for (number, object) in (1..).zip(&objects) {
-        places.push(format!("{:010} 00000 n \n", file.len()));
-        file = format!("{file}{number} 0 obj\n{object}\nendobj\n");
-    }
-    let (start, count) = (file.len(), objects.len() + 1);
-    format!(
-        "{file}xref\n0 {count}\n0000000000 65535 f \n{}trailer << /Size {count} /Root 1 0 R >>\nstartxref\n{start}\n%%EOF\n",
-        places.concat()
-    )
-}
-
-fn honest() -> String {
-    pdf("BT /F1 12 Tf 20 200 Td (Hello) Tj ET", &[])
-}
-
-fn self_drawing() -> String {
-    pdf("/F Do", &["/F Do".to_owned()])
-}
-
-fn ten_fold() -> String {
-    let mut forms = vec!["/F Do ".repeat(10); 10];
-    forms.push("0 0 1 1 re f".to_owned());
-    pdf("/F Do", &forms)
+fn honest() -> Vec<u8> {
+    pdf_of_forms("BT /F1 12 Tf 20 200 Td (Hello) Tj ET", &[])
 }
 
 fn view_body(path: &Path) -> String {
@@ -67,7 +28,7 @@ fn view(server: &Server, path: &Path) -> String {
 #[test]
 fn a_document_is_read_by_a_child_of_the_binary() {
     let home = tempfile::tempdir().unwrap();
-    for (name, content) in [("honest.pdf", honest()), ("self.pdf", self_drawing())] {
+    for (name, content) in [("honest.pdf", honest()), ("self.pdf", self_drawing_pdf())] {
         fs::write(home.path().join(name), content).unwrap();
     }
     let view = |name: &str| gloveport(home.path()).arg("view").arg(home.path().join(name)).output().unwrap();
@@ -85,13 +46,13 @@ fn a_document_is_read_by_a_child_of_the_binary() {
 #[test]
 fn hostile_documents_end_no_server_and_its_end_ends_their_readers() {
     let mut server = Server::compat(&[], &[]);
-    let place = |name: &str, content: String| {
+    let place = |name: &str, content: Vec<u8>| {
         let path = server.home.path().join(name);
         fs::write(&path, content).unwrap();
         path
     };
     let (honest, hostile, endless) =
-        (place("honest.pdf", honest()), place("self.pdf", self_drawing()), place("ten.pdf", ten_fold()));
+        (place("honest.pdf", honest()), place("self.pdf", self_drawing_pdf()), place("ten.pdf", ten_fold_pdf()));
     for _ in 0..3 {
         let content = view(&server, &hostile);
         assert!(

@@ -2,17 +2,13 @@
 
 #![expect(clippy::unwrap_used, reason = "a test stops at the first broken assumption")]
 
-use std::{fs, os::unix::fs::PermissionsExt as _, path::PathBuf, process::Output};
+use std::{fs, os::unix::fs::PermissionsExt as _, process::Output};
 
 use crate::support::{Server, gloveport, text};
 use serde_json::{Value, json};
 
-/// The environment that `scripts/setup` makes, or another one with `ipykernel` and `matplotlib`.
 fn python() -> String {
-    let made = || Some(std::env::home_dir()?.join(".cache/gloveport/python/bin/python"));
-    let path = std::env::var_os("GLOVEPORT_TEST_PYTHON").map(PathBuf::from).or_else(made).unwrap();
-    assert!(path.is_file(), "there is no {}: run scripts/setup", path.display());
-    path.display().to_string()
+    gloveport_testing::python().display().to_string()
 }
 
 fn ipython(arguments: &[&str]) -> Output {

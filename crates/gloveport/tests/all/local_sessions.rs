@@ -14,14 +14,8 @@ use gloveport_provider_local::Local;
 use gloveport_runtime::{
     FromConfig, Hosted, HostedOptions, Runtime, RuntimeError, RuntimeOptions, RuntimeStatus, WarmPool,
 };
+use gloveport_testing::within;
 use rustix::process::{Pid, Signal, kill_process};
-
-/// Longest wait for anything.
-const LIMIT: Duration = Duration::from_secs(30);
-
-async fn within<T>(work: impl Future<Output = T>) -> T {
-    tokio::time::timeout(LIMIT, work).await.unwrap()
-}
 
 /// What a session tells, by the names of the interface.
 type Told = Arc<Mutex<Vec<RuntimeStatus>>>;

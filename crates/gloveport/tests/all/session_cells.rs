@@ -5,7 +5,7 @@
 use std::{
     fs,
     io::{BufRead as _, BufReader},
-    path::{Path, PathBuf},
+    path::Path,
     process::{Command, Stdio},
 };
 
@@ -16,9 +16,7 @@ use serde_json::Value;
 
 /// The environment that `scripts/setup` makes, or another one with `ipykernel` and `matplotlib`, as the active one.
 fn active_environment() -> String {
-    let made = || Some(std::env::home_dir()?.join(".cache/gloveport/python/bin/python"));
-    let path = std::env::var_os("GLOVEPORT_TEST_PYTHON").map(PathBuf::from).or_else(made).unwrap();
-    assert!(path.is_file(), "there is no {}: run scripts/setup", path.display());
+    let path = gloveport_testing::python();
     format!("VIRTUAL_ENV={}", path.parent().and_then(Path::parent).unwrap().display())
 }
 

@@ -18,14 +18,15 @@ use std::{
     time::{Duration, Instant},
 };
 
-use gloveport_client::{ActionExecutionClient, ClientOptions};
+use gloveport_client::ActionExecutionClient;
 use gloveport_config::Config;
 use gloveport_hosting::{WaitOptions, wait_until_alive};
 use gloveport_protocol::{
-    Action, ActionEvent, ActionExecutor as _, ExecuteError, Observation, ReadAction, RunAction, Secret, WriteAction,
+    Action, ActionEvent, ActionExecutor as _, ExecuteError, Observation, ReadAction, RunAction, WriteAction,
 };
 use gloveport_provider::{Progress, Provider, ProviderContext, ProviderError, Sandbox, SandboxSpec, SessionId};
 use gloveport_provider_docker::Docker;
+pub(crate) use gloveport_testing::until;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -273,8 +274,7 @@ pub(crate) async fn refused(backend: &dyn Provider, spec: &SandboxSpec, limit: D
 }
 
 pub(crate) fn client(sandbox: &Sandbox) -> ActionExecutionClient {
-    let key = sandbox.session_key.as_ref().map(Secret::expose);
-    ActionExecutionClient::new(&ClientOptions::new(sandbox.url.clone().unwrap()).with_key(key)).unwrap()
+    gloveport_hosting::client(sandbox).unwrap()
 }
 
 /// Executes an action in a sandbox.
@@ -308,15 +308,6 @@ pub(crate) async fn read(sandbox: &Sandbox, path: &str) -> String {
     match execute(sandbox, Action::Read(action)).await.unwrap() {
         Observation::Read(observation) => observation.content,
         other => format!("{other:?}"),
-    }
-}
-
-/// Waits for something that no event tells of.
-pub(crate) async fn until(what: &str, mut condition: impl FnMut() -> bool) {
-    let began = Instant::now();
-    while !condition() {
-        assert!(began.elapsed() < LIMIT, "not within {LIMIT:?}: {what}");
-        tokio::time::sleep(Duration::from_millis(50)).await;
     }
 }
 

@@ -12,7 +12,7 @@
 
 use std::{
     io::{BufRead as _, BufReader},
-    path::{Path, PathBuf},
+    path::Path,
     process::{Command, Stdio},
     sync::Arc,
     time::{Duration, Instant},
@@ -20,6 +20,7 @@ use std::{
 
 use gloveport_kernel::{Cell, CellEnd, Kernel, KernelOptions};
 use gloveport_sys::{Guard, Spawner, Surroundings, process};
+use gloveport_testing::{GuardedCase, python, run_guarded};
 
 /// Programs that do not want to be found, and who they are.
 const HIDDEN: &str = "import subprocess, os, sys\n\
@@ -27,50 +28,18 @@ const HIDDEN: &str = "import subprocess, os, sys\n\
     if os.fork() == 0:\n    os.setsid()\n    if os.fork() == 0:\n        import time; time.sleep(1000)\n    os._exit(0)\n\
     print(os.path.dirname(sys.argv[2]))";
 
-type Case = fn(Guard);
-
-const CASES: [(&str, Case); 3] = [
+const CASES: [GuardedCase; 3] = [
     ("closing_a_guarded_kernel_leaves_no_process", closing),
     ("a_guarded_kernel_that_is_killed_leaves_no_process_and_is_replaced", replacement),
     ("killing_the_process_that_holds_the_guard_leaves_no_process", killing_the_holder),
 ];
 
 fn main() {
-    let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let has = |flag: &str| arguments.iter().any(|argument| argument == flag);
-    if has("--victim") {
-        victim();
-        return;
-    }
-    if has("--list") {
-        if !has("--ignored") {
-            for (name, _) in CASES {
-                println!("{name}: test");
-            }
-        }
-        return;
-    }
-    let wanted: Vec<&String> = arguments.iter().filter(|argument| !argument.starts_with('-')).collect();
-    let asked = |name: &str| {
-        wanted.is_empty() || wanted.iter().any(|word| if has("--exact") { *word == name } else { name.contains(*word) })
-    };
-    for (name, case) in CASES.into_iter().filter(|(name, _)| asked(name)) {
-        case(Guard::start().unwrap());
-        println!("test {name} ... ok");
-    }
+    run_guarded(&CASES, victim);
 }
 
 fn block_on<T>(future: impl Future<Output = T>) -> T {
     tokio::runtime::Runtime::new().unwrap().block_on(future)
-}
-
-fn python() -> PathBuf {
-    let python = std::env::var_os("GLOVEPORT_TEST_PYTHON").map_or_else(
-        || PathBuf::from(std::env::var_os("HOME").unwrap()).join(".cache/gloveport/python/bin/python"),
-        PathBuf::from,
-    );
-    assert!(python.is_file(), "{} is not there: run scripts/setup", python.display());
-    python
 }
 
 fn start(guard: Guard, directory: &Path) -> Kernel {

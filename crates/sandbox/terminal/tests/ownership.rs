@@ -26,6 +26,7 @@ use gloveport_sys::{
     spawn::{Descriptors, SpawnSpec},
 };
 use gloveport_terminal::{RunEnd, RunRequest, Shell, ShellOptions};
+use gloveport_testing::{GuardedCase, run_guarded};
 use rustix::process::{Pid, Signal, kill_process};
 
 /// Programs that do not want to be found: in the background, deaf to signals, in a session of their own, and adopted by
@@ -34,9 +35,7 @@ const HIDDEN: &str = "sleep 1000 & nohup sleep 1000 >/dev/null 2>&1 & (trap '' H
     setsid sleep 1000 & (setsid sh -c 'sleep 1000 & sleep 1000' &) ; (setsid nohup sh -c 'trap \"\" HUP TERM; sleep 1000' \
     >/dev/null 2>&1 &); disown -a; echo started";
 
-type Case = fn(Guard);
-
-const CASES: [(&str, Case); 10] = [
+const CASES: [GuardedCase; 10] = [
     ("closing_a_session_leaves_no_process", closing_a_session_leaves_no_process),
     ("dropping_a_session_leaves_no_process", dropping_a_session_leaves_no_process),
     ("killing_the_owner_of_a_session_leaves_no_process_and_the_session_goes_on", killing_the_owner),
@@ -50,29 +49,7 @@ const CASES: [(&str, Case); 10] = [
 ];
 
 fn main() {
-    let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let has = |flag: &str| arguments.iter().any(|argument| argument == flag);
-    if arguments.first().is_some_and(|first| first == "--victim") {
-        victim();
-        return;
-    }
-    if has("--list") {
-        if !has("--ignored") {
-            for (name, _) in CASES {
-                println!("{name}: test");
-            }
-        }
-        return;
-    }
-    let wanted = |name: &str| {
-        let mut filters = arguments.iter().filter(|argument| !argument.starts_with('-')).peekable();
-        filters.peek().is_none()
-            || filters.any(|filter| if has("--exact") { name == filter } else { name.contains(filter.as_str()) })
-    };
-    for (name, case) in CASES.iter().filter(|(name, _)| wanted(name)) {
-        case(Guard::start().unwrap());
-        println!("test {name} ... ok");
-    }
+    run_guarded(&CASES, victim);
 }
 
 fn block_on<T>(future: impl Future<Output = T>) -> T {

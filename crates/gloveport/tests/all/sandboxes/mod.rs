@@ -5,14 +5,15 @@ use std::{
     collections::BTreeMap,
     fs,
     path::{Path, PathBuf},
-    time::{Duration, Instant},
+    time::Duration,
 };
 
-use gloveport_client::{ActionExecutionClient, ClientOptions};
-use gloveport_protocol::{Action, ActionEvent, ActionExecutor as _, ExecuteError, Observation, RunAction, Secret};
+use gloveport_client::ActionExecutionClient;
+use gloveport_protocol::{Action, ActionEvent, ActionExecutor as _, ExecuteError, Observation, RunAction};
 use gloveport_provider::{Sandbox, SandboxSpec, SessionId};
 use gloveport_provider_local::{Local, LocalOptions, Observer};
 use gloveport_sys::process;
+pub(crate) use gloveport_testing::until;
 use tempfile::TempDir;
 
 /// Longest wait for anything.
@@ -93,8 +94,7 @@ pub(crate) fn spec(name: &str) -> SandboxSpec {
 }
 
 pub(crate) fn client(sandbox: &Sandbox) -> ActionExecutionClient {
-    let key = sandbox.session_key.as_ref().map(Secret::expose);
-    ActionExecutionClient::new(&ClientOptions::new(sandbox.url.clone().unwrap()).with_key(key)).unwrap()
+    gloveport_hosting::client(sandbox).unwrap()
 }
 
 /// Runs a command in a sandbox and gives its output.
@@ -109,15 +109,6 @@ pub(crate) async fn try_run(sandbox: &Sandbox, command: &str) -> Result<String, 
         Observation::Run(observation) => observation.content,
         other => format!("{other:?}"),
     })
-}
-
-/// Waits for something that no event tells of.
-pub(crate) async fn until(what: &str, mut condition: impl FnMut() -> bool) {
-    let began = Instant::now();
-    while !condition() {
-        assert!(began.elapsed() < LIMIT, "not within {LIMIT:?}: {what}");
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
 }
 
 /// The command lines of all living processes that have something to do with the place: by their arguments, their

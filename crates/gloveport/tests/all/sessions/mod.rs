@@ -16,7 +16,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::support::{LIMIT, gloveport, text, until};
+use crate::support::{LIMIT, alive, gloveport, text, until};
 
 pub(crate) struct Home {
     directory: TempDir,
@@ -116,8 +116,7 @@ impl Home {
             targets.any(|target| target.starts_with(self.state()))
         };
         let works = |pid: u32| process::working_directory(pid).is_some_and(|at| at.starts_with(self.path()));
-        let lives = |pid: u32| process::stat(pid).is_some_and(|stat| stat.state != 'Z');
-        let found = process::all().into_iter().filter(|pid| lives(*pid) && (holds(*pid) || works(*pid)));
+        let found = process::all().into_iter().filter(|pid| alive(*pid) && (holds(*pid) || works(*pid)));
         found.map(|pid| format!("{pid} {}", process::command_line(pid).unwrap_or_default())).collect()
     }
 }

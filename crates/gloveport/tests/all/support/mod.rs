@@ -11,6 +11,7 @@ use std::{
 };
 
 use gloveport_sys::process;
+pub(crate) use gloveport_testing::is_alive as alive;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -140,10 +141,6 @@ impl Drop for Server {
 
 pub(crate) fn run_body(command: &str, timeout: f64) -> String {
     json!({"action": {"action": "run", "timeout": timeout, "args": {"command": command}}}).to_string()
-}
-
-pub(crate) fn alive(pid: u32) -> bool {
-    process::stat(pid).is_some_and(|stat| stat.state != 'Z')
 }
 
 /// Waits for something that no event tells of.

@@ -8,7 +8,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use crate::common::{docx, file, form, honest, markdown, package, page_with_forms, reader, ten_fold, xlsx};
+use crate::common::{docx, file, form, honest, markdown, package, page_with_forms, reader, ten_fold_pdf, xlsx};
 use gloveport_documents::{DrawError, Format, Interrupt, Page, ReadError, Reader};
 
 /// One that gives up soon.
@@ -70,7 +70,7 @@ fn a_form_that_draws_itself_ends_its_reader_and_nothing_else() {
 
 #[test]
 fn ten_fold_nesting_is_given_up_and_holds_up_nobody() {
-    let (impatient, patient, document) = (impatient(), reader(), ten_fold());
+    let (impatient, patient, document) = (impatient(), reader(), ten_fold_pdf());
     assert!(document.len() < 3_500, "{}", document.len());
     let (before, began) = (resident(), Instant::now());
     let burning: Vec<_> = (0..4)
@@ -152,7 +152,7 @@ fn hostile_office_documents_are_errors_or_texts_in_time() {
 #[test]
 fn many_documents_at_once_take_turns_and_too_many_are_refused() {
     let reader = impatient();
-    let document = ten_fold();
+    let document = ten_fold_pdf();
     let results: Vec<_> = thread::scope(|scope| {
         let all: Vec<_> = (0..48)
             .map(|_| {
@@ -179,7 +179,7 @@ fn a_reader_is_killed_when_nobody_waits_any_more() {
     let (reader, interrupt) = (reader(), Interrupt::default());
     let waiting = thread::spawn({
         let interrupt = interrupt.clone();
-        move || reader.markdown(Format::Pdf, file(&ten_fold()), &interrupt).unwrap_err()
+        move || reader.markdown(Format::Pdf, file(&ten_fold_pdf()), &interrupt).unwrap_err()
     });
     while children().is_empty() {
         thread::yield_now();
@@ -194,7 +194,7 @@ fn a_reader_ends_with_the_thread_that_waits_for_it() {
     use std::process::{Command, Stdio};
     // A program that shows a document and is killed meanwhile: this very test, told so by a variable.
     if std::env::var_os("GLOVEPORT_TEST_SHOW").is_some() {
-        let _never = markdown(&reader(), Format::Pdf, &ten_fold());
+        let _never = markdown(&reader(), Format::Pdf, &ten_fold_pdf());
         return;
     }
     let name = "hostile::a_reader_ends_with_the_thread_that_waits_for_it";

@@ -10,7 +10,7 @@ use std::{
     time::Duration,
 };
 
-use crate::common::{docx, file, honest, markdown, program, reader, ten_fold, xlsx};
+use crate::common::{docx, file, honest, markdown, program, reader, ten_fold_pdf, xlsx};
 use gloveport_documents::{DrawError, Format, Interrupt, Page, ReadError, Reader};
 
 #[test]
@@ -68,7 +68,7 @@ fn child(identity: &[&str]) -> std::process::Child {
         .args(["read-document", "pdf", &std::process::id().to_string()])
         .args(identity)
         .env_clear()
-        .stdin(file(&ten_fold()))
+        .stdin(file(&ten_fold_pdf()))
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()

@@ -13,6 +13,7 @@ use gloveport_protocol::{
     Action, ActionEvent, ActionExecutor as _, EditAction, FileEditSource, FileReadSource, Observation, ReadAction,
     RunAction,
 };
+use gloveport_testing::{self_drawing_pdf, ten_fold_pdf};
 use tempfile::TempDir;
 
 struct Lab {
@@ -29,7 +30,7 @@ impl Lab {
         Self { executor: Executor::start(options).await.unwrap(), directory }
     }
 
-    fn put(&self, name: &str, content: &str) -> String {
+    fn put(&self, name: &str, content: &[u8]) -> String {
         let path = self.directory.path().join(name);
         fs::write(&path, content).unwrap();
         path.to_str().unwrap().to_owned()
@@ -51,45 +52,6 @@ impl Lab {
     }
 }
 
-/// A PDF whose page draws these forms, of which each may draw the next one.
-fn pdf(forms: &[String]) -> String {
-    let stream = |entries: &str, content: &str| {
-        format!("<< {entries} /Length {} >>\nstream\n{content}\nendstream", content.len())
-    };
-    let mut objects = vec![
-        "<< /Type /Catalog /Pages 2 0 R >>".to_owned(),
-        "<< /Type /Pages /Kids [3 0 R] /Count 1 >>".to_owned(),
-        "<< /Type /Page /Parent 2 0 R /MediaBox [0 0 300 300] /Resources << /XObject << /F 5 0 R >> >> /Contents 4 0 R >>"
-            .to_owned(),
-        stream("", "/F Do"),
-    ];
-    for (number, content) in (5..).zip(forms) {
-        let next = if forms.len() == 1 { number } else { number + 1 };
-        let entries =
-            format!("/Type /XObject /Subtype /Form /BBox [0 0 300 300] /Resources << /XObject << /F {next} 0 R >> >>");
-        objects.push(stream(&entries, content));
-    }
-    let (mut file, mut table) = ("%PDF-1.4\n".to_owned(), String::new());
-    for (number, object) in (1..).zip(&objects) {
-        table = format!("{table}{:010} 00000 n \n", file.len());
-        file = format!("{file}{number} 0 obj\n{object}\nendobj\n");
-    }
-    let (start, count) = (file.len(), objects.len() + 1);
-    file + &format!(
-        "xref\n0 {count}\n0000000000 65535 f \n{table}trailer << /Size {count} /Root 1 0 R >>\nstartxref\n{start}\n%%EOF\n"
-    )
-}
-
-fn self_drawing() -> String {
-    pdf(&["/F Do".to_owned()])
-}
-
-fn ten_fold() -> String {
-    let mut forms = vec!["/F Do ".repeat(10); 10];
-    forms.push("0 0 1 1 re f".to_owned());
-    pdf(&forms)
-}
-
 /// The processes that read documents for this one.
 fn readers() -> usize {
     let own = std::process::id().to_string();
@@ -106,7 +68,7 @@ fn readers() -> usize {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_form_that_draws_itself_is_an_error_in_the_observation() {
     let lab = Lab::start().await;
-    let path = lab.put("hostile.pdf", &self_drawing());
+    let path = lab.put("hostile.pdf", &self_drawing_pdf());
     let expected = format!(
         "ERROR:\nError in converting file to Markdown: it is nested too deep to be read. Please use Python code to read {path}"
     );
@@ -120,7 +82,7 @@ async fn a_form_that_draws_itself_is_an_error_in_the_observation() {
         panic!("it is no read")
     };
     assert_eq!(read.content, expected);
-    let honest = lab.put("note.docx", "only text\n");
+    let honest = lab.put("note.docx", b"only text\n");
     assert!(lab.view(&honest).await.ends_with("displayed in Markdown format:\nonly text\n\n"));
     lab.executor.close().await;
     assert_eq!(readers(), 0);
@@ -129,7 +91,7 @@ async fn a_form_that_draws_itself_is_an_error_in_the_observation() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_reader_is_ended_when_its_caller_leaves_and_commands_go_on_meanwhile() {
     let lab = Lab::start().await;
-    let path = lab.put("endless.pdf", &ten_fold());
+    let path = lab.put("endless.pdf", &ten_fold_pdf());
     let both = async { tokio::join!(lab.view(&path), lab.view(&path)) };
     let busy = async {
         while readers() < 2 {

@@ -7,7 +7,7 @@
     reason = "test programs stop at the first broken assumption"
 )]
 
-use std::{path::PathBuf, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use gloveport_executor::{
     Executor, ExecutorOptions, PartState,
@@ -16,14 +16,7 @@ use gloveport_executor::{
 use gloveport_protocol::{
     Action, ActionEvent, ActionExecutor as _, Observation, RunAction, RunIpythonAction, RunIpythonObservation,
 };
-
-/// The environment that `scripts/setup` makes, or another one with `ipykernel` and `matplotlib`.
-fn python() -> PathBuf {
-    let made = || Some(std::env::home_dir()?.join(".cache/gloveport/python/bin/python"));
-    let path = std::env::var_os("GLOVEPORT_TEST_PYTHON").map(PathBuf::from).or_else(made).unwrap();
-    assert!(path.is_file(), "there is no {}: run scripts/setup", path.display());
-    path
-}
+use gloveport_testing::python;
 
 struct Sandbox {
     executor: Arc<Executor>,

@@ -1,12 +1,10 @@
 //! What all tests of kernels need.
 
-use std::{
-    path::{Path, PathBuf},
-    time::Duration,
-};
+use std::{path::Path, time::Duration};
 
 use gloveport_kernel::{Cell, CellEnd, CellReport, Facts, Kernel, KernelOptions, KernelState};
 use gloveport_sys::Surroundings;
+pub(crate) use gloveport_testing::python;
 use tempfile::TempDir;
 
 /// Time for what a test waits for, on a busy machine.
@@ -16,16 +14,6 @@ pub(crate) const LONG: Duration = Duration::from_mins(1);
 pub(crate) struct Fixture {
     pub(crate) kernel: Kernel,
     pub(crate) directory: TempDir,
-}
-
-/// The interpreter with `ipykernel` for tests.
-pub(crate) fn python() -> PathBuf {
-    let python = std::env::var_os("GLOVEPORT_TEST_PYTHON").map_or_else(
-        || PathBuf::from(std::env::var_os("HOME").unwrap()).join(".cache/gloveport/python/bin/python"),
-        PathBuf::from,
-    );
-    assert!(python.is_file(), "{} is not there: run scripts/setup", python.display());
-    python
 }
 
 /// Surroundings in a directory; nothing is written to the home of whoever runs the tests.

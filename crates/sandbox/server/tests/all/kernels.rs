@@ -1,21 +1,12 @@
 //! IPython kernels and plugins in the native interface.
 
-#![expect(clippy::unwrap_used, reason = "a test stops at the first broken assumption")]
-
-use std::{path::PathBuf, sync::Arc};
+use std::sync::Arc;
 
 use crate::common::{Server, request, within};
 use gloveport_executor::plugins::{AgentSkills, FirstKernel, Notebook, PluginOptions};
 use gloveport_server::ServerOptions;
+use gloveport_testing::python;
 use serde_json::{Value, json};
-
-/// The environment that `scripts/setup` makes, or another one with `ipykernel` and `matplotlib`.
-fn python() -> PathBuf {
-    let made = || Some(std::env::home_dir()?.join(".cache/gloveport/python/bin/python"));
-    let path = std::env::var_os("GLOVEPORT_TEST_PYTHON").map(PathBuf::from).or_else(made).unwrap();
-    assert!(path.is_file(), "there is no {}: run scripts/setup", path.display());
-    path
-}
 
 async fn serve() -> Server {
     Server::with_executor(ServerOptions::default(), |mut options| {

@@ -108,20 +108,7 @@ fn pdf(texts: &[String]) -> Vec<u8> {
         ));
         objects.push(format!("<< /Length {} >>\nstream\n{content}\nendstream", content.len()));
     }
-    let mut file = "%PDF-1.4\n".to_owned();
-    let mut table = String::new();
-    for (number, object) in (1..).zip(&objects) {
-        writeln!(table, "{:010} 00000 n ", file.len()).unwrap();
-        write!(file, "{number} 0 obj\n{object}\nendobj\n").unwrap();
-    }
-    let start = file.len();
-    write!(
-        file,
-        "xref\n0 {count}\n0000000000 65535 f \n{table}trailer << /Size {count} /Root 1 0 R >>\nstartxref\n{start}\n%%EOF\n",
-        count = objects.len() + 1
-    )
-    .unwrap();
-    file.into_bytes()
+    gloveport_testing::pdf(&objects)
 }
 
 #[tokio::test]

@@ -2,22 +2,11 @@
 
 #![expect(clippy::unwrap_used, reason = "a test stops at the first thing that is not as it should be")]
 
-use std::{
-    path::{Path, PathBuf},
-    process::Command,
-};
+use std::{path::Path, process::Command};
 
 use gloveport_skills::Skills;
 use gloveport_sys::Surroundings;
-
-/// A Python with the libraries of the readers.
-fn python() -> PathBuf {
-    let home = std::env::var_os("HOME").unwrap_or_default();
-    let ours = Path::new(&home).join(".cache/gloveport/python/bin/python");
-    let python = std::env::var_os("GLOVEPORT_TEST_PYTHON").map_or(ours, PathBuf::from);
-    assert!(python.is_file(), "{} is missing: run scripts/setup", python.display());
-    python
-}
+use gloveport_testing::python;
 
 /// Runs the tests of one file, which must be some.
 async fn passes(file: &str) {

@@ -1,9 +1,5 @@
 //! Documents made by hand, and the program that reads them.
-#![expect(
-    clippy::unwrap_used,
-    clippy::format_push_string,
-    reason = "test programs stop at the first broken assumption"
-)]
+#![expect(clippy::unwrap_used, reason = "test programs stop at the first broken assumption")]
 
 use std::{
     fs::File,
@@ -12,6 +8,7 @@ use std::{
 };
 
 use gloveport_documents::{Format, Interrupt, ReadError, Reader, choose_program};
+pub(crate) use gloveport_testing::{pdf, pdf_stream, ten_fold_pdf};
 use zip::{ZipWriter, write::SimpleFileOptions};
 
 /// The program that cargo builds beside the tests.
@@ -38,24 +35,6 @@ pub(crate) fn markdown(reader: &Reader, format: Format, content: &[u8]) -> Resul
     reader.markdown(format, file(content), &Interrupt::default())
 }
 
-/// A PDF of these objects, the first of them the catalogue.
-pub(crate) fn pdf(objects: &[String]) -> Vec<u8> {
-    let mut file = "%PDF-1.4\n".to_owned();
-    let mut table = String::new();
-    for (number, object) in (1..).zip(objects) {
-        table.push_str(&format!("{:010} 00000 n \n", file.len()));
-        file.push_str(&format!("{number} 0 obj\n{object}\nendobj\n"));
-    }
-    let (start, count) = (file.len(), objects.len() + 1);
-    file.push_str(&format!("xref\n0 {count}\n0000000000 65535 f \n{table}"));
-    file.push_str(&format!("trailer << /Size {count} /Root 1 0 R >>\nstartxref\n{start}\n%%EOF\n"));
-    file.into_bytes()
-}
-
-fn stream(entries: &str, content: &str) -> String {
-    format!("<< {entries} /Length {} >>\nstream\n{content}\nendstream", content.len())
-}
-
 /// A PDF of one page that draws the form of object 5; other objects follow that.
 pub(crate) fn page_with_forms(forms: impl IntoIterator<Item = String>) -> Vec<u8> {
     let mut objects = vec![
@@ -63,7 +42,7 @@ pub(crate) fn page_with_forms(forms: impl IntoIterator<Item = String>) -> Vec<u8
         "<< /Type /Pages /Kids [3 0 R] /Count 1 >>".to_owned(),
         "<< /Type /Page /Parent 2 0 R /MediaBox [0 0 300 300] /Resources << /XObject << /F 5 0 R >> >> /Contents 4 0 R >>"
             .to_owned(),
-        stream("", "/F Do"),
+        pdf_stream("", "/F Do"),
     ];
     objects.extend(forms);
     pdf(&objects)
@@ -73,14 +52,7 @@ pub(crate) fn page_with_forms(forms: impl IntoIterator<Item = String>) -> Vec<u8
 pub(crate) fn form(next: usize, content: &str) -> String {
     let entries =
         format!("/Type /XObject /Subtype /Form /BBox [0 0 300 300] /Resources << /XObject << /F {next} 0 R >> >>");
-    stream(&entries, content)
-}
-
-/// Ten forms, each of which draws the next one ten times.
-pub(crate) fn ten_fold() -> Vec<u8> {
-    let forms = (0..10).map(|depth| form(if depth == 9 { 15 } else { 6 + depth }, &"/F Do ".repeat(10)));
-    let last = stream("/Type /XObject /Subtype /Form /BBox [0 0 300 300]", "0 0 1 1 re f");
-    page_with_forms(forms.chain([last]))
+    pdf_stream(&entries, content)
 }
 
 /// An honest PDF of one page.
@@ -91,7 +63,7 @@ pub(crate) fn honest(text: &str) -> Vec<u8> {
         "<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica /Encoding /WinAnsiEncoding >>".to_owned(),
         "<< /Type /Page /Parent 2 0 R /MediaBox [0 0 300 200] /Resources << /Font << /F1 3 0 R >> >> /Contents 5 0 R >>"
             .to_owned(),
-        stream("", &format!("BT /F1 12 Tf 20 100 Td ({text}) Tj ET")),
+        pdf_stream("", &format!("BT /F1 12 Tf 20 100 Td ({text}) Tj ET")),
     ])
 }
 

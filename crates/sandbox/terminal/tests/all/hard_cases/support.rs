@@ -9,8 +9,10 @@ use std::{
     time::Duration,
 };
 
-use gloveport_sys::{Exit, host, users::UserDatabase};
+use gloveport_sys::{Exit, host};
 use gloveport_terminal::{EXIT_WORD, Facts, RunEnd, RunReport, RunRequest, Shell, ShellOptions};
+use gloveport_testing::user_name;
+pub(crate) use gloveport_testing::{is_alive, until};
 use tempfile::TempDir;
 
 /// No request of any case takes longer.
@@ -261,20 +263,6 @@ where
     assert_eq!(failed, 0, "rows failed; the reasons are above");
 }
 
-/// Looks again and again until something holds.
-pub(crate) async fn until(what: &str, mut holds: impl FnMut() -> bool) {
-    within(what, async {
-        while !holds() {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
-    })
-    .await;
-}
-
-pub(crate) fn is_alive(pid: u32) -> bool {
-    gloveport_sys::process::stat(pid).is_some_and(|stat| stat.state != 'Z')
-}
-
 /// Where a program is, or a word on the standard output that the case is skipped.
 pub(crate) fn installed(program: &str) -> bool {
     let found = host::find_program(program, SYSTEM_PATH, Path::new("/")).is_some();
@@ -290,9 +278,4 @@ fn environment(home: &Path) -> Vec<(OsString, OsString)> {
     [("HOME", home.as_os_str().to_owned()), ("PATH", SYSTEM_PATH.into()), ("LANG", "C.UTF-8".into())]
         .map(|(key, value)| (key.into(), value))
         .to_vec()
-}
-
-fn user_name() -> String {
-    let uid = rustix::process::geteuid().as_raw();
-    UserDatabase::load().unwrap().by_uid(uid).map_or_else(|| uid.to_string(), |user| user.name.clone())
 }
