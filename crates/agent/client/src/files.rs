@@ -1,6 +1,6 @@
 //! Native files (`/v1/files/…`). Every request is sent one time.
 
-use std::{ffi::OsStr, os::unix::ffi::OsStrExt as _, sync::Arc};
+use std::{ffi::OsStr, sync::Arc};
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use bytes::Bytes;
@@ -36,7 +36,7 @@ pub struct RemotePath(Vec<u8>);
 
 impl<T: AsRef<OsStr> + ?Sized> From<&T> for RemotePath {
     fn from(path: &T) -> Self {
-        Self(path.as_ref().as_bytes().to_vec())
+        Self(path.as_ref().as_encoded_bytes().to_vec())
     }
 }
 

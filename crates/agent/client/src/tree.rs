@@ -1,9 +1,6 @@
 //! Whole trees between this machine and the sandbox: as tar where the server has the native routes, else as zip.
 
-use std::{
-    os::unix::ffi::OsStrExt as _,
-    path::{Path, PathBuf},
-};
+use std::path::{Path, PathBuf, is_separator};
 
 use bytes::Bytes;
 use futures_util::StreamExt as _;
@@ -141,7 +138,8 @@ impl ActionExecutionClient {
         if !recursive {
             return self.upload_file(source, destination).await;
         }
-        let of = if source.as_os_str().as_bytes().ends_with(b"/") {
+        let last = source.as_os_str().as_encoded_bytes().last();
+        let of = if last.is_some_and(|last| is_separator(char::from(*last))) {
             zip::Plan::of_contents
         } else {
             zip::Plan::of_directory

@@ -13,6 +13,8 @@ use sha2::{Digest as _, Sha256};
 const SOCKET: &str = "/var/run/docker.sock";
 /// The socket of Podman that root runs.
 const PODMAN: &str = "/run/podman/podman.sock";
+/// The pipe of a Docker engine on Windows.
+const PIPE: &str = "//./pipe/docker_engine";
 /// What said that it is this one, if nobody did.
 const USUAL: &str = "the usual socket";
 /// Longest file of the Docker command line that is read.
@@ -32,6 +34,8 @@ pub struct Endpoint {
 pub enum Address {
     /// A socket of this machine.
     Unix(PathBuf),
+    /// A named pipe of this machine, which is on Windows.
+    Pipe(PathBuf),
     /// `HOST:PORT`, perhaps with TLS.
     Tcp {
         /// Name or address.
@@ -105,7 +109,7 @@ impl Endpoint {
     /// first of the usual sockets that is there, those of rootless engines and of Podman among them.
     pub fn find(variables: &BTreeMap<String, String>) -> Result<Self, EndpointError> {
         let variable = |name: &str| variables.get(name).map(String::as_str).filter(|value| !value.is_empty());
-        let home = variable("HOME").map(PathBuf::from);
+        let home = variable(gloveport_platform::HOME).map(PathBuf::from);
         let configuration =
             variable("DOCKER_CONFIG").map(PathBuf::from).or_else(|| home.as_ref().map(|home| home.join(".docker")));
         if let Some(host) = variable("DOCKER_HOST") {
@@ -134,7 +138,7 @@ impl Endpoint {
 
     /// Whether somebody named it, or its socket is there; else it is only where one would be.
     pub fn is_expected(&self) -> bool {
-        self.source != USUAL || !matches!(&self.address, Address::Unix(path) if !path.exists())
+        self.source != USUAL || !matches!(&self.address, Address::Unix(path) | Address::Pipe(path) if !path.exists())
     }
 
     fn of_context(configuration: &Path, context: &str) -> Result<Self, EndpointError> {
@@ -155,10 +159,13 @@ impl Endpoint {
 
     /// The first of the usual sockets that is there; the very first if none is.
     fn usual(variables: &BTreeMap<String, String>) -> Self {
+        if cfg!(windows) {
+            return Self { address: Address::Pipe(PIPE.into()), source: USUAL.to_owned() };
+        }
         let runtime = variables.get("XDG_RUNTIME_DIR").filter(|directory| !directory.is_empty()).map(PathBuf::from);
-        let runtime =
-            runtime.unwrap_or_else(|| PathBuf::from(format!("/run/user/{}", rustix::process::getuid().as_raw())));
-        let home = variables.get("HOME").map(PathBuf::from).unwrap_or_default();
+        let user = gloveport_platform::user_id().unwrap_or_default();
+        let runtime = runtime.unwrap_or_else(|| PathBuf::from(format!("/run/user/{user}")));
+        let home = variables.get(gloveport_platform::HOME).map(PathBuf::from).unwrap_or_default();
         let sockets = [
             PathBuf::from(SOCKET),
             runtime.join("docker.sock"),
@@ -209,6 +216,9 @@ impl Address {
         match scheme {
             "unix" if rest.starts_with('/') => Ok(Self::Unix(rest.into())),
             "unix" => Err(wrong("the path of the socket must be absolute")),
+            "npipe" if !cfg!(windows) => Err(wrong("named pipes of engines are on Windows only")),
+            "npipe" if rest.starts_with("//./pipe/") => Ok(Self::Pipe(rest.into())),
+            "npipe" => Err(wrong("the name of the pipe must begin with //./pipe/")),
             "tcp" | "http" | "https" => {
                 let tls = tls.or_else(|| {
                     (scheme == "https").then_some(Tls { authority: None, client: None, any_certificate: false })
@@ -237,13 +247,13 @@ impl Address {
 
     /// Whether the engine is on this machine as far as the address tells, so that it may share its files.
     pub const fn is_local(&self) -> bool {
-        matches!(self, Self::Unix(_))
+        matches!(self, Self::Unix(_) | Self::Pipe(_))
     }
 
     /// The host under which published ports of the engine are reached.
     pub fn host(&self) -> &str {
         match self {
-            Self::Unix(_) => "localhost",
+            Self::Unix(_) | Self::Pipe(_) => "localhost",
             Self::Tcp { host, .. } => host,
         }
     }
@@ -253,6 +263,7 @@ impl fmt::Display for Address {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Unix(path) => write!(f, "unix://{}", path.display()),
+            Self::Pipe(path) => write!(f, "npipe://{}", path.display()),
             Self::Tcp { host, port, .. } if host.contains(':') => write!(f, "tcp://[{host}]:{port}"),
             Self::Tcp { host, port, .. } => write!(f, "tcp://{host}:{port}"),
         }
@@ -297,6 +308,7 @@ mod tests {
             ("tcp://a:x", "the port must be"),
             ("tcp://:1", "no host"),
             ("ssh://a", "forward the socket"),
+            ("npipe:////./pipe/docker_engine", "Windows only"),
             ("ftp://a", "the scheme must be"),
         ] {
             let text = shown(&[("DOCKER_HOST", host)]);

@@ -34,7 +34,8 @@ use crate::{Address, Endpoint, EngineError, Tls, engine::REQUEST};
 pub(crate) fn connect(endpoint: &Endpoint) -> Result<Docker, EngineError> {
     let limit = REQUEST.as_secs();
     let made = match &endpoint.address {
-        Address::Unix(path) => Docker::connect_with_unix(&path.to_string_lossy(), limit, bollard::API_DEFAULT_VERSION),
+        Address::Unix(path) => connect_to_socket(path, limit),
+        Address::Pipe(path) => connect_to_pipe(path, limit),
         Address::Tcp { host, port, tls } => {
             let scheme = if tls.is_some() { "https" } else { "http" };
             let mut connector = HttpConnector::new_with_resolver(Resolver::default());
@@ -58,6 +59,28 @@ pub(crate) fn connect(endpoint: &Endpoint) -> Result<Docker, EngineError> {
         }
     };
     made.map_err(|error| EngineError::of(endpoint, "be connected to", REQUEST, error))
+}
+
+#[cfg(unix)]
+fn connect_to_socket(path: &Path, limit: u64) -> Result<Docker, bollard::errors::Error> {
+    Docker::connect_with_unix(&path.to_string_lossy(), limit, bollard::API_DEFAULT_VERSION)
+}
+
+#[cfg(not(unix))]
+fn connect_to_socket(path: &Path, _limit: u64) -> Result<Docker, bollard::errors::Error> {
+    let reason = format!("{} is a socket, which only Unix has; use npipe:// or tcp://", path.display());
+    Err(io::Error::new(io::ErrorKind::Unsupported, reason).into())
+}
+
+#[cfg(windows)]
+fn connect_to_pipe(path: &Path, limit: u64) -> Result<Docker, bollard::errors::Error> {
+    Docker::connect_with_named_pipe(&path.to_string_lossy(), limit, bollard::API_DEFAULT_VERSION)
+}
+
+#[cfg(not(windows))]
+fn connect_to_pipe(path: &Path, _limit: u64) -> Result<Docker, bollard::errors::Error> {
+    let reason = format!("{} is a named pipe, which only Windows has", path.display());
+    Err(io::Error::new(io::ErrorKind::Unsupported, reason).into())
 }
 
 /// What makes sure who is who.

@@ -24,7 +24,7 @@ pub use factory::{StoreOptions, open_store};
 pub use gcs::{GcsAccess, GcsOptions, GcsStore};
 pub use http::HttpLimits;
 pub use local::LocalStore;
-pub(crate) use local::{create_directories, sync_directory};
+pub(crate) use local::create_directories;
 pub use memory::MemoryStore;
 #[cfg(feature = "s3")]
 pub use s3::{S3Options, S3Store};

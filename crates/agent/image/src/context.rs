@@ -3,7 +3,6 @@
 use std::{
     fs::{self, File},
     io::{self, BufWriter, Write},
-    os::unix::fs::MetadataExt as _,
     path::Path,
 };
 
@@ -40,10 +39,10 @@ pub(crate) fn write(folder: &Path, output: impl Write) -> io::Result<()> {
 fn add(archive: &mut Builder<impl Write>, path: &Path, name: &Path) -> io::Result<()> {
     let facts = fs::symlink_metadata(path)?;
     let mut header = Header::new_gnu();
-    header.set_mode(facts.mode() & 0o7777);
+    header.set_mode(gloveport_platform::mode(&facts));
     header.set_uid(0);
     header.set_gid(0);
-    header.set_mtime(u64::try_from(facts.mtime()).unwrap_or_default());
+    header.set_mtime(u64::try_from(gloveport_platform::modified(&facts).0).unwrap_or_default());
     header.set_size(0);
     if facts.is_symlink() {
         header.set_entry_type(EntryType::Symlink);

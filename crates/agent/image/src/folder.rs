@@ -9,10 +9,11 @@
 //! | `setup/` | what the steps run and read |
 
 use std::{
-    fs::{self, Permissions},
-    os::unix::fs::{PermissionsExt as _, symlink},
+    fs,
     path::{Path, PathBuf, absolute},
 };
+
+use gloveport_platform::{link_to_file, set_mode};
 
 use crate::{
     base::ImageName,
@@ -120,8 +121,7 @@ pub fn prepare(
             write(&folder.join("Dockerfile"), &program_dockerfile(*user, platforms))?;
             let temporary = folder.join("root/tmp");
             directory(&temporary)?;
-            fs::set_permissions(&temporary, Permissions::from_mode(0o1777))
-                .map_err(ImageError::folder("change", &temporary))?;
+            set_mode(&temporary, 0o1777).map_err(ImageError::folder("change", &temporary))?;
             write_programs(&folder.join("code"), platforms, programs, Put::Copy)?;
         }
     }
@@ -167,14 +167,14 @@ fn write_program(root: &Path, program: &Path, put: Put) -> Result<(), ImageError
     match put {
         Put::Copy => {
             fs::copy(program, &ours).map_err(ImageError::folder("copy the program to", &ours))?;
-            fs::set_permissions(&ours, Permissions::from_mode(0o755)).map_err(ImageError::folder("change", &ours))?;
+            set_mode(&ours, 0o755).map_err(ImageError::folder("change", &ours))?;
         }
         Put::Link => {
             let program = absolute(program).map_err(ImageError::folder("find", program))?;
-            symlink(program, &ours).map_err(ImageError::folder("link", &ours))?;
+            link_to_file(&program, &ours).map_err(ImageError::folder("link", &ours))?;
         }
     }
-    symlink("../../bin/gloveport", &launcher).map_err(ImageError::folder("link", &launcher))
+    link_to_file(Path::new("../../bin/gloveport"), &launcher).map_err(ImageError::folder("link", &launcher))
 }
 
 fn directory(path: &Path) -> Result<(), ImageError> {
@@ -197,6 +197,8 @@ pub fn user_id(name: &str) -> Result<u32, ImageError> {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
     use super::*;
 
     fn programs() -> Programs {

@@ -4,7 +4,6 @@
 
 use std::{
     io::{BufWriter, Seek as _, SeekFrom, Write},
-    os::unix::fs::FileExt as _,
     path::Path,
     sync::Arc,
     time::Duration,
@@ -351,7 +350,7 @@ impl Form {
                 }
                 let read = tokio::task::spawn_blocking(move || {
                     let mut piece = vec![0; PIECE];
-                    let read = file.read_at(&mut piece, at)?;
+                    let read = gloveport_platform::read_at(&file, &mut piece, at)?;
                     piece.truncate(read);
                     Ok::<_, std::io::Error>(piece)
                 });

@@ -2,12 +2,13 @@
 
 use std::{
     collections::BTreeMap,
-    fs::{self, DirBuilder, File, OpenOptions},
+    fs::{self, File},
     io,
-    os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _},
     path::{Path, PathBuf},
     time::Duration,
 };
+
+use gloveport_platform::{private_directory, private_file};
 
 use crate::ProviderError;
 
@@ -33,12 +34,12 @@ impl BackendLock {
             let path = path.to_owned();
             move |source| ProviderError::File { action, path, source }
         };
-        DirBuilder::new().recursive(true).mode(0o700).create(directory).map_err(failed("make", directory))?;
+        private_directory().recursive(true).create(directory).map_err(failed("make", directory))?;
         sweep(directory);
         let id = random().map_err(failed("make a name in", directory))?;
         let unlocked = directory.join(format!("{NEW}{id}"));
         let lock = directory.join(&id);
-        let opened = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&unlocked);
+        let opened = private_file().write(true).create_new(true).open(&unlocked);
         let held = opened.map_err(failed("make", &unlocked))?;
         held.lock().map_err(failed("lock", &unlocked))?;
         fs::rename(&unlocked, &lock).map_err(failed("make", &lock))?;
@@ -56,15 +57,7 @@ pub fn lives(directory: &Path, id: &str) -> bool {
 
 /// Where backends of this user have their files: what does not outlive the machine's uptime, or else the user's state.
 pub fn directory(environment: &BTreeMap<String, String>) -> PathBuf {
-    let directory = |name: &str| {
-        let path = PathBuf::from(environment.get(name)?);
-        path.is_absolute().then_some(path)
-    };
-    directory("XDG_RUNTIME_DIR")
-        .or_else(|| directory("XDG_STATE_HOME"))
-        .or_else(|| directory("HOME").map(|home| home.join(".local/state")))
-        .unwrap_or_else(|| std::env::temp_dir().join(format!("gloveport-{}", rustix::process::getuid().as_raw())))
-        .join("gloveport/backends")
+    gloveport_platform::state_directory(environment).join("gloveport").join("backends")
 }
 
 impl Drop for BackendLock {

@@ -38,7 +38,7 @@ impl Beside {
         let path = own.with_file_name(SMALL);
         let read = || -> io::Result<bool> {
             let mut file = File::open(&path)?;
-            if !runs(&file.metadata()?) {
+            if !gloveport_platform::is_executable(&file.metadata()?) {
                 return Err(io::Error::new(io::ErrorKind::PermissionDenied, "it is not executable"));
             }
             let id = build_id(&mut file)?;
@@ -70,16 +70,22 @@ impl Beside {
     }
 }
 
-#[cfg(unix)]
-fn runs(file: &std::fs::Metadata) -> bool {
-    use std::os::unix::fs::PermissionsExt as _;
-    file.is_file() && file.permissions().mode() & 0o111 != 0
+/// Whether this program may run in a container. On Linux our own does; elsewhere the file itself must say that it is for
+/// Linux.
+///
+/// # Errors
+///
+/// The file cannot be read.
+pub fn is_for_containers(program: &Path) -> io::Result<bool> {
+    Ok(cfg!(target_os = "linux") || is_for_linux(program)?)
 }
 
-/// Where files have no such mode, the program is for a container, which mounts or copies it.
-#[cfg(not(unix))]
-fn runs(file: &std::fs::Metadata) -> bool {
-    file.is_file()
+fn is_for_linux(program: &Path) -> io::Result<bool> {
+    let mut head = [0; 4];
+    match File::open(program)?.read_exact(&mut head) {
+        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(false),
+        read => read.map(|()| head == *b"\x7fELF"),
+    }
 }
 
 /// The build id of a program for Linux of 64 bits, lowest byte first; `None` if it has none.
@@ -174,6 +180,24 @@ mod tests {
         file[64 + 32..64 + 40].copy_from_slice(&(notes.len() as u64).to_le_bytes());
         file.extend_from_slice(notes);
         file
+    }
+
+    #[test]
+    fn a_program_for_linux_is_told_by_its_beginning() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("program");
+        for (content, expected) in [
+            (program(b""), true),
+            // Programs of macOS and of Windows.
+            (b"\xcf\xfa\xed\xfe\x0c\0\0\x01".to_vec(), false),
+            (b"MZ\x90\0".to_vec(), false),
+            (b"\x7fE".to_vec(), false),
+        ] {
+            fs::write(&file, &content).unwrap();
+            assert_eq!(is_for_linux(&file).unwrap(), expected, "{content:x?}");
+        }
+        fs::remove_file(&file).unwrap();
+        is_for_linux(&file).unwrap_err();
     }
 
     #[test]

@@ -1,21 +1,21 @@
 //! What a session needs of a sandbox beside the execution of actions, and who gives it.
 
-#[cfg(feature = "in-process")]
+#[cfg(all(feature = "in-process", target_os = "linux"))]
 mod cli;
 mod connector;
 mod hosted;
-#[cfg(feature = "in-process")]
+#[cfg(all(feature = "in-process", target_os = "linux"))]
 mod in_process;
 mod over_http;
 mod sandbox;
 mod server;
 
-#[cfg(feature = "in-process")]
+#[cfg(all(feature = "in-process", target_os = "linux"))]
 pub use cli::Cli;
 pub use connector::{ConnectRequest, Connector};
 pub(crate) use hosted::urls;
 pub use hosted::{FromConfig, Hosted, HostedOptions, WarmPool, delete};
-#[cfg(feature = "in-process")]
+#[cfg(all(feature = "in-process", target_os = "linux"))]
 pub use in_process::InProcess;
 pub use sandbox::{McpHost, SandboxConnection, ShellStream};
 pub use server::ServerAt;

@@ -3,11 +3,11 @@
 use std::{io, path::PathBuf};
 
 use gloveport_archive::ArchiveError;
-#[cfg(feature = "in-process")]
+#[cfg(all(feature = "in-process", target_os = "linux"))]
 use gloveport_cli_runtime::CliError;
 use gloveport_client::{ClientError, causes};
 use gloveport_event_stream::{AddEventError, HistoryError, SharedError, SubscribeError};
-#[cfg(feature = "in-process")]
+#[cfg(all(feature = "in-process", target_os = "linux"))]
 use gloveport_executor::{ExecError, ExecutorError};
 use gloveport_protocol::ExecuteError;
 use gloveport_provider::ProviderError;
@@ -52,7 +52,7 @@ pub enum RuntimeError {
     #[error("{0}")]
     NotFound(String),
     /// The tools that are confined to a directory refuse something, or could not do it.
-    #[cfg(feature = "in-process")]
+    #[cfg(all(feature = "in-process", target_os = "linux"))]
     #[error(transparent)]
     Confined(#[from] CliError),
     /// The provider of the sandbox could not do something.
@@ -82,7 +82,7 @@ pub enum RuntimeError {
         value: String,
     },
     /// The tools in this process could not be started.
-    #[cfg(feature = "in-process")]
+    #[cfg(all(feature = "in-process", target_os = "linux"))]
     #[error(transparent)]
     Executor(#[from] ExecutorError),
     /// An action gave no observation.
@@ -175,7 +175,7 @@ pub enum RuntimeError {
     )]
     OnlyActions,
     /// The command cannot be started.
-    #[cfg(feature = "in-process")]
+    #[cfg(all(feature = "in-process", target_os = "linux"))]
     #[error(transparent)]
     Exec(#[from] ExecError),
     /// An event was not added to a history that others write, too.

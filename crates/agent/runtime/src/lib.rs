@@ -45,7 +45,7 @@ mod status;
 mod tasks;
 mod variables;
 
-#[cfg(feature = "in-process")]
+#[cfg(all(feature = "in-process", target_os = "linux"))]
 pub use connection::{Cli, InProcess};
 pub use connection::{
     ConnectRequest, Connector, FromConfig, Hosted, HostedOptions, McpHost, SandboxConnection, ServerAt, ShellStream,

@@ -6,7 +6,8 @@
 //! | module | idea |
 //! |---|---|
 //! | [`container`] | a server in a container: paths, port, the line on its standard input, exit codes |
-//! | [`local`] | a server as a process of this machine: its directory, and the socket to its backend |
+//! | [`local`] | a server as a process of this machine: its directory, and the socket to its backend; on Linux only |
 
 pub mod container;
+#[cfg(target_os = "linux")]
 pub mod local;

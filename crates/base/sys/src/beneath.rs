@@ -1,31 +1,34 @@
 //! Paths beneath a directory, resolved by the kernel, so that no name and no link leads out of it.
 //!
 //! `openat2` with `RESOLVE_BENEATH` refuses whatever would leave the directory, without a moment between the check and
-//! the use. Where it is missing (an old kernel, a filter that does not know it), directories are opened one by one, and
-//! no link is followed at all.
+//! the use. Where it is missing (an old kernel, a filter that does not know it, a Unix that is not Linux), directories
+//! are opened one by one, and no link is followed at all.
 
+#[cfg(target_os = "linux")]
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::{
-    os::{
-        fd::{AsFd as _, OwnedFd},
-        unix::ffi::OsStrExt as _,
-    },
+    os::{fd::OwnedFd, unix::ffi::OsStrExt as _},
     path::Path,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering::Relaxed},
-    },
+    sync::Arc,
 };
 
+#[cfg(target_os = "linux")]
+use rustix::fs::ResolveFlags;
 use rustix::{
-    fs::{AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags},
+    fs::{AtFlags, CWD, FileType, Mode, OFlags},
     io::Errno,
 };
 
 /// Tries before the kernel's "try again" (something was renamed meanwhile) counts as an error.
+#[cfg(target_os = "linux")]
 pub(crate) const TRIES: usize = 16;
 
 /// How directories are opened that are only a place for others.
+#[cfg(target_os = "linux")]
 pub const DIRECTORY: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
+/// How directories are opened that are only a place for others.
+#[cfg(not(target_os = "linux"))]
+pub const DIRECTORY: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 
 /// What becomes of links on the way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,6 +44,7 @@ pub enum Links {
 pub struct Root {
     directory: Arc<OwnedFd>,
     /// Whether the kernel resolves paths beneath a directory.
+    #[cfg(target_os = "linux")]
     by_kernel: AtomicBool,
 }
 
@@ -52,12 +56,17 @@ impl Root {
     /// It does not exist, is no directory, or may not be entered.
     pub fn open(path: &Path) -> rustix::io::Result<Self> {
         let directory = rustix::fs::openat(CWD, path, DIRECTORY, Mode::empty())?;
-        Ok(Self { directory: Arc::new(directory), by_kernel: AtomicBool::new(true) })
+        Ok(Self {
+            directory: Arc::new(directory),
+            #[cfg(target_os = "linux")]
+            by_kernel: AtomicBool::new(true),
+        })
     }
 
     /// The same as on a system without `openat2`.
     #[must_use]
     pub fn step_by_step(self) -> Self {
+        #[cfg(target_os = "linux")]
         self.by_kernel.store(false, Relaxed);
         self
     }
@@ -75,6 +84,18 @@ impl Root {
     pub fn open_beneath(&self, path: &[u8], flags: OFlags, links: Links) -> rustix::io::Result<OwnedFd> {
         let path = if path.is_empty() { b"." } else { path };
         let flags = flags | OFlags::CLOEXEC;
+        #[cfg(target_os = "linux")]
+        return self.resolve(path, flags, links);
+        // It follows none.
+        #[cfg(not(target_os = "linux"))]
+        {
+            let (Links::Followed | Links::Refused) = links;
+            self.walk(path, flags)
+        }
+    }
+
+    #[cfg(target_os = "linux")]
+    fn resolve(&self, path: &[u8], flags: OFlags, links: Links) -> rustix::io::Result<OwnedFd> {
         let mut how = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
         if links == Links::Refused {
             how |= ResolveFlags::NO_SYMLINKS;
@@ -111,6 +132,7 @@ impl Root {
                 other => other?,
             };
             // With this flag a link itself can be opened.
+            #[cfg(target_os = "linux")]
             if flags.contains(OFlags::PATH) && !flags.contains(OFlags::DIRECTORY) && is_link(&found)? {
                 return Err(Errno::LOOP);
             }
@@ -123,8 +145,9 @@ impl Root {
     }
 }
 
+#[cfg(target_os = "linux")]
 fn is_link(file: &OwnedFd) -> rustix::io::Result<bool> {
-    Ok(FileType::from_raw_mode(rustix::fs::fstat(file.as_fd())?.st_mode) == FileType::Symlink)
+    Ok(FileType::from_raw_mode(rustix::fs::fstat(file)?.st_mode) == FileType::Symlink)
 }
 
 /// What an entry of a directory is; links are not followed.

@@ -1,4 +1,5 @@
-//! The few system primitives that the tools stand on, and the only crate with `unsafe`.
+//! The few system primitives that the tools stand on, and the only crate with `unsafe`. They are Linux's, but for
+//! [`beneath`], which the other half uses on every Unix.
 //!
 //! | module | idea |
 //! |---|---|
@@ -22,38 +23,67 @@
 //! | [`turns`] | few that work at once, and few that wait |
 //! | [`host`] | facts about the machine |
 
+#[cfg(target_os = "linux")]
 pub mod apart;
 pub mod beneath;
+#[cfg(target_os = "linux")]
 mod cgroup;
+#[cfg(target_os = "linux")]
 mod exit;
+#[cfg(target_os = "linux")]
 pub mod file_identity;
+#[cfg(target_os = "linux")]
 pub mod freeze;
+#[cfg(target_os = "linux")]
 pub mod guard;
+#[cfg(target_os = "linux")]
 pub mod held;
+#[cfg(target_os = "linux")]
 pub mod host;
+#[cfg(target_os = "linux")]
 pub mod mark;
+#[cfg(target_os = "linux")]
 pub mod os_error;
+#[cfg(target_os = "linux")]
 mod private;
+#[cfg(target_os = "linux")]
 pub mod process;
+#[cfg(target_os = "linux")]
 pub mod pty;
+#[cfg(target_os = "linux")]
 pub mod reach;
+#[cfg(target_os = "linux")]
 pub mod reap;
+#[cfg(target_os = "linux")]
 pub mod replace;
+#[cfg(target_os = "linux")]
 pub mod session;
+#[cfg(target_os = "linux")]
 mod signal;
+#[cfg(target_os = "linux")]
 pub mod spawn;
+#[cfg(target_os = "linux")]
 pub mod surroundings;
+#[cfg(target_os = "linux")]
 pub mod turns;
+#[cfg(target_os = "linux")]
 pub mod users;
+#[cfg(target_os = "linux")]
 mod wire;
 
 /// Messages over a socket of this machine, with file descriptors beside them.
+#[cfg(target_os = "linux")]
 pub mod frames {
     pub use crate::wire::{receive, send};
 }
 
+#[cfg(target_os = "linux")]
 pub use exit::Exit;
+#[cfg(target_os = "linux")]
 pub use guard::Guard;
+#[cfg(target_os = "linux")]
 pub use session::{SessionProcess, Spawner};
+#[cfg(target_os = "linux")]
 pub use spawn::{Identity, SpawnError, SpawnSpec};
+#[cfg(target_os = "linux")]
 pub use surroundings::Surroundings;

@@ -41,7 +41,7 @@ pub fn is_binary_file(path: &Path) -> bool {
 
 fn head(path: &Path) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::with_capacity(JUDGED);
-    gloveport_sys::replace::open_to_read(path)?.take(JUDGED as u64).read_to_end(&mut bytes)?;
+    gloveport_platform::open_regular(path)?.take(JUDGED as u64).read_to_end(&mut bytes)?;
     Ok(bytes)
 }
 

@@ -76,7 +76,7 @@ impl Plan<'_> {
     /// Whether containers get IPv6 addresses of their link unless that is turned off. Docker turns it off itself.
     fn has_ipv6(&self) -> bool {
         let is_here = self.options.endpoint.address.is_local();
-        self.podman && (!is_here || Path::new("/proc/sys/net/ipv6").exists())
+        self.podman && (!is_here || gloveport_platform::has_ipv6())
     }
 
     /// Whether the server works as somebody who may make the workspace.

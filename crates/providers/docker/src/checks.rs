@@ -1,6 +1,6 @@
 //! Why Docker cannot be used, for `doctor`.
 
-use std::{fs, os::unix::fs::PermissionsExt as _};
+use std::{fs, path::Path};
 
 use gloveport_docker_engine::EngineError;
 use gloveport_provider::Check;
@@ -91,16 +91,14 @@ impl Inner {
             });
         }
         let directory = info.docker_root_dir.filter(|_| self.engine.endpoint().address.is_local());
-        if let Some(space) = directory.and_then(|directory| rustix::fs::statvfs(directory).ok()) {
-            let free = space.f_bavail * space.f_frsize;
-            if free < LITTLE_SPACE {
-                checks.push(Check {
-                    name: "disk".to_owned(),
-                    works: false,
-                    found: format!("{} MB are free where the engine keeps its data", free / 1_000_000),
-                    remedy: Some("free some space, for example with `docker system prune`".to_owned()),
-                });
-            }
+        let free = directory.and_then(|directory| gloveport_platform::free_space(Path::new(&directory)));
+        if let Some(free) = free.filter(|free| *free < LITTLE_SPACE) {
+            checks.push(Check {
+                name: "disk".to_owned(),
+                works: false,
+                found: format!("{} MB are free where the engine keeps its data", free / 1_000_000),
+                remedy: Some("free some space, for example with `docker system prune`".to_owned()),
+            });
         }
         checks
     }
@@ -111,7 +109,7 @@ impl Inner {
         let name = "program for containers".to_owned();
         let remedy = Some("install gloveport where the engine may read it".to_owned());
         match fs::metadata(path) {
-            Ok(meta) if meta.is_file() && meta.permissions().mode() & 0o111 != 0 => {
+            Ok(meta) if gloveport_platform::is_executable(&meta) => {
                 Check { name, works: true, found: path.display().to_string(), remedy: None }
             }
             Ok(_) => Check { name, works: false, found: format!("{} is no program", path.display()), remedy },

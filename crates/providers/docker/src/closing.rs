@@ -149,7 +149,7 @@ fn check_capabilities<'a>(place: &str, mut names: impl Iterator<Item = &'a str>)
 fn check_mount(path: &Path, engine: &Address) -> Result<(), ProviderError> {
     let own = match engine {
         Address::Unix(socket) => Some(socket.as_path()),
-        Address::Tcp { .. } => None,
+        Address::Pipe(_) | Address::Tcp { .. } => None,
     };
     // The name may be a link to it, and what the name leads to may be its directory.
     let resolved = path.canonicalize().unwrap_or_else(|_| path.to_owned());

@@ -1,6 +1,6 @@
 //! Makes a sandbox: pull, create, attach, start, each a phase. What is given up is taken back.
 
-use std::sync::Arc;
+use std::{io, sync::Arc};
 
 use bollard::{
     models::{ImageInspect, NetworkConnectRequest},
@@ -9,6 +9,7 @@ use bollard::{
 use gloveport_docker_engine::images;
 use gloveport_protocol::Secret;
 use gloveport_provider::container::Input;
+use gloveport_provider::program::{SMALL, is_for_containers};
 use gloveport_provider::{Phase, Progress, ProviderError, Sandbox, SandboxId, SandboxSpec, Workspace, backend};
 use tokio::{
     io::AsyncWriteExt as _,
@@ -185,6 +186,14 @@ impl Making {
 
     async fn ours(&self, image: &str) -> Result<Binary, ProviderError> {
         let Inner { options, engine, copied, .. } = &*self.inner;
+        if options.binary != BinaryMode::Image {
+            let path = &options.program;
+            let failed = |source| ProviderError::File { action: "put into a container", path: path.clone(), source };
+            if !is_for_containers(path).map_err(failed)? {
+                let reason = format!("it is no program for Linux; put a {SMALL} that was built for Linux beside it");
+                return Err(failed(io::Error::new(io::ErrorKind::Unsupported, reason)));
+            }
+        }
         match options.binary {
             BinaryMode::Image => Ok(Binary::Image),
             BinaryMode::Auto if engine.endpoint().address.is_local() && !copied.initialized() => {

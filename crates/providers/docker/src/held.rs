@@ -3,13 +3,12 @@
 //! Only backends of this machine are known; a container that one of another machine has made is never taken for an orphan.
 
 use std::{
-    fs::{self, DirBuilder, OpenOptions},
-    io,
-    os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _},
-    path::{Path, PathBuf},
-    sync::{Mutex, MutexGuard, PoisonError},
+    fs, io,
+    path::PathBuf,
+    sync::{Mutex, MutexGuard, OnceLock, PoisonError},
 };
 
+use gloveport_platform::{boot_id, private_directory, private_file, user_id};
 use gloveport_provider::{
     ProviderError,
     backend::{self, BackendLock},
@@ -21,11 +20,12 @@ use sha2::{Digest as _, Sha256};
 pub(crate) struct Holders {
     backends: PathBuf,
     own: Mutex<Option<BackendLock>>,
+    machine: OnceLock<String>,
 }
 
 impl Holders {
     pub(crate) fn new(backends: PathBuf) -> Self {
-        Self { backends, own: Mutex::default() }
+        Self { backends, own: Mutex::default(), machine: OnceLock::new() }
     }
 
     /// The id of this backend, which lives from now on in the eyes of others.
@@ -60,9 +60,9 @@ impl Holders {
     /// Where this backend's files are: only those who look there know whether it lives.
     fn place(&self) -> String {
         let digest = Sha256::digest(self.backends.as_os_str().as_encoded_bytes());
-        let user = rustix::process::getuid().as_raw();
+        let user = user_id().unwrap_or_default();
         let directory = gloveport_ids::hex(&digest[..4]);
-        format!("{}-{user}-{directory}", machine())
+        format!("{}-{user}-{directory}", self.machine.get_or_init(|| self.machine()))
     }
 
     /// This backend uses a container.
@@ -70,8 +70,8 @@ impl Holders {
         let directory = self.directory(container);
         let file = directory.join(self.own()?);
         let failed = |source| ProviderError::File { action: "make", path: file.clone(), source };
-        DirBuilder::new().recursive(true).mode(0o700).create(&directory).map_err(failed)?;
-        OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&file).map_err(failed)?;
+        private_directory().recursive(true).create(&directory).map_err(failed)?;
+        private_file().write(true).create(true).truncate(true).open(&file).map_err(failed)?;
         Ok(())
     }
 
@@ -104,6 +104,32 @@ impl Holders {
         let _absent = fs::remove_dir_all(self.directory(container));
     }
 
+    /// A name of this machine; another one after a start of it where the system has such a name, because no backend
+    /// survives that. Elsewhere it is a random one in a file. Without either it is this process's own, so that no other
+    /// backend is taken for a dead one.
+    fn machine(&self) -> String {
+        boot_id().or_else(|| self.kept_name().ok()).or_else(|| backend::random().ok()).unwrap_or_default()
+    }
+
+    fn kept_name(&self) -> io::Result<String> {
+        let file = self.backends.with_file_name("machine");
+        if let Some(directory) = file.parent() {
+            private_directory().recursive(true).create(directory)?;
+        }
+        let name = backend::random()?;
+        let new = file.with_file_name(format!("machine.{name}"));
+        private_file().write(true).create_new(true).open(&new)?;
+        // Whole before it has its name, and the first one stays.
+        let placed = fs::write(&new, &name).and_then(|()| gloveport_platform::rename_new(&new, &file));
+        match placed {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                fs::remove_file(&new)?;
+                fs::read_to_string(&file)
+            }
+            placed => placed.map(|()| name),
+        }
+    }
+
     fn directory(&self, container: &str) -> PathBuf {
         self.backends.with_file_name("docker").join(container)
     }
@@ -113,15 +139,20 @@ impl Holders {
     }
 }
 
-/// A name of this machine; another one after a start of it, because no backend survives that.
-fn machine() -> String {
-    let read = |path: &str| fs::read_to_string(Path::new(path)).map(|text| text.trim().to_owned());
-    read("/proc/sys/kernel/random/boot_id").unwrap_or_else(|_| "unknown".to_owned())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_machine_without_a_name_of_its_start_keeps_a_random_one() {
+        let directory = tempfile::tempdir().unwrap();
+        let of = |directory: &std::path::Path| Holders::new(directory.join("gloveport/backends")).kept_name().unwrap();
+        let name = of(directory.path());
+        assert_eq!((name.len(), of(directory.path())), (32, name));
+        assert_eq!(fs::read_dir(directory.path().join("gloveport")).unwrap().count(), 1);
+        let other = tempfile::tempdir().unwrap();
+        assert_ne!(of(other.path()), of(directory.path()));
+    }
 
     #[test]
     fn who_holds_a_container_is_known_as_long_as_it_lives() {

@@ -1,13 +1,12 @@
 //! One call of the program: input, output, limits, and the end of its process group.
 
-use std::{io, os::fd::OwnedFd, process::ExitStatus, time::Duration};
+use std::{io, process::ExitStatus, time::Duration};
 
+use gloveport_platform::group;
 use gloveport_provider::{Phase, Progress, ProviderError};
-use gloveport_sys::{process, pty};
-use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
 use serde::Deserialize;
 use tokio::{
-    io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _, unix::AsyncFd},
+    io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _},
     process::{Child, ChildStdin, Command},
     time::{Instant, sleep, timeout},
 };
@@ -161,34 +160,30 @@ impl Output {
 pub(crate) struct Group {
     /// `None` when its end was seen.
     child: Option<Child>,
-    /// Can be read when the program has ended. Nobody waits for the program before its group is gone: until then its
-    /// process id, and with it the group, is nobody else's.
-    ended: AsyncFd<OwnedFd>,
+    /// Nobody waits for the program itself before its group is gone: until then its process id, and with it the group,
+    /// is nobody else's.
+    ended: group::End,
 }
 
 impl Group {
     pub(crate) fn spawn(call: &Call) -> Result<Self, ProviderError> {
-        let spawned = Command::new(&call.program)
+        let mut command = Command::new(&call.program);
+        command
             .arg(call.verb.word())
             .env_clear()
             .envs(call.environment.iter().map(|(name, value)| (name, value)))
             .current_dir("/")
             .stdin(std::process::Stdio::piped())
             .stdout(std::process::Stdio::piped())
-            .stderr(std::process::Stdio::piped())
-            .process_group(0)
-            .spawn();
+            .stderr(std::process::Stdio::piped());
+        group::lead(&mut command);
         let failed =
             |source| ProviderError::File { action: "run the provider program", path: call.program.clone(), source };
-        let child = spawned.map_err(failed)?;
-        let watched = id(&child)
-            .ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))
-            .and_then(|pid| Ok(pidfd_open(pid, PidfdFlags::empty())?))
-            .and_then(pty::watch);
-        match watched {
+        let child = command.spawn().map_err(failed)?;
+        match group::End::of(&child) {
             Ok(ended) => Ok(Self { child: Some(child), ended }),
             Err(error) => {
-                signal(&child, Signal::KILL);
+                group::kill(&child);
                 Err(failed(error))
             }
         }
@@ -203,17 +198,13 @@ impl Group {
     /// of its own.
     pub(crate) async fn wait(&mut self) -> Result<ExitStatus, String> {
         let failed = |error: io::Error| format!("it cannot be waited for: {error}");
-        let _stays_ready = self.ended.readable().await.map_err(failed)?;
         let child = self.child.as_mut().ok_or_else(|| "it has ended".to_owned())?;
-        let left = |child: &Child| {
-            let group = child.id().map(process::in_group).unwrap_or_default();
-            group.into_iter().any(|pid| process::stat(pid).is_some_and(|stat| stat.state != 'Z'))
-        };
+        self.ended.reached(child).await.map_err(failed)?;
         let began = Instant::now();
-        while left(child) {
+        while group::others_run(child) {
             if began.elapsed() > LEAVING {
                 tracing::warn!("a provider program has left processes behind, which are ended");
-                signal(child, Signal::KILL);
+                group::kill(child);
                 break;
             }
             sleep(LOOK).await;
@@ -277,32 +268,21 @@ impl Drop for Group {
                 runtime.spawn(end(child));
             }
             // Nobody is left to wait.
-            Err(_) => signal(&child, Signal::KILL),
+            Err(_) => group::kill(&child),
         }
     }
 }
 
 /// Ends a program that was not waited for yet: until then its process id, and with it the group, is nobody else's.
 async fn end(mut child: Child) {
-    signal(&child, Signal::TERM);
+    let asked = group::ask_to_end(&child);
     let began = Instant::now();
-    let runs = |child: &Child| child.id().and_then(process::stat).is_some_and(|stat| stat.state != 'Z');
-    while runs(&child) && began.elapsed() < GRACE {
+    while asked && group::runs(&child) && began.elapsed() < GRACE {
         // The end itself cannot be waited for without giving the process id free.
         sleep(LOOK).await;
     }
-    signal(&child, Signal::KILL);
+    group::kill(&child);
     let _reaped = child.wait().await;
-}
-
-fn id(child: &Child) -> Option<Pid> {
-    child.id().and_then(|pid| i32::try_from(pid).ok()).and_then(Pid::from_raw)
-}
-
-fn signal(child: &Child, signal: Signal) {
-    if let Some(pid) = id(child) {
-        let _all_gone = kill_process_group(pid, signal);
-    }
 }
 
 /// Writes the request. A program need not read what it does not need.

@@ -6,8 +6,8 @@ use std::{
     sync::Arc,
 };
 
+use gloveport_platform::find_program;
 use gloveport_provider::{Provider, ProviderContext, ProviderError, Registry, backend};
-use gloveport_sys::host;
 
 use crate::Exec;
 
@@ -59,7 +59,7 @@ impl ExecOptions {
 
 fn in_path(program: &str, context: &ProviderContext) -> Option<PathBuf> {
     let path = context.environment.get("PATH")?;
-    std::path::absolute(host::find_program(program, path, Path::new("."))?).ok()
+    std::path::absolute(find_program(program, path, Path::new("."))?).ok()
 }
 
 /// Registers `exec:PROGRAM`, and programs called `gloveport-provider-NAME` in `PATH` as `NAME`.

@@ -34,10 +34,10 @@ impl LoadOptions {
         let environment: Environment = std::env::vars_os().filter_map(utf8).collect();
         Ok(Self {
             file: None,
-            home: environment.get("HOME").filter(|home| !home.is_empty()).map(PathBuf::from),
+            home: environment.get(gloveport_platform::HOME).filter(|home| !home.is_empty()).map(PathBuf::from),
             environment,
             current_directory: std::env::current_dir().map_err(ConfigError::CurrentDirectory)?,
-            user_id: Some(rustix::process::getuid().as_raw()),
+            user_id: gloveport_platform::user_id(),
             overrides: Overrides::default(),
         })
     }

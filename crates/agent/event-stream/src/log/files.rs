@@ -1,22 +1,18 @@
 //! The files of events and pages, where the reference looks for them.
 
 use std::{
-    fs::{self, File, OpenOptions},
+    fs::{self, File},
     io::{self, Write as _},
-    os::unix::fs::OpenOptionsExt as _,
     path::{Path, PathBuf},
 };
 
 use bytes::Bytes;
-use rustix::{
-    fs::{CWD, RenameFlags, renameat_with},
-    io::Errno,
-};
+use gloveport_platform::{private_file, rename_new, sync_directory, sync_file_system};
 
 use crate::{
     error::LogError,
     history::{FullPage, PAGE_SIZE, PageBuilder, is_event, number, page_start},
-    store::{create_directories, sync_directory},
+    store::create_directories,
 };
 
 /// Name of a file that is being written. It is not in the directory of the events, where a name with a number in it
@@ -80,7 +76,7 @@ impl EventFiles {
     pub(crate) fn publish(&self, place: &Path, content: &[u8], what: Place) -> Result<(), LogError> {
         let temporary = self.conversation.join(TEMPORARY);
         let write = || {
-            let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&temporary)?;
+            let mut file = private_file().write(true).create(true).truncate(true).open(&temporary)?;
             file.write_all(content)?;
             match what {
                 Place::Free => rename_new(&temporary, place),
@@ -173,36 +169,6 @@ impl EventFiles {
             sync_directory(directory).map_err(failed("sync", directory))?;
         }
         Ok(())
-    }
-}
-
-/// File systems of which it is known that a sync of the whole is one of every file: ext4, XFS, Btrfs, F2FS, tmpfs and
-/// overlays.
-const SYNCED_WHOLE: [i64; 6] = [0xEF53, 0x5846_5342, 0x9123_683E, 0xF2F5_2010, 0x0102_1994, 0x794C_7630];
-
-/// Syncs the file system of a directory at once, where that can be relied on; says whether it did.
-///
-/// A thousand files one by one are a thousand commits of the file system, which take seconds on a busy machine; this is
-/// one.
-fn sync_file_system(directory: &Path) -> io::Result<bool> {
-    let file = File::open(directory)?;
-    let kind = rustix::fs::fstatfs(&file)?.f_type;
-    if !SYNCED_WHOLE.contains(&kind) {
-        return Ok(false);
-    }
-    rustix::fs::syncfs(&file)?;
-    Ok(true)
-}
-
-/// Renames a file unless something has the new name.
-fn rename_new(from: &Path, to: &Path) -> io::Result<()> {
-    match renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE) {
-        // The file system does not know the flag.
-        Err(Errno::INVAL | Errno::NOSYS) => match to.symlink_metadata() {
-            Ok(_) => Err(io::ErrorKind::AlreadyExists.into()),
-            Err(_) => fs::rename(from, to),
-        },
-        other => Ok(other?),
     }
 }
 

@@ -1,14 +1,13 @@
 //! One file of the journal.
 
 use std::{
-    fs::{File, OpenOptions, TryLockError},
+    fs::{File, TryLockError},
     io::{self, Read as _},
-    os::unix::fs::{FileExt as _, MetadataExt as _, OpenOptionsExt as _},
     path::{Path, PathBuf},
 };
 
 use bytes::Bytes;
-use rustix::fs::{FallocateFlags, fallocate};
+use gloveport_platform as platform;
 
 use super::record::{self, Record};
 use crate::error::{HistoryError, LogError};
@@ -64,12 +63,9 @@ impl JournalFile {
                 }
                 Err(TryLockError::Error(source)) => return Err(failed("lock", source).into()),
             }
-            let locked = file.metadata().map_err(|source| failed("look at", source))?;
-            match path.symlink_metadata() {
-                Ok(named) if (named.dev(), named.ino()) == (locked.dev(), locked.ino()) => {
-                    return Ok(Self::new(path, file));
-                }
-                Ok(_) => {}
+            match platform::is_at(&file, &path) {
+                Ok(true) => return Ok(Self::new(path, file)),
+                Ok(false) => {}
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                 Err(source) => return Err(failed("look at", source).into()),
             }
@@ -107,7 +103,7 @@ impl JournalFile {
         }
         self.reserve(self.length + records.len() as u64);
         self.has_tail = true;
-        let written = self.file.write_all_at(records, self.length).and_then(|()| self.file.sync_data());
+        let written = platform::write_all_at(&self.file, records, self.length).and_then(|()| self.file.sync_data());
         if let Err(source) = written {
             let error = self.failed("write", source);
             // If this fails, too, it is done before the next append.
@@ -152,18 +148,15 @@ impl JournalFile {
     /// Takes room up to here. Where that cannot be done, writing takes the room, or says why it cannot.
     fn reserve(&mut self, end: u64) {
         let target = end.next_multiple_of(PIECE);
-        if end > self.reserved
-            && fallocate(&self.file, FallocateFlags::empty(), self.reserved, target - self.reserved).is_ok()
-        {
+        if end > self.reserved && platform::reserve(&self.file, self.reserved, target - self.reserved).is_ok() {
             self.reserved = target;
         }
     }
 
     /// Makes zeros of what stands behind the records, or cuts it off where that cannot be done.
     fn empty(&mut self) -> io::Result<()> {
-        let flags = FallocateFlags::ZERO_RANGE | FallocateFlags::KEEP_SIZE;
         let size = self.file.metadata()?.len();
-        if size > self.length && fallocate(&self.file, flags, self.length, size - self.length).is_err() {
+        if size > self.length && platform::zero(&self.file, self.length, size - self.length).is_err() {
             self.file.set_len(self.length)?;
             self.reserved = self.length;
         }
@@ -176,5 +169,5 @@ impl JournalFile {
 }
 
 fn open(path: &Path) -> io::Result<File> {
-    OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(path)
+    platform::private_file().read(true).write(true).create(true).truncate(false).open(path)
 }

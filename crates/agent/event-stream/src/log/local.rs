@@ -13,6 +13,7 @@ use std::{
 };
 
 use bytes::Bytes;
+use gloveport_platform::sync_directory;
 
 use super::{
     Entry,
@@ -23,7 +24,6 @@ use super::{
 use crate::{
     error::{HistoryError, LogError},
     history::{PageBuilder, is_event, page_start},
-    store::sync_directory,
 };
 
 /// Names of the files of the journal. The first is also the lock.

@@ -1,13 +1,13 @@
 //! Contents that are plain files below a directory.
 
 use std::{
-    fs::{self, DirBuilder, File},
+    fs,
     io::{self, Write as _},
-    os::unix::fs::DirBuilderExt as _,
     path::{Path, PathBuf},
 };
 
 use bytes::Bytes;
+use gloveport_platform::{private_directory, sync_directory};
 
 use super::{BoxFuture, FileStore, StoreError};
 
@@ -143,16 +143,11 @@ pub(crate) fn create_directories(directory: &Path) -> io::Result<()> {
     }
     let above = directory.parent().unwrap_or(Path::new("/"));
     create_directories(above)?;
-    match DirBuilder::new().mode(0o700).create(directory) {
+    match private_directory().create(directory) {
         Ok(()) => sync_directory(if above.as_os_str().is_empty() { Path::new(".") } else { above }),
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists && directory.is_dir() => Ok(()),
         Err(error) => Err(error),
     }
-}
-
-/// Makes the names in a directory durable.
-pub(crate) fn sync_directory(directory: &Path) -> io::Result<()> {
-    File::open(directory)?.sync_all()
 }
 
 fn list(place: &Path, prefix: &str) -> io::Result<Vec<String>> {

@@ -1,9 +1,8 @@
 //! A history written into one file (event-stream 6.1).
 
 use std::{
-    fs::{self, File, Permissions},
+    fs::{self, File},
     io::{self, Write},
-    os::unix::fs::PermissionsExt as _,
     path::{Path, PathBuf},
 };
 
@@ -132,10 +131,12 @@ impl Output {
             }
         }
         let directory = place.parent().filter(|directory| !directory.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        let file = tempfile::Builder::new()
-            .prefix(".trajectory-")
-            .permissions(Permissions::from_mode(0o666))
-            .tempfile_in(directory)?;
+        let mut builder = tempfile::Builder::new();
+        builder.prefix(".trajectory-");
+        if let Some(permissions) = gloveport_platform::usual_permissions() {
+            builder.permissions(permissions);
+        }
+        let file = builder.tempfile_in(directory)?;
         Ok(Self { place, kind: Kind::File(file) })
     }
 

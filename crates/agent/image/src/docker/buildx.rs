@@ -8,7 +8,7 @@ use std::{
 };
 
 use gloveport_docker_engine::{Address, Engine};
-use rustix::process::{Pid, Signal, kill_process_group};
+use gloveport_platform::group;
 use tokio::{
     io::AsyncReadExt as _,
     process::{Child, Command},
@@ -66,10 +66,11 @@ pub(super) async fn build(
     }
     let mut command = Command::new(program(options));
     command.args(words(request, options.cache.as_deref()));
-    if let Address::Unix(path) = &engine.endpoint().address {
-        command.env("DOCKER_HOST", format!("unix://{}", path.display())).env_remove("DOCKER_CONTEXT");
+    if let address @ (Address::Unix(_) | Address::Pipe(_)) = &engine.endpoint().address {
+        command.env("DOCKER_HOST", address.to_string()).env_remove("DOCKER_CONTEXT");
     }
-    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    group::lead(&mut command);
     let failed = |reason: String, log| ImageError::Build { image: image.into(), reason, log };
     let mut running = Running(command.spawn().map_err(|error| failed(error.to_string(), Vec::new()))?);
     let mut lines = Lines::new(progress);
@@ -164,13 +165,7 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // Nothing is killed that has ended: its id may be another's.
-        let running = self.0.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
-        if let Some(group) = running
-            && let Err(error) = kill_process_group(group, Signal::KILL)
-        {
-            tracing::debug!(%error, "docker buildx build had ended");
-        }
+        group::kill(&self.0);
     }
 }
 

@@ -3,9 +3,9 @@
 use std::{
     fs::Metadata,
     io::{self, Read},
-    os::unix::fs::MetadataExt as _,
 };
 
+use gloveport_platform as platform;
 use tar::{EntryType, Header, PaxExtensions};
 
 use super::{BLOCK, padding};
@@ -38,9 +38,9 @@ impl Entry {
             link: Vec::new(),
             kind,
             size: if kind == EntryType::Regular { metadata.len() } else { 0 },
-            mode: metadata.mode() & 0o7777,
-            owner: (metadata.uid(), metadata.gid()),
-            modified: (metadata.mtime(), u32::try_from(metadata.mtime_nsec()).unwrap_or(0)),
+            mode: platform::mode(metadata),
+            owner: platform::owner(metadata),
+            modified: platform::modified(metadata),
         }
     }
 

@@ -3,16 +3,12 @@
 use std::{
     collections::HashMap,
     ffi::OsString,
-    fs::{self, File, Metadata, OpenOptions},
+    fs::{self, File, Metadata},
     io::{self, Write},
-    os::unix::{
-        ffi::{OsStrExt as _, OsStringExt as _},
-        fs::{MetadataExt as _, OpenOptionsExt as _},
-    },
     path::{Path, PathBuf},
 };
 
-use rustix::fs::OFlags;
+use gloveport_platform as platform;
 use tar::EntryType;
 
 use super::{BLOCK, header::Entry, padding};
@@ -43,7 +39,8 @@ pub fn pack(path: &Path, out: impl Write) -> Result<Summary, ArchiveError> {
         packing.entry(path, Entry::of(b"./".to_vec(), EntryType::Directory, &metadata), &metadata)?;
         packing.tree(path)?;
     } else {
-        let name = path.file_name().map(|name| name.as_bytes().to_owned()).unwrap_or_default();
+        let name =
+            path.file_name().map(|name| platform::archived_name(Path::new(name)).into_owned()).unwrap_or_default();
         packing.one(path, name, &metadata)?;
     }
     packing.pending.resize(packing.pending.len() + 2 * BLOCK, 0);
@@ -80,7 +77,7 @@ impl<W: Write> Packing<W> {
                     below => names.append(&mut below?),
                 }
             }
-            self.one(&path, name.into_os_string().into_vec(), &metadata)?;
+            self.one(&path, platform::archived_name(&name).into_owned(), &metadata)?;
         }
         Ok(())
     }
@@ -95,13 +92,12 @@ impl<W: Write> Packing<W> {
             Entry::of(name, EntryType::Regular, metadata)
         } else if kind.is_symlink() {
             let target = fs::read_link(path).map_err(|source| ArchiveError::Read { path: path.to_owned(), source })?;
-            let link = target.into_os_string().into_vec();
+            let link = platform::archived_name(&target).into_owned();
             Entry { link, ..Entry::of(name, EntryType::Symlink, metadata) }
         } else {
             return Ok(());
         };
-        if metadata.nlink() > 1 {
-            let number = (metadata.dev(), metadata.ino());
+        if let Some(number) = platform::identity(metadata).filter(|_| platform::has_other_names(metadata)) {
             if let Some(first) = self.seen.get(&number) {
                 entry = Entry { link: first.clone(), kind: EntryType::Link, size: 0, ..entry };
             } else if self.seen.len() < LINKS {
@@ -178,11 +174,10 @@ fn below(root: &Path, directory: &Path) -> Result<Vec<PathBuf>, ArchiveError> {
 
 /// Opens a regular file, and never waits for what has taken its place.
 fn open(path: &Path, expected: &Metadata) -> Result<(File, Metadata), ArchiveError> {
-    let flags = (OFlags::NONBLOCK | OFlags::NOCTTY).bits().cast_signed();
     let open = || {
-        let file = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
+        let file = platform::open_at_once(path)?;
         let metadata = file.metadata()?;
-        if (metadata.dev(), metadata.ino()) != (expected.dev(), expected.ino()) {
+        if !metadata.is_file() || platform::identity(&metadata) != platform::identity(expected) {
             return Err(io::Error::other("another file has taken its place"));
         }
         Ok((file, metadata))

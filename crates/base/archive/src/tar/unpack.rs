@@ -2,15 +2,10 @@
 
 use std::{
     io::{BufRead, BufReader, Read},
-    os::fd::{AsFd, OwnedFd},
     path::Path,
-    sync::{Arc, atomic::AtomicBool},
+    sync::atomic::AtomicBool,
 };
 
-use rustix::{
-    fs::{AtFlags, Gid, Mode, OFlags, Timespec, Timestamps, UTIME_OMIT, Uid},
-    io::Errno,
-};
 use tar::EntryType;
 
 use super::{
@@ -19,10 +14,10 @@ use super::{
 };
 use crate::{
     PIECE,
-    confine::{BadName, Destination, components, kind, refusal, shown},
+    beneath::{self, Destination, Directory, NewFile},
     error::ArchiveError,
     limits::{Account, ArchiveLimits, Summary},
-    place::{Keep, NewFile, make_room},
+    names::{BadName, Given, Keep, components, shown},
 };
 
 /// Most bytes behind the mark of the end, where writers fill up their last record.
@@ -30,8 +25,6 @@ const REST: u64 = 16 * 1024 * 1024;
 
 /// Bits of a mode by which a program runs with the rights of its owner or group, and the sticky bit.
 const SPECIAL: u32 = 0o7000;
-/// Bits by which others than the owner write.
-const WRITTEN_BY_OTHERS: u32 = 0o022;
 
 /// Whose files a stream has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -69,7 +62,7 @@ pub fn unpack(
         account: Account::new(limits, &never),
         directories: Vec::new(),
         origin,
-        gives_away: origin == Origin::Trusted && rustix::process::geteuid().is_root(),
+        gives_away: origin == Origin::Trusted && beneath::gives_away(),
     };
     match unpacking.all() {
         Ok(()) => Ok(unpacking.account.done),
@@ -169,7 +162,7 @@ impl<R: Read> Unpacking<'_, R> {
         Ok(())
     }
 
-    fn file(&mut self, entry: &Entry, directory: &Arc<OwnedFd>, name: &[u8]) -> Result<(), ArchiveError> {
+    fn file(&mut self, entry: &Entry, directory: &Directory, name: &[u8]) -> Result<(), ArchiveError> {
         let mut new = NewFile::begin(directory, name, &entry.name, Keep::Nothing)?;
         let mut left = entry.size;
         while left > 0 {
@@ -183,74 +176,37 @@ impl<R: Read> Unpacking<'_, R> {
             left -= length as u64;
         }
         self.skip_bytes(padding(entry.size) as u64)?;
-        let (mode, owner, modified) = (entry.mode, entry.owner, entry.modified);
-        self.give(new.file(), mode, owner, modified).map_err(|error| write_error(&entry.name, error))?;
+        new.give(&self.given(entry.mode, entry.owner, entry.modified))?;
         new.finish()
     }
 
-    fn symlink(&mut self, entry: &Entry, directory: &OwnedFd, name: &[u8]) -> Result<(), ArchiveError> {
-        let failed = |error| write_error(&entry.name, error);
+    fn symlink(&mut self, entry: &Entry, directory: &Directory, name: &[u8]) -> Result<(), ArchiveError> {
         if entry.link.is_empty() || entry.link.contains(&0) {
             return Err(damaged("a link has a target that can not be used"));
         }
-        make_room(directory, name, &entry.name)?;
-        rustix::fs::symlinkat(entry.link.as_slice(), directory, name).map_err(failed)?;
-        if self.gives_away {
-            let (user, group) = (Uid::from_raw(entry.owner.0), Gid::from_raw(entry.owner.1));
-            rustix::fs::chownat(directory, name, Some(user), Some(group), AtFlags::SYMLINK_NOFOLLOW).map_err(failed)?;
-        }
-        rustix::fs::utimensat(directory, name, &times(entry.modified), AtFlags::SYMLINK_NOFOLLOW).map_err(failed)?;
+        let given = self.given(entry.mode, entry.owner, entry.modified);
+        beneath::symlink(directory, name, &entry.link, &entry.name, &given)?;
         self.skip(entry.size)
     }
 
-    fn hard_link(&mut self, entry: &Entry, directory: &OwnedFd, name: &[u8]) -> Result<(), ArchiveError> {
-        let failed = |error| write_error(&entry.name, error);
+    fn hard_link(&mut self, entry: &Entry, directory: &Directory, name: &[u8]) -> Result<(), ArchiveError> {
         let Ok(target) = components(&entry.link) else {
             return Err(ArchiveError::Escapes { entry: shown(&entry.name) });
         };
-        let Some((target_name, parents)) = target.split_last() else {
-            return Err(damaged("a link has a target that can not be used"));
-        };
-        let parent = if parents.is_empty() {
-            self.destination.root()
-        } else {
-            let path = parents.join(&b'/');
-            let opened = self.destination.open_beneath(&path, crate::confine::DIRECTORY);
-            Arc::new(opened.map_err(|error| refusal(&entry.name, error))?)
-        };
-        // A link to itself, or a second one to the same file, is there already.
-        if kind(&parent, target_name).is_ok() && !same(&parent, target_name, directory, name) {
-            make_room(directory, name, &entry.name)?;
-        }
-        match rustix::fs::linkat(&*parent, *target_name, directory, name, AtFlags::empty()) {
-            Ok(()) => {}
-            Err(Errno::EXIST) if same(&parent, target_name, directory, name) => {}
-            Err(error) => return Err(failed(error)),
-        }
+        self.destination.hard_link(&target, directory, name, &entry.name)?;
         self.skip(entry.size)
     }
 
     fn finish_directory(&mut self, attributes: &Attributes) -> Result<(), ArchiveError> {
-        let failed = |error| write_error(&attributes.path, error);
-        let path = if attributes.path.is_empty() { b"." } else { attributes.path.as_slice() };
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let directory = self.destination.open_beneath(path, flags).map_err(|error| refusal(&attributes.path, error))?;
-        let mut mode = attributes.mode;
-        if attributes.existed && self.origin == Origin::Foreign {
-            let had = rustix::fs::fstat(&directory).map_err(failed)?.st_mode;
-            mode &= !WRITTEN_BY_OTHERS | had;
-        }
-        self.give(&directory, mode, attributes.owner, attributes.modified).map_err(failed)
+        let given = self.given(attributes.mode, attributes.owner, attributes.modified);
+        let closed = attributes.existed && self.origin == Origin::Foreign;
+        self.destination.give(&attributes.path, &given, closed)
     }
 
-    /// Gives owner, mode and time, in this order, because a change of the owner clears bits of the mode.
-    fn give(&self, file: impl AsFd, mode: u32, owner: (u32, u32), modified: (i64, u32)) -> rustix::io::Result<()> {
-        if self.gives_away {
-            rustix::fs::fchown(&file, Some(Uid::from_raw(owner.0)), Some(Gid::from_raw(owner.1)))?;
-        }
+    /// What something gets of what the stream says.
+    fn given(&self, mode: u32, owner: (u32, u32), modified: (i64, u32)) -> Given {
         let dropped = if self.origin == Origin::Foreign { SPECIAL } else { 0 };
-        rustix::fs::fchmod(&file, Mode::from_raw_mode(mode & !dropped))?;
-        rustix::fs::futimens(&file, &times(modified))
+        Given { mode: mode & !dropped, owner: self.gives_away.then_some(owner), modified }
     }
 
     /// Reads over contents that an entry without contents has nevertheless.
@@ -270,24 +226,4 @@ impl<R: Read> Unpacking<'_, R> {
         }
         Ok(())
     }
-}
-
-fn same(one: &OwnedFd, one_name: &[u8], other: &OwnedFd, other_name: &[u8]) -> bool {
-    let number = |directory: &OwnedFd, name: &[u8]| {
-        let found = rustix::fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW).ok()?;
-        Some((found.st_dev, found.st_ino))
-    };
-    let one = number(one, one_name);
-    one.is_some() && one == number(other, other_name)
-}
-
-fn times(modified: (i64, u32)) -> Timestamps {
-    Timestamps {
-        last_access: Timespec { tv_sec: 0, tv_nsec: UTIME_OMIT },
-        last_modification: Timespec { tv_sec: modified.0, tv_nsec: modified.1.into() },
-    }
-}
-
-fn write_error(entry: &[u8], error: Errno) -> ArchiveError {
-    ArchiveError::Write { entry: shown(entry), source: error.into() }
 }

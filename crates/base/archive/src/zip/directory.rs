@@ -1,6 +1,8 @@
 //! The directory at the end of a zip file, read record by record.
 
-use std::{fs::File, io, os::unix::fs::FileExt as _};
+use std::{fs::File, io};
+
+use gloveport_platform as platform;
 
 use super::records::{
     CENTRAL, CENTRAL_SIGNATURE, END, END_SIGNATURE, END64, END64_SIGNATURE, EXTENSION64, Fields, LARGE, LOCAL,
@@ -31,7 +33,7 @@ impl Window {
             self.start = at;
             self.filled = 0;
             while self.filled < self.buffer.len() {
-                match file.read_at(&mut self.buffer[self.filled..], at + self.filled as u64) {
+                match platform::read_at(file, &mut self.buffer[self.filled..], at + self.filled as u64) {
                     Ok(0) => break,
                     Ok(read) => self.filled += read,
                     Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
@@ -79,7 +81,7 @@ impl Directory {
         let length = file.metadata().map_err(ArchiveError::Input)?.len();
         let tail_start = length.saturating_sub(TAIL);
         let mut tail = vec![0; usize::try_from(length - tail_start).unwrap_or(0)];
-        file.read_exact_at(&mut tail, tail_start).map_err(ArchiveError::Input)?;
+        platform::read_exact_at(file, &mut tail, tail_start).map_err(ArchiveError::Input)?;
         let signature = END_SIGNATURE.to_le_bytes();
         // The last one that has room for itself and its comment.
         let found = (0..tail.len().saturating_sub(END - 1)).rev().find(|at| {
@@ -115,13 +117,13 @@ impl Directory {
     fn find64(file: &File, end: u64) -> Result<Option<(u64, u64, u64, u64)>, ArchiveError> {
         let Some(at) = end.checked_sub(LOCATOR64 as u64) else { return Ok(None) };
         let mut locator = [0; LOCATOR64];
-        file.read_exact_at(&mut locator, at).map_err(ArchiveError::Input)?;
+        platform::read_exact_at(file, &mut locator, at).map_err(ArchiveError::Input)?;
         if !locator.starts_with(&LOCATOR64_SIGNATURE.to_le_bytes()) {
             return Ok(None);
         }
         let Some(at) = at.checked_sub(END64 as u64) else { return Ok(None) };
         let mut record = [0; END64];
-        file.read_exact_at(&mut record, at).map_err(ArchiveError::Input)?;
+        platform::read_exact_at(file, &mut record, at).map_err(ArchiveError::Input)?;
         if !record.starts_with(&END64_SIGNATURE.to_le_bytes()) {
             return Err(damaged("its 64-bit end is not where it must be"));
         }

@@ -2,20 +2,13 @@
 
 use std::{
     ffi::OsStr,
-    fs::{self, File, OpenOptions},
+    fs::{self, File},
     io::{self, Write},
     ops::Range,
-    os::unix::{
-        ffi::OsStrExt as _,
-        fs::{MetadataExt as _, OpenOptionsExt as _},
-    },
     path::{Path, PathBuf},
 };
 
-use rustix::{
-    fs::{Access, AtFlags, CWD, OFlags},
-    io::Errno,
-};
+use gloveport_platform as platform;
 
 use super::records::{End, Entry, LOCAL, dos_time};
 use crate::{PIECE, buffer::read_some, error::ArchiveError, limits::Summary};
@@ -68,7 +61,7 @@ impl Plan {
             None => fs::canonicalize(root).map_err(read)?.file_name().map(OsStr::to_owned),
         };
         // The root of the file system has no name.
-        let prefix = name.map(|name| [name.as_bytes(), b"/"].concat()).unwrap_or_default();
+        let prefix = name.map(|name| [&*platform::archived_name(Path::new(&name)), b"/"].concat()).unwrap_or_default();
         Self::new(root, prefix)
     }
 
@@ -123,23 +116,23 @@ impl Plan {
             Ok(_) => return Ok(()),
             // A link without a target, links in a circle, or a file that was removed meanwhile.
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-            Err(error) if error.raw_os_error() == Some(Errno::LOOP.raw_os_error()) => return Ok(()),
+            Err(error) if platform::is_circle(&error) => return Ok(()),
             Err(source) => return Err(ArchiveError::Read { path, source }),
         };
         // Told before anything is sent.
-        if let Err(error) = rustix::fs::accessat(CWD, &path, Access::READ_OK, AtFlags::EACCESS) {
-            return Err(ArchiveError::Read { path, source: error.into() });
+        if let Err(source) = platform::may_read(&path) {
+            return Err(ArchiveError::Read { path, source });
         }
         if self.files.len() >= MOST {
             return Err(ArchiveError::TooManyToPack { path: self.root.clone(), limit: MOST });
         }
-        let name = relative.as_os_str().as_bytes();
+        let name = platform::archived_name(relative);
         if self.prefix.len() + name.len() > usize::from(u16::MAX) - LOCAL {
             return Err(ArchiveError::LongName { path });
         }
         self.names.extend_from_slice(&self.prefix);
-        self.names.extend_from_slice(name);
-        let (size, modified) = (metadata.len(), dos_time(metadata.mtime()));
+        self.names.extend_from_slice(&name);
+        let (size, modified) = (metadata.len(), dos_time(platform::modified(&metadata).0));
         self.files.push(Planned { name_end: self.names.len(), size, modified });
         self.bytes += size;
         Ok(())
@@ -189,7 +182,7 @@ impl Plan {
         for (_, entry) in self.entries() {
             entry.write_local(&mut packer.pending);
             let relative = entry.name.get(self.prefix.len()..).unwrap_or_default();
-            let crc = packer.contents(&self.root.join(OsStr::from_bytes(relative)), entry.size)?;
+            let crc = packer.contents(&self.root.join(platform::path_of_name(relative)), entry.size)?;
             entry.write_descriptor(crc, &mut packer.pending);
             checksums.push(crc);
         }
@@ -254,7 +247,6 @@ impl<W: Write> Packer<W> {
 
 /// Opens a file that was a regular one when the plan was made. Never waits, whatever it is now.
 fn open(path: &Path) -> io::Result<File> {
-    let flags = (OFlags::NONBLOCK | OFlags::NOCTTY).bits().cast_signed();
-    let file = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
+    let file = platform::open_at_once(path)?;
     if file.metadata()?.is_file() { Ok(file) } else { Err(io::Error::other("it is no regular file any more")) }
 }

@@ -10,10 +10,10 @@ use super::{
 };
 use crate::{
     PIECE,
-    confine::{Destination, components, shown},
+    beneath::{Destination, NewFile},
     error::ArchiveError,
     limits::{Account, ArchiveLimits, Summary},
-    place::{Keep, NewFile},
+    names::{Keep, components, shown},
 };
 
 /// Bytes of the directory that are read at once: more than one record has.

@@ -2,6 +2,7 @@
 
 use std::{ffi::OsString, path::Path, time::Duration};
 
+#[cfg(target_os = "linux")]
 use gloveport_sys::Identity;
 
 use super::{Issue, Linter, process::Program};
@@ -39,7 +40,8 @@ pub struct PythonLinter {
     pub interpreter: String,
     /// How long one of its two runs may take.
     pub time_limit: Duration,
-    /// The user that it runs as; `None` for that of this process.
+    /// The user that it runs as; `None` for that of this process. Only Linux has a choice.
+    #[cfg(target_os = "linux")]
     pub identity: Option<Identity>,
     /// Its whole environment; `None` for that of this process.
     pub environment: Option<Vec<(OsString, OsString)>>,
@@ -47,7 +49,13 @@ pub struct PythonLinter {
 
 impl Default for PythonLinter {
     fn default() -> Self {
-        Self { interpreter: "python3".to_owned(), time_limit: TIME_LIMIT, identity: None, environment: None }
+        Self {
+            interpreter: "python3".to_owned(),
+            time_limit: TIME_LIMIT,
+            #[cfg(target_os = "linux")]
+            identity: None,
+            environment: None,
+        }
     }
 }
 
@@ -71,6 +79,7 @@ impl PythonLinter {
     fn run(&self, arguments: &[&str], text: &str) -> Vec<Issue> {
         let program = Program {
             name: &self.interpreter,
+            #[cfg(target_os = "linux")]
             identity: self.identity.as_ref(),
             environment: self.environment.as_deref(),
         };

@@ -1,52 +1,25 @@
-//! Names of entries, and the directory that they stay beneath: the kernel resolves them, and follows links that stay
-//! inside.
+//! The directory that everything stays beneath: the kernel resolves names, and follows links that stay inside. On Unix
+//! without Linux no link is followed.
+
+mod place;
 
 use std::{io, os::fd::OwnedFd, path::Path, sync::Arc};
 
-pub(crate) use gloveport_sys::beneath::{DIRECTORY, kind, kind_name};
-use gloveport_sys::beneath::{Links, Root};
+use gloveport_sys::beneath::{DIRECTORY, Links, Root};
 use rustix::{
     fs::{Mode, OFlags},
     io::Errno,
 };
 
-use crate::{error::ArchiveError, limits::Account};
+pub(crate) use self::place::{NewFile, gives_away, symlink};
+use crate::{
+    error::ArchiveError,
+    limits::Account,
+    names::{Given, shown},
+};
 
-/// Why a name can not be used.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum BadName {
-    Absolute,
-    Parent,
-    Nul,
-    Empty,
-}
-
-impl BadName {
-    pub(crate) fn text(self) -> &'static str {
-        match self {
-            Self::Absolute => "the name is absolute",
-            Self::Parent => "the name has a `..`",
-            Self::Nul => "the name has a NUL",
-            Self::Empty => "the name is empty",
-        }
-    }
-}
-
-/// The components of a name, without those that mean nothing.
-pub(crate) fn components(name: &[u8]) -> Result<Vec<&[u8]>, BadName> {
-    if name.contains(&0) {
-        return Err(BadName::Nul);
-    }
-    if name.starts_with(b"/") {
-        return Err(BadName::Absolute);
-    }
-    let components: Vec<&[u8]> =
-        name.split(|byte| *byte == b'/').filter(|component| !component.is_empty() && *component != b".").collect();
-    if components.contains(&b"..".as_slice()) {
-        return Err(BadName::Parent);
-    }
-    if components.is_empty() { Err(BadName::Empty) } else { Ok(components) }
-}
+/// A directory in which something is made.
+pub(crate) type Directory = Arc<OwnedFd>;
 
 /// A directory that everything stays beneath.
 #[derive(Debug)]
@@ -65,11 +38,11 @@ impl Destination {
         Ok(Self::beneath(beneath))
     }
 
-    pub(crate) fn beneath(beneath: Root) -> Self {
+    fn beneath(beneath: Root) -> Self {
         Self { root: beneath.directory(), beneath, last: None }
     }
 
-    pub(crate) fn root(&self) -> Arc<OwnedFd> {
+    fn root(&self) -> Arc<OwnedFd> {
         Arc::clone(&self.root)
     }
 
@@ -120,14 +93,44 @@ impl Destination {
         parent.ok_or(ArchiveError::Escapes { entry: String::new() })
     }
 
+    /// Makes a second name of a file beneath.
+    pub(crate) fn hard_link(
+        &self,
+        target: &[&[u8]],
+        directory: &OwnedFd,
+        name: &[u8],
+        entry: &[u8],
+    ) -> Result<(), ArchiveError> {
+        let Some((target_name, parents)) = target.split_last() else {
+            return Err(ArchiveError::Escapes { entry: shown(entry) });
+        };
+        let parent = if parents.is_empty() {
+            self.root()
+        } else {
+            let opened = self.open_beneath(&parents.join(&b'/'), DIRECTORY);
+            Arc::new(opened.map_err(|error| refusal(entry, error))?)
+        };
+        place::hard_link(&parent, target_name, directory, name, entry)
+    }
+
+    /// Gives a directory beneath what it gets when everything is in it. One that is to stay `closed` gets no right of
+    /// others to write that it does not have.
+    pub(crate) fn give(&self, path: &[u8], given: &Given, closed: bool) -> Result<(), ArchiveError> {
+        let shown = path;
+        let path = if path.is_empty() { b"." } else { path };
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let directory = self.open_beneath(path, flags).map_err(|error| refusal(shown, error))?;
+        place::give_directory(&directory, given, closed).map_err(|error| place::failed(shown, error))
+    }
+
     /// Opens something that exists beneath.
-    pub(crate) fn open_beneath(&self, path: &[u8], flags: OFlags) -> rustix::io::Result<OwnedFd> {
+    fn open_beneath(&self, path: &[u8], flags: OFlags) -> rustix::io::Result<OwnedFd> {
         self.beneath.open_beneath(path, flags, Links::Followed)
     }
 }
 
 /// What an error of resolving a directory means.
-pub(crate) fn refusal(path: &[u8], error: Errno) -> ArchiveError {
+fn refusal(path: &[u8], error: Errno) -> ArchiveError {
     let entry = shown(path);
     match error {
         Errno::XDEV | Errno::LOOP => ArchiveError::Escapes { entry },
@@ -136,36 +139,12 @@ pub(crate) fn refusal(path: &[u8], error: Errno) -> ArchiveError {
     }
 }
 
-/// A name for messages.
-pub(crate) fn shown(name: &[u8]) -> String {
-    String::from_utf8_lossy(name).into_owned()
-}
-
 #[cfg(test)]
 mod tests {
     use std::{os::unix::fs::symlink, sync::atomic::AtomicBool};
 
     use super::*;
-    use crate::limits::ArchiveLimits;
-
-    #[test]
-    fn names_are_taken_apart_and_dangerous_ones_are_refused() {
-        for (name, expected) in [
-            ("a", Ok(vec!["a"])),
-            ("./a//b/", Ok(vec!["a", "b"])),
-            ("a..b/..c/...", Ok(vec!["a..b", "..c", "..."])),
-            ("a\\..\\b", Ok(vec!["a\\..\\b"])),
-            ("/a", Err(BadName::Absolute)),
-            ("a/../b", Err(BadName::Parent)),
-            ("..", Err(BadName::Parent)),
-            ("a\0b", Err(BadName::Nul)),
-            ("", Err(BadName::Empty)),
-            (".//.", Err(BadName::Empty)),
-        ] {
-            let expected = expected.map(|list| list.into_iter().map(str::as_bytes).collect::<Vec<_>>());
-            assert_eq!(components(name.as_bytes()), expected, "{name:?}");
-        }
-    }
+    use crate::{limits::ArchiveLimits, names::components};
 
     #[test]
     fn no_link_leads_out_with_and_without_the_kernel() {
