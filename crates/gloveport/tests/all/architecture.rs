@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test stops at the first broken assumption")]
 
 mod circles;
+mod systems;
 
 use std::{
     collections::BTreeSet,
@@ -63,6 +64,11 @@ fn no_half_knows_the_other_but_for_sessions_in_their_own_process() {
     assert_eq!(wrong, Vec::<String>::new());
 }
 
+/// Crates of the half beside the agent, and of what both halves stand on, that are Linux's or know all systems.
+const OF_SYSTEMS: [&str; 3] = ["base/sys", "base/platform", "providers/local"];
+/// Crates whose texts name files of the sandbox, which is Linux's.
+const ABOUT_SANDBOXES: [&str; 1] = ["agent/security"];
+
 /// Directories of all crates.
 fn crate_directories(root: &Path) -> BTreeSet<PathBuf> {
     let below = |directory: &Path| -> Vec<PathBuf> {
@@ -116,4 +122,58 @@ fn a_ring_is_found_through_imports_paths_macros_and_re_exports_and_not_through_t
         "pub fn g() -> u8 { 1 } #[cfg(test)] mod tests { use super::super::h; } #[cfg(test)] fn t() { super::h(); }";
     let sizes: Vec<usize> = crate_of(&open);
     assert_eq!(sizes, [] as [usize; 0]);
+}
+
+#[test]
+fn the_half_beside_the_agent_uses_nothing_that_only_one_system_has() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap();
+    let (mut files, mut found) = (0, Vec::new());
+    for directory in crate_directories(&root) {
+        let name = directory.strip_prefix(root.join("crates")).unwrap().to_str().unwrap().to_owned();
+        let is_beside = ["agent/", "providers/", "base/"].iter().any(|folder| name.starts_with(folder));
+        if !is_beside || OF_SYSTEMS.contains(&name.as_str()) {
+            continue;
+        }
+        let uses = systems::uses(&directory.join("src/lib.rs"));
+        files += uses.files;
+        let texts = if ABOUT_SANDBOXES.contains(&name.as_str()) { Vec::new() } else { uses.texts };
+        for (file, what) in uses.paths.into_iter().chain(texts) {
+            found.push(format!("{}: {what}", file.strip_prefix(&root).unwrap().display()));
+        }
+    }
+    assert!(files > 200, "only {files} files were read");
+    let help = "ask `gloveport-platform`, or let the item say which system it is for (`#[cfg(…)]`)";
+    assert!(found.is_empty(), "{help}:\n{}", found.join("\n"));
+}
+
+#[test]
+fn a_use_of_one_system_is_found_unless_its_item_is_for_that_system() {
+    let uses_of = |text: &str| -> Vec<String> {
+        let directory = tempfile::tempdir().unwrap();
+        let source = directory.path().join("src");
+        fs::create_dir_all(source.join("a")).unwrap();
+        fs::write(source.join("lib.rs"), "mod a; #[cfg(unix)] mod unix;").unwrap();
+        fs::write(source.join("a.rs"), "mod b;").unwrap();
+        fs::write(source.join("a/b.rs"), text).unwrap();
+        fs::write(source.join("unix.rs"), "use rustix::fs;").unwrap();
+        let uses = systems::uses(&source.join("lib.rs"));
+        assert_eq!(uses.files, 3);
+        uses.paths.into_iter().chain(uses.texts).map(|(_, what)| what).collect()
+    };
+    for (text, expected) in [
+        ("use rustix::fs;", "rustix"),
+        ("use {std::{io, os::unix::fs::FileExt as _}};", "std::os"),
+        ("fn f() { let _ = gloveport_sys::process::stat(1); }", "gloveport_sys"),
+        ("fn f() { println!(\"{}\", libc::getpid()); }", "libc"),
+        ("type T = tokio::net::UnixStream;", "UnixStream"),
+        ("fn f() -> bool { std::path::Path::new(\"/proc/self\").exists() }", "/proc"),
+        ("fn f() { format!(\"/proc/{}\", 1); }", "/proc"),
+        ("use std::{io, path::Path}; /// `/proc`\nfn f() {}", ""),
+        ("#[cfg(target_os = \"linux\")] use rustix::fs; #[cfg(test)] mod tests { use std::os::unix::fs; }", ""),
+        ("struct S { #[cfg(target_os = \"linux\")] a: rustix::fs::Mode, b: u8 }", ""),
+        ("#[cfg(feature = \"x\")] use rustix::fs;", "rustix"),
+    ] {
+        let expected: Vec<&str> = Some(expected).filter(|what| !what.is_empty()).into_iter().collect();
+        assert_eq!(uses_of(text), expected, "{text}");
+    }
 }
