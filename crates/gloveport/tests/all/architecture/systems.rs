@@ -37,11 +37,13 @@ pub(crate) fn uses(root: &Path) -> Uses {
 
 /// Reads a file and what is declared in it, whose files are in `below`.
 fn read(file: &Path, below: &Path, uses: &mut Uses) {
-    let text = fs::read_to_string(file).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
-    let parsed = syn::parse_file(&text).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
+    let text = fs::read_to_string(file);
+    assert!(text.is_ok(), "{}: {text:?}", file.display());
+    let parsed = syn::parse_file(&text.unwrap());
+    assert!(parsed.is_ok(), "{}: {:?}", file.display(), parsed.err());
     uses.files += 1;
     let mut reader = Reader { file, below: below.to_owned(), uses };
-    reader.visit_file(&parsed);
+    reader.visit_file(&parsed.unwrap());
 }
 
 struct Reader<'a> {
