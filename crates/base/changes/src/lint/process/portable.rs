@@ -93,7 +93,7 @@ mod tests {
     #[test]
     fn a_program_reads_the_text_and_is_ended_at_its_limit() {
         let shell = Program { name: "/bin/sh", environment: None };
-        let minute = Duration::from_secs(60);
+        let minute = Duration::from_mins(1);
         assert_eq!(shell.output(&["-c", "cat; pwd"], "text\n", minute).unwrap(), "text\n/\n");
         let variables = [(OsString::from("NAME"), OsString::from("value"))];
         let alone = Program { environment: Some(&variables), ..shell };
