@@ -90,7 +90,10 @@ async fn the_hook_of_a_repository_is_installed_and_one_of_somebody_else_is_kept(
         "1"
     );
     // The user that the session has named.
-    assert_eq!(output(&runtime, "git log -1 --format='%an <%ae>'").await.trim(), "openhands <openhands@all-hands.dev>");
+    assert_eq!(
+        output(&runtime, "git --no-pager log -1 --format='%an <%ae>'").await.trim(),
+        "openhands <openhands@all-hands.dev>"
+    );
     runtime.close().await;
     sandbox.stop().await;
 }
