@@ -55,7 +55,8 @@ def sources():
                           ("trusted-host", "PIP_TRUSTED_HOST")):
         value = os.environ.get(variable)
         if not value:
-            told = subprocess.run(["pip", "config", "get", f"global.{key}"], capture_output=True, text=True)
+            words = [sys.executable, "-m", "pip", "config", "get", f"global.{key}"]
+            told = subprocess.run(words, capture_output=True, text=True)
             value = told.stdout.strip() if told.returncode == 0 else ""
         if value:
             found[variable] = value
