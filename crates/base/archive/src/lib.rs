@@ -2,7 +2,8 @@
 //!
 //! Packing never holds a file in memory, never waits on a FIFO or device, and fails rather than ending a stream that
 //! does not have everything. Unpacking writes nothing outside of its destination, whatever names and links an archive
-//! has, because the kernel resolves every path beneath it, and on Windows no link is followed or made; and it stops at [`ArchiveLimits`].
+//! has, because the kernel resolves every path beneath it, and on Windows no link is followed or made; and it stops at
+//! [`ArchiveLimits`].
 //!
 //! | module | idea |
 //! |---|---|

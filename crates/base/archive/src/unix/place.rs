@@ -36,7 +36,7 @@ pub(crate) struct NewFile {
 impl NewFile {
     /// Begins a file. A regular file or a link that has its name is replaced at the end.
     pub(crate) fn begin(directory: &Arc<OwnedFd>, name: &[u8], entry: &[u8], keep: Keep) -> Result<Self, ArchiveError> {
-        let failed = |error: Errno| ArchiveError::Write { entry: shown(entry), source: error.into() };
+        let failed = |error| failed(entry, error);
         let (directory, name, entry_name) = (Arc::clone(directory), name.to_owned(), shown(entry));
         match create(&directory, &name) {
             Ok(file) => {
@@ -189,7 +189,7 @@ pub(super) fn failed(entry: &[u8], error: Errno) -> ArchiveError {
 
 /// Removes what has the name of a link that is about to be made.
 fn make_room(directory: &OwnedFd, name: &[u8], entry: &[u8]) -> Result<(), ArchiveError> {
-    let failed = |error: Errno| ArchiveError::Write { entry: shown(entry), source: error.into() };
+    let failed = |error| failed(entry, error);
     match kind(directory, name) {
         Ok(kind) => replaceable(kind, entry)?,
         Err(Errno::NOENT) => return Ok(()),
