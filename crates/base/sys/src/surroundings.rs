@@ -3,7 +3,7 @@
 use std::{
     ffi::{OsStr, OsString},
     fs, io,
-    os::fd::{AsFd as _, OwnedFd},
+    os::fd::{AsFd as _, BorrowedFd, OwnedFd},
     path::{Path, PathBuf},
     time::Duration,
 };
@@ -45,6 +45,19 @@ pub struct StartedProgram {
     pub process: SessionProcess,
     /// What they print.
     pub output: OwnedFd,
+}
+
+/// A program that was started, with a pipe for each of its three streams.
+#[derive(Debug)]
+pub struct TalkingProgram {
+    /// The program and all that it starts.
+    pub process: SessionProcess,
+    /// What it reads.
+    pub input: OwnedFd,
+    /// What it writes.
+    pub output: OwnedFd,
+    /// What it writes on its standard error.
+    pub errors: OwnedFd,
 }
 
 /// What a program that ended left.
@@ -142,9 +155,28 @@ impl Surroundings {
 
     /// Starts `argv` as the first program of a new session.
     pub async fn start(&self, argv: &[OsString]) -> Result<StartedProgram, RunError> {
-        let word = argv.first().map(|word| word.to_string_lossy().into_owned()).unwrap_or_default();
-        let program = self.find(&word).ok_or_else(|| RunError::Missing(word.clone()))?;
-        let unreadable = |source: io::Error| RunError::Output { program: word.clone(), source };
+        let unreadable = |source: io::Error| RunError::Output { program: first_word(argv), source };
+        let input = OwnedFd::from(fs::File::open("/dev/null").map_err(unreadable)?);
+        let (output, end) = pipe_with(PipeFlags::CLOEXEC).map_err(|error| unreadable(error.into()))?;
+        let process = self.spawn(argv, &[input.as_fd(), end.as_fd(), end.as_fd()]).await?;
+        Ok(StartedProgram { process, output })
+    }
+
+    /// The same for a program that is talked to.
+    pub async fn start_to_talk(&self, argv: &[OsString]) -> Result<TalkingProgram, RunError> {
+        let pipe = || {
+            let source =
+                |error: rustix::io::Errno| RunError::Output { program: first_word(argv), source: error.into() };
+            pipe_with(PipeFlags::CLOEXEC).map_err(source)
+        };
+        let ((its_input, input), (output, its_output), (errors, its_errors)) = (pipe()?, pipe()?, pipe()?);
+        let process = self.spawn(argv, &[its_input.as_fd(), its_output.as_fd(), its_errors.as_fd()]).await?;
+        Ok(TalkingProgram { process, input, output, errors })
+    }
+
+    async fn spawn(&self, argv: &[OsString], descriptors: &[BorrowedFd<'_>]) -> Result<SessionProcess, RunError> {
+        let word = first_word(argv);
+        let program = self.find(&word).ok_or(RunError::Missing(word))?;
         let spec = SpawnSpec {
             program,
             arguments: argv.to_vec(),
@@ -154,16 +186,13 @@ impl Surroundings {
             memory_limit: self.memory_limit,
             descriptors: Descriptors::Plain,
         };
-        let input = OwnedFd::from(fs::File::open("/dev/null").map_err(unreadable)?);
-        let (output, end) = pipe_with(PipeFlags::CLOEXEC).map_err(|error| unreadable(error.into()))?;
-        let process = self.spawner.spawn(&spec, &[input.as_fd(), end.as_fd(), end.as_fd()]).await?;
-        Ok(StartedProgram { process, output })
+        Ok(self.spawner.spawn(&spec, descriptors).await?)
     }
 
     /// Runs `argv` to its end, for at most `limit`, and keeps the last `most` bytes that it printed. What it leaves
     /// behind is ended.
     pub async fn run(&self, argv: &[OsString], limit: Duration, most: usize) -> Result<Ended, RunError> {
-        let program = || argv.first().map(|word| word.to_string_lossy().into_owned()).unwrap_or_default();
+        let program = || first_word(argv);
         let run = async {
             let StartedProgram { mut process, output } = self.start(argv).await?;
             let output = tokio::spawn(keep_last(output, most));
@@ -175,6 +204,10 @@ impl Surroundings {
         };
         timeout(limit, run).await.unwrap_or_else(|_| Err(RunError::TimedOut { program: program(), limit }))
     }
+}
+
+fn first_word(argv: &[OsString]) -> String {
+    argv.first().map(|word| word.to_string_lossy().into_owned()).unwrap_or_default()
 }
 
 /// Reads to the end and keeps the last bytes.

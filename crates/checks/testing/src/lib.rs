@@ -5,6 +5,7 @@
 //! | [`within`], [`until`] | a hang becomes a failure with a name |
 //! | [`pdf`], [`pdf_of_forms`], [`ten_fold_pdf`] | documents made by hand |
 //! | [`is_alive`], [`user_name`], [`free_port`], [`python`] | what a test asks of the system |
+//! | [`MCP_SERVER`] | a program that speaks MCP |
 //! | [`run_guarded`] | test programs whose cases need a guard |
 //! | `Server` (feature `server`) | a real server with a real shell, in directories of its own |
 
@@ -28,6 +29,10 @@ pub use documents::{pdf, pdf_of_forms, pdf_stream, self_drawing_pdf, ten_fold_pd
 pub use guarded::{GuardedCase, run_guarded};
 #[cfg(feature = "server")]
 pub use server::Server;
+
+/// An MCP server in Python, over standard input and output, that does what a test wants. Its arguments are its name and,
+/// perhaps, a mode.
+pub const MCP_SERVER: &str = include_str!("mcp_server.py");
 
 /// Longest wait for anything, on a machine with much else to do.
 pub const LIMIT: Duration = Duration::from_mins(1);

@@ -373,6 +373,11 @@ impl Executor {
         };
         run::observe(action, &waits, result)
     }
+
+    /// As whom, where and with what environment programs of the sandbox run: as the shell does.
+    pub fn surroundings(&self) -> Surroundings {
+        surroundings(&self.shell_options)
+    }
 }
 
 impl ActionExecutor for Executor {

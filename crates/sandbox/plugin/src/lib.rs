@@ -25,4 +25,4 @@ pub use manifest::{Manifest, ManifestError};
 pub use manifest_plugin::ManifestPlugin;
 pub use plugin::{Plugin, PluginError, PluginHost, PluginState};
 pub use registry::{BUILT_IN, BuiltIn, Registry, RegistryError};
-pub use service::{Endpoint, Health, Lease, Listens, Service, ServiceSpec, connect_socket};
+pub use service::{Endpoint, Health, Lease, Listens, ProgramLog, Service, ServiceSpec, connect_socket, ended};

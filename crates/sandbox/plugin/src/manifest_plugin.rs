@@ -16,7 +16,7 @@ use crate::{
     http,
     manifest::{Actions, Manifest},
     plugin::{Plugin, PluginError, PluginHost, PluginState},
-    service::{Listens, Log, Service, SetUp, Standing, Values},
+    service::{Listens, ProgramLog, Service, SetUp, Standing, Values},
     text::printable,
 };
 
@@ -34,14 +34,14 @@ pub struct ManifestPlugin {
     standing: Standing,
     service: OnceLock<Arc<Service>>,
     /// What a set-up without a service printed.
-    log: Arc<Log>,
+    log: Arc<ProgramLog>,
     cancel: CancellationToken,
 }
 
 impl ManifestPlugin {
     /// The plugin of this manifest. Nothing of it is started.
     pub fn new(manifest: Manifest) -> Self {
-        let log = Arc::new(Log::new(manifest.name.clone()));
+        let log = Arc::new(ProgramLog::new(manifest.name.clone()));
         let cancel = CancellationToken::new();
         Self { manifest, standing: Standing::new(), service: OnceLock::new(), log, cancel }
     }

@@ -22,11 +22,13 @@ use std::{sync::Arc, time::Instant};
 use tokio::sync::{mpsc, oneshot, watch};
 
 use self::supervisor::{Grant, Request, Supervisor, Use};
-pub(crate) use self::{log::Log, set_up::SetUp, standing::Standing, words::Values};
 pub use self::{
+    log::ProgramLog,
+    program::ended,
     socket::connect_socket,
     spec::{Endpoint, Health, Listens, ServiceSpec},
 };
+pub(crate) use self::{set_up::SetUp, standing::Standing, words::Values};
 use crate::plugin::{PluginError, PluginHost, PluginState};
 
 /// Requests on their way to the task of a service; more wait.
@@ -41,7 +43,7 @@ pub struct Service {
     requests: mpsc::Sender<Request>,
     state: watch::Receiver<PluginState>,
     since: watch::Receiver<Instant>,
-    log: Arc<Log>,
+    log: Arc<ProgramLog>,
 }
 
 /// A use of a service. While it is held the service is not stopped for want of use.
@@ -69,7 +71,7 @@ impl Service {
     /// A service that tells by `standing` how it stands.
     pub(crate) fn with_standing(spec: ServiceSpec, host: PluginHost, standing: Standing) -> Arc<Self> {
         let (requests, receiver) = mpsc::channel(REQUESTS);
-        let log = Arc::new(Log::new(spec.name.clone()));
+        let log = Arc::new(ProgramLog::new(spec.name.clone()));
         let service = Self {
             name: spec.name.clone(),
             listens: spec.listens.clone(),

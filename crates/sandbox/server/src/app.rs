@@ -9,6 +9,7 @@ use std::{
 };
 
 use gloveport_executor::Executor;
+use gloveport_mcp::{Face, Proxy};
 use tokio_util::sync::CancellationToken;
 
 use crate::{metrics::Metrics, options::ServerOptions, passage::Passage, transfer::Transfers};
@@ -21,6 +22,8 @@ pub(crate) struct App {
     pub(crate) metrics: Metrics,
     pub(crate) transfers: Transfers,
     pub(crate) passage: Passage,
+    /// The MCP servers of the sandbox.
+    pub(crate) mcp: Face,
     /// The server stops: whoever holds a connection open for long gives it up.
     pub(crate) stop: CancellationToken,
     started: Instant,
@@ -33,7 +36,8 @@ impl App {
         let (metrics, started, last_action) = (Metrics::default(), Instant::now(), AtomicU64::new(0));
         let transfers = Transfers::new(&options.limits);
         let passage = Passage::new();
-        Arc::new(Self { executor, options, metrics, transfers, passage, stop, started, last_action })
+        let mcp = Face::new(Proxy::new(executor.surroundings()), stop.clone());
+        Arc::new(Self { executor, options, metrics, transfers, passage, mcp, stop, started, last_action })
     }
 
     /// Notes that an action arrived.

@@ -28,6 +28,7 @@ use http::{
 use crate::{
     answer,
     body::closing,
+    mcp,
     options::{ServerOptions, SessionKey, StrangeNames},
 };
 
@@ -101,7 +102,7 @@ pub(crate) fn is_known<B>(options: &ServerOptions, request: &Request<B>) -> bool
 pub(crate) fn trust<B>(options: &ServerOptions, request: &Request<B>) -> Trust {
     let headers = request.headers();
     if let Some(key) = &options.session_key {
-        return if shows(key, headers) { Trust::Known } else { Trust::Stranger };
+        return if shows(key, request.uri().path(), headers) { Trust::Known } else { Trust::Stranger };
     }
     match (options.names.asked(request.uri(), request.version(), headers), options.strange_names) {
         (Asked::Rightly, _) => Trust::Open,
@@ -112,8 +113,9 @@ pub(crate) fn trust<B>(options: &ServerOptions, request: &Request<B>) -> Trust {
     }
 }
 
-fn shows(key: &SessionKey, headers: &HeaderMap) -> bool {
+fn shows(key: &SessionKey, path: &str, headers: &HeaderMap) -> bool {
     presented(headers).is_some_and(|presented| key.matches(&presented))
+        || mcp::bearer(path, headers).is_some_and(|token| key.matches(token))
 }
 
 /// The key that a request carries: in the header, or, for a WebSocket of a browser, which can not set headers, among

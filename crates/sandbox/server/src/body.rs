@@ -83,12 +83,21 @@ pub(crate) async fn json_within<T: DeserializeOwned + Send + 'static>(
     tokio::task::spawn_blocking(move || understand(&bytes)).await?
 }
 
+/// Reads a whole body of at most `most` bytes that is JSON for somebody else.
+pub(crate) async fn text_of_json(most: usize, body: Body, limits: &ServerLimits) -> Result<Bytes, BodyError> {
+    let bytes = read(most, body, limits).await?;
+    check_values(&bytes)?;
+    Ok(bytes)
+}
+
 fn understand<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, JsonError> {
-    // Each value but the first has a sign of its own before it.
-    if bytes.len() > VALUES && signs(bytes) >= VALUES {
-        return Err(BodyError::TooManyValues.into());
-    }
+    check_values(bytes)?;
     Ok(serde_json::from_slice(bytes)?)
+}
+
+fn check_values(bytes: &[u8]) -> Result<(), BodyError> {
+    // Each value but the first has a sign of its own before it.
+    if bytes.len() > VALUES && signs(bytes) >= VALUES { Err(BodyError::TooManyValues) } else { Ok(()) }
 }
 
 /// How many commas, colons and brackets that open there are outside texts, in what may or may not be JSON.

@@ -4,6 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use axum::{extract::State, response::Response};
 use gloveport_executor::{Part, PartState};
+use gloveport_mcp::{ServerState, ServerStatus};
 use gloveport_protocol::exec::ExecState;
 use http::StatusCode;
 use serde::Serialize;
@@ -35,6 +36,39 @@ struct Readiness {
     status: &'static str,
     /// The shell and the plugins.
     parts: Vec<PartReadiness>,
+    /// The MCP servers. They are started when they are used, and one that fails does not make the sandbox fail.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schema(required = false)]
+    mcp_servers: Vec<McpReadiness>,
+}
+
+/// How an MCP server stands.
+#[derive(Debug, Serialize, ToSchema)]
+struct McpReadiness {
+    /// Its name.
+    name: String,
+    /// `idle`, `starting`, `ready` or `failed`.
+    #[schema(value_type = String)]
+    state: &'static str,
+    /// Time since it is so.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    since_seconds: Option<f64>,
+    /// Why it failed, with the last that it printed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<String>,
+}
+
+impl From<ServerStatus> for McpReadiness {
+    fn from(status: ServerStatus) -> Self {
+        let (state, reason) = match status.state {
+            ServerState::Idle => ("idle", None),
+            ServerState::Starting => ("starting", None),
+            ServerState::Ready => ("ready", None),
+            ServerState::Failed { reason } => ("failed", Some(reason)),
+        };
+        let since_seconds = status.since.map(|since| since.elapsed().as_secs_f64());
+        Self { name: status.name, state, since_seconds, reason }
+    }
 }
 
 /// How a part of the server stands.
@@ -73,7 +107,8 @@ pub(crate) struct PartReadiness {
     ),
 )]
 async fn ready(State(app): State<Arc<App>>) -> Response {
-    let readiness = readiness(app.executor.parts());
+    let mcp_servers = app.mcp.proxy().statuses().into_iter().map(McpReadiness::from).collect();
+    let readiness = Readiness { mcp_servers, ..readiness(app.executor.parts()) };
     let status = if readiness.status == "ready" { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
     answer::json(status, &readiness)
 }
@@ -87,7 +122,7 @@ fn readiness(parts: Vec<Part>) -> Readiness {
     } else {
         "ready"
     };
-    Readiness { status, parts: parts.into_iter().map(PartReadiness::from).collect() }
+    Readiness { status, parts: parts.into_iter().map(PartReadiness::from).collect(), mcp_servers: Vec::new() }
 }
 
 impl From<Part> for PartReadiness {

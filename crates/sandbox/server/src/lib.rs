@@ -12,6 +12,7 @@
 //! | [`viewer`] | pages that show images and PDF files to a browser on the same machine |
 //! | `occupancy` | when the server was used last |
 //! | `plugins`, `passage` | the way to the services of plugins under `/plugins/NAME/` |
+//! | `mcp` | the MCP servers of the sandbox, as one |
 //! | `health` | `/ready` and `/metrics` |
 //! | `docs` | `/openapi.json` and `/docs` |
 //!
@@ -24,6 +25,7 @@ mod body;
 mod docs;
 mod error;
 mod health;
+mod mcp;
 mod metrics;
 mod occupancy;
 mod options;

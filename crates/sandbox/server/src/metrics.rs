@@ -42,6 +42,7 @@ impl Group {
             | "/vscode/connection_token" => Self::V0,
             "/ready" | "/metrics" => Self::Health,
             "/docs" | "/openapi.json" => Self::Docs,
+            path if path.starts_with("/mcp/") => Self::V0,
             path if path.starts_with("/v1/") => Self::V1,
             path if path.starts_with("/plugins/") => Self::Plugins,
             _ => Self::Unknown,

@@ -21,8 +21,8 @@ use http::{StatusCode, Uri};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    answer, app::App, auth, docs, health, metrics::Group, options::ServerOptions, plugins, policy, route::Route, v0,
-    v1, viewer,
+    answer, app::App, auth, docs, health, mcp, metrics::Group, options::ServerOptions, plugins, policy, route::Route,
+    v0, v1, viewer,
 };
 
 /// What to do about a request that nothing answers.
@@ -49,6 +49,7 @@ fn assemble(app: Arc<App>, routes: impl Iterator<Item = Route>) -> Router {
         Some(viewer) => known.merge(viewer::router(viewer)),
         None => known,
     };
+    let known = mcp::PATHS.into_iter().fold(known, |router, path| router.route(path, axum::routing::any(mcp::serve)));
     plugins::PATHS
         .into_iter()
         .fold(known, |router, path| router.route(path, axum::routing::any(plugins::serve)))

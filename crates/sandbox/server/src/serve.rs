@@ -169,6 +169,12 @@ impl Server {
 
     async fn drain(mut self, limit: Duration) -> DrainEnd {
         self.refusals.abort_all();
+        let end = self.drain_connections(limit).await;
+        self.app.mcp.proxy().stop().await;
+        end
+    }
+
+    async fn drain_connections(&mut self, limit: Duration) -> DrainEnd {
         let connections = &mut self.connections;
         let all = async { while connections.join_next().await.is_some() {} };
         if timeout(limit, all).await.is_ok() {

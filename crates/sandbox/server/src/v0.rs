@@ -153,20 +153,20 @@ fn failed(error: &impl std::fmt::Display) -> Response {
     answer::detail(StatusCode::INTERNAL_SERVER_ERROR, format!("Internal server error: {error}"))
 }
 
-/// Checks a list of MCP servers (5.2). There is no proxy for them in this version; a backend that has none says so at the
-/// start of every run, and goes on.
+/// Sets the MCP servers that run in the sandbox (5.2). None of them is started by that.
 #[utoipa::path(
     post,
     path = "/update_mcp_server",
     tag = "openhands-0.62",
     operation_id = "update_mcp_server",
     summary = "Set the MCP servers",
-    description = "This version checks the list and has no proxy for it: only an empty one is set.",
+    description = "The list replaces the one before. Servers that stay as they are go on; the others finish their calls and \
+        end. They are started by their first use, and reached as one server at /mcp/sse and /mcp/proxy.",
     request_body = Vec<McpServerEntry>,
     responses(
-        (status = 200, description = "The list is empty.", body = UpdateMcpResponse),
+        (status = 200, description = "They are set. The log tells which of them will not work.", body = UpdateMcpResponse),
         (status = 400, description = "Not a list.", body = ErrorBody),
-        (status = 500, description = "A wrong entry, or no proxy.", body = ErrorBody),
+        (status = 500, description = "A wrong entry.", body = ErrorBody),
     ),
 )]
 async fn update_mcp_server(State(app): State<Arc<App>>, body: Body) -> Response {
@@ -179,14 +179,16 @@ async fn update_mcp_server(State(app): State<Arc<App>>, body: Body) -> Response 
             return answer::unexpected();
         }
     };
+    let mut entries = Vec::with_capacity(elements.len());
     for element in &elements {
-        if let Err(error) = McpServerEntry::from_value(element) {
-            tracing::warn!(%error, "/update_mcp_server: an MCP server is refused");
-            return answer::unexpected();
+        match McpServerEntry::from_value(element) {
+            Ok(entry) => entries.push(entry),
+            Err(error) => {
+                tracing::warn!(%error, "/update_mcp_server: an MCP server is refused");
+                return answer::unexpected();
+            }
         }
     }
-    if elements.is_empty() {
-        return answer::json(StatusCode::OK, &UpdateMcpResponse::updated(""));
-    }
-    answer::detail(StatusCode::INTERNAL_SERVER_ERROR, "MCP Proxy Manager is not initialized")
+    let problems = app.mcp.proxy().update(entries).join("\n");
+    answer::json(StatusCode::OK, &UpdateMcpResponse::updated(&problems))
 }

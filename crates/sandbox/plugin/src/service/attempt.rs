@@ -14,7 +14,7 @@ use super::{
     Endpoint, Listens, ServiceSpec,
     failure::{Failure, Hope},
     health,
-    log::Log,
+    log::ProgramLog,
     place::{PlaceError, Places, is_taken},
     program::{GRACE, Program, ended},
     words::Values,
@@ -26,7 +26,7 @@ use crate::plugin::PluginHost;
 pub(crate) struct Starter {
     pub(crate) spec: ServiceSpec,
     pub(crate) host: PluginHost,
-    pub(crate) log: Arc<Log>,
+    pub(crate) log: Arc<ProgramLog>,
     pub(crate) cancel: CancellationToken,
 }
 

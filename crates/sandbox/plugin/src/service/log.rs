@@ -2,9 +2,12 @@
 
 use std::{
     collections::VecDeque,
-    sync::{Mutex, PoisonError},
+    os::fd::OwnedFd,
+    sync::{Arc, Mutex, PoisonError},
     time::{Duration, Instant},
 };
+
+use tokio::{io::AsyncReadExt as _, net::unix::pipe::Receiver};
 
 use crate::text::printable;
 
@@ -16,12 +19,14 @@ const SHOWN_LINES: usize = 12;
 /// Lines that go to the log of the sandbox within one period; the others are counted.
 const LINES: u32 = 200;
 const PERIOD: Duration = Duration::from_secs(10);
+/// Bytes that are read at a time.
+const PIECE: usize = 64 * 1024;
 /// Longest piece of a line in the log of the sandbox.
 const LINE: usize = 1000;
 
-/// The last bytes that a service printed.
+/// The last bytes that a program printed.
 #[derive(Debug)]
-pub(crate) struct Log {
+pub struct ProgramLog {
     name: String,
     kept: Mutex<Kept>,
 }
@@ -33,18 +38,19 @@ struct Kept {
     total: u64,
 }
 
-impl Log {
-    pub(crate) fn new(name: String) -> Self {
+impl ProgramLog {
+    /// An empty one for the program of this name.
+    pub fn new(name: String) -> Self {
         Self { name, kept: Mutex::default() }
     }
 
     /// Name of the service.
-    pub(crate) fn name(&self) -> &str {
+    pub fn name(&self) -> &str {
         &self.name
     }
 
     /// Keeps what was printed.
-    pub(crate) fn add(&self, bytes: &[u8]) {
+    pub fn add(&self, bytes: &[u8]) {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         kept.total += bytes.len() as u64;
         let bytes = bytes.get(bytes.len().saturating_sub(KEPT)..).unwrap_or_default();
@@ -53,18 +59,34 @@ impl Log {
         kept.bytes.extend(bytes);
     }
 
+    /// Reads what a program prints until the end of it. Whole lines go to the log of the sandbox as well.
+    pub async fn read(self: Arc<Self>, output: OwnedFd) {
+        let mut output = match Receiver::from_owned_fd(output) {
+            Ok(output) => output,
+            Err(error) => return tracing::warn!(service = self.name, "cannot read what it prints: {error}"),
+        };
+        let mut lines = ProgramLines::new(&self.name);
+        let mut buffer = vec![0; PIECE];
+        while let Ok(count @ 1..) = output.read(&mut buffer).await {
+            let bytes = buffer.get(..count).unwrap_or_default();
+            self.add(bytes);
+            lines.add(bytes);
+        }
+        lines.finish();
+    }
+
     /// All that is kept.
-    pub(crate) fn bytes(&self) -> Vec<u8> {
+    pub fn bytes(&self) -> Vec<u8> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner).bytes.iter().copied().collect()
     }
 
     /// How many bytes were ever printed.
-    pub(crate) fn total(&self) -> u64 {
+    pub fn total(&self) -> u64 {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner).total
     }
 
     /// The last lines that were printed since there were `total` bytes, as an error shows them.
-    pub(crate) fn last_lines(&self, total: u64) -> String {
+    pub fn last_lines(&self, total: u64) -> String {
         let (bytes, new) = {
             let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
             let new = usize::try_from(kept.total - total).unwrap_or(usize::MAX).min(SHOWN_BYTES);
@@ -82,7 +104,7 @@ impl Log {
 
 /// Passes lines on to the log of the sandbox, and no more of them than people can read.
 #[derive(Debug)]
-pub(crate) struct Lines {
+struct ProgramLines {
     name: String,
     pending: Vec<u8>,
     period: Instant,
@@ -90,13 +112,13 @@ pub(crate) struct Lines {
     left_out: u64,
 }
 
-impl Lines {
-    pub(crate) fn new(name: &str) -> Self {
+impl ProgramLines {
+    fn new(name: &str) -> Self {
         Self { name: name.to_owned(), pending: Vec::new(), period: Instant::now(), told: 0, left_out: 0 }
     }
 
     /// Passes on the whole lines of what was printed.
-    pub(crate) fn add(&mut self, bytes: &[u8]) {
+    fn add(&mut self, bytes: &[u8]) {
         if !tracing::enabled!(tracing::Level::DEBUG) {
             return;
         }
@@ -110,7 +132,7 @@ impl Lines {
     }
 
     /// Passes on what is left of a last line.
-    pub(crate) fn finish(&mut self) {
+    fn finish(&mut self) {
         if !self.pending.is_empty() {
             self.tell();
         }
@@ -142,7 +164,7 @@ impl Lines {
 
 #[cfg(test)]
 mod tests {
-    use std::{io, sync::Arc};
+    use std::io;
 
     use tracing_subscriber::{filter::LevelFilter, fmt};
 
@@ -169,7 +191,7 @@ mod tests {
         let writer = written.clone();
         let subscriber = fmt().with_max_level(level).without_time().with_ansi(false).with_target(false);
         tracing::subscriber::with_default(subscriber.with_writer(move || writer.clone()).finish(), || {
-            let mut lines = Lines::new("loud");
+            let mut lines = ProgramLines::new("loud");
             for piece in pieces {
                 lines.add(piece.as_bytes());
             }
@@ -194,7 +216,7 @@ mod tests {
 
     #[test]
     fn the_last_bytes_are_kept_and_no_more() {
-        let log = Log::new("x".into());
+        let log = ProgramLog::new("x".into());
         for number in 0..100_000 {
             log.add(format!("{number}\n").as_bytes());
         }
@@ -207,7 +229,7 @@ mod tests {
 
     #[test]
     fn an_error_shows_whole_last_lines_that_do_nothing_to_a_terminal() {
-        let log = Log::new("x".into());
+        let log = ProgramLog::new("x".into());
         log.add(b"before\n");
         let total = log.total();
         assert_eq!(log.last_lines(total), "");

@@ -1,22 +1,20 @@
 //! A program that was started, with a reader for what it prints.
 
-use std::{ffi::OsString, os::fd::OwnedFd, sync::Arc, time::Duration};
+use std::{ffi::OsString, sync::Arc, time::Duration};
 
 use gloveport_sys::{
     Exit, SessionProcess, Surroundings,
     surroundings::{RunError, StartedProgram},
 };
-use tokio::{io::AsyncReadExt as _, net::unix::pipe::Receiver, time::timeout};
+use tokio::time::timeout;
 use tokio_util::task::AbortOnDropHandle;
 
-use super::log::{Lines, Log};
+use super::log::ProgramLog;
 
 /// Time for a program to end by itself when it is asked to.
 pub(crate) const GRACE: Duration = Duration::from_secs(1);
 /// Time for the last of its output, once nothing of it should be left.
 const REST: Duration = Duration::from_millis(200);
-/// Bytes that are read at a time.
-const PIECE: usize = 64 * 1024;
 
 /// A program that was started. Dropping it ends it and all that it started.
 #[derive(Debug)]
@@ -27,9 +25,13 @@ pub(crate) struct Program {
 
 impl Program {
     /// Starts a program whose output goes to the log.
-    pub(crate) async fn start(surroundings: &Surroundings, argv: &[OsString], log: Arc<Log>) -> Result<Self, RunError> {
+    pub(crate) async fn start(
+        surroundings: &Surroundings,
+        argv: &[OsString],
+        log: Arc<ProgramLog>,
+    ) -> Result<Self, RunError> {
         let StartedProgram { process, output } = surroundings.start(argv).await?;
-        Ok(Self { process, reader: AbortOnDropHandle::new(tokio::spawn(read(output, log))) })
+        Ok(Self { process, reader: AbortOnDropHandle::new(tokio::spawn(log.read(output))) })
     }
 
     pub(crate) fn pid(&self) -> u32 {
@@ -49,23 +51,8 @@ impl Program {
     }
 }
 
-async fn read(output: OwnedFd, log: Arc<Log>) {
-    let mut output = match Receiver::from_owned_fd(output) {
-        Ok(output) => output,
-        Err(error) => return tracing::warn!(service = log.name(), "cannot read what it prints: {error}"),
-    };
-    let mut lines = Lines::new(log.name());
-    let mut buffer = vec![0; PIECE];
-    while let Ok(count @ 1..) = output.read(&mut buffer).await {
-        let bytes = buffer.get(..count).unwrap_or_default();
-        log.add(bytes);
-        lines.add(bytes);
-    }
-    lines.finish();
-}
-
 /// How a program ended, for people.
-pub(crate) fn ended(exit: Exit) -> String {
+pub fn ended(exit: Exit) -> String {
     match (exit.code, exit.signal) {
         (Some(code), _) => format!("it ended with status {code}"),
         (None, Some(signal)) => format!("it was ended by signal {signal}"),

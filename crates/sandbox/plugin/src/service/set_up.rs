@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 use super::{
     attempt::missing,
     failure::{Failure, Hope},
-    log::Log,
+    log::ProgramLog,
     program::{GRACE, Program, ended},
     words::Values,
 };
@@ -28,7 +28,7 @@ impl SetUp {
     pub(crate) async fn run(
         &self,
         host: &PluginHost,
-        log: &Arc<Log>,
+        log: &Arc<ProgramLog>,
         cancel: &CancellationToken,
     ) -> Result<(), Failure> {
         let Self { name, command, limit } = self;

@@ -20,7 +20,7 @@ use super::{
     Endpoint, ServiceSpec, SetUp, Standing,
     attempt::{Starter, Up},
     failure::{Failure, Hope},
-    log::Log,
+    log::ProgramLog,
     pauses::Pauses,
     place::Places,
     program::{GRACE, ended},
@@ -103,7 +103,7 @@ impl Supervisor {
         spec: ServiceSpec,
         host: PluginHost,
         standing: Standing,
-        log: Arc<Log>,
+        log: Arc<ProgramLog>,
         requests: mpsc::Receiver<Request>,
     ) -> Self {
         Self {

@@ -4,6 +4,7 @@ mod common;
 mod connections;
 mod kernels;
 mod keys;
+mod mcp;
 mod memory;
 mod numbers;
 mod strangers;

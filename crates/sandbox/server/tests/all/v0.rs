@@ -47,8 +47,11 @@ async fn every_path_answers_with_its_status_and_its_whole_body() {
                 "POST",
                 "/update_mcp_server",
                 "[{\"name\": \"a\", \"command\": \"c\", \"args\": \"-x 'y z'\", \"env\": \"K=V\"}]",
-                500,
-                json!({"detail": "MCP Proxy Manager is not initialized"}),
+                200,
+                json!({
+                    "detail": "MCP server updated successfully",
+                    "router_error_log": "a: `c` is not installed in the sandbox",
+                }),
             ),
         ] {
             let found = client.request(request(method, path, Bytes::from_static(body.as_bytes()))).await;

@@ -1,0 +1,201 @@
+//! How the messages of a server are read and written: one line each (the transport `stdio` of the protocol).
+//!
+//! Results are not interpreted: what the SDK does not know of them passes, too. Notifications go past the SDK, which starts
+//! a task for each: what is not taken in time is left out instead ([`Back`]).
+
+use std::{borrow::Cow, io, sync::Arc};
+
+use bytes::{Buf as _, BytesMut};
+use gloveport_plugin::ProgramLog;
+use rmcp::{
+    ErrorData, RoleClient,
+    model::{
+        ClientJsonRpcMessage, CustomResult, ErrorCode, GetExtensions as _, GetMeta as _, JsonRpcError, JsonRpcMessage,
+        RequestId, ServerJsonRpcMessage, ServerNotification, ServerResult,
+    },
+    transport::Transport,
+};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    net::unix::pipe::{Receiver, Sender},
+    sync::Mutex,
+};
+
+use crate::back::{Back, ProgressTo};
+
+/// Longest message of a server, in bytes. A server that sends a longer one is ended.
+pub(crate) const MOST_MESSAGE: usize = 64 * 1024 * 1024;
+/// Bytes that are kept of a buffer for the next message.
+const KEPT: usize = 64 * 1024;
+
+/// The messages of one server.
+pub(crate) struct Lines {
+    reader: Receiver,
+    writer: Arc<Mutex<Option<Sender>>>,
+    buffer: BytesMut,
+    /// Bytes at the beginning of the buffer that have no end of a line.
+    searched: usize,
+    /// Whether the answer to `initialize` has come, the one that the SDK reads itself.
+    is_greeted: bool,
+    back: Arc<Back>,
+    log: Arc<ProgramLog>,
+}
+
+/// What a message is, without a look at what it holds.
+#[derive(Deserialize)]
+struct Head<'a> {
+    #[serde(default)]
+    id: Option<RequestId>,
+    #[serde(borrow, default)]
+    method: Option<Cow<'a, str>>,
+    #[serde(borrow, default)]
+    result: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    error: Option<&'a RawValue>,
+}
+
+impl Lines {
+    /// The messages that come from `reader` and go to `writer`.
+    pub(crate) fn new(reader: Receiver, writer: Sender, back: Arc<Back>, log: Arc<ProgramLog>) -> Self {
+        let writer = Arc::new(Mutex::new(Some(writer)));
+        Self { reader, writer, buffer: BytesMut::new(), searched: 0, is_greeted: false, back, log }
+    }
+
+    /// The next line, without its end; `None` when there is no more. Nothing is lost if it is given up.
+    async fn line(&mut self) -> io::Result<Option<BytesMut>> {
+        loop {
+            let new = self.buffer.get(self.searched..).unwrap_or_default();
+            if let Some(length) = new.iter().position(|byte| *byte == b'\n') {
+                let line = self.buffer.split_to(self.searched + length);
+                self.buffer.advance(1);
+                self.searched = 0;
+                return Ok(Some(line));
+            }
+            self.searched = self.buffer.len();
+            if self.searched > MOST_MESSAGE {
+                let text = format!("it sent a message of more than {} MiB", MOST_MESSAGE >> 20);
+                return Err(io::Error::new(io::ErrorKind::InvalidData, text));
+            }
+            if self.buffer.is_empty() && self.buffer.capacity() > KEPT {
+                self.buffer = BytesMut::new();
+            }
+            self.buffer.reserve(KEPT.min(self.searched.max(8192)));
+            if self.reader.read_buf(&mut self.buffer).await? == 0 {
+                return Ok(None);
+            }
+        }
+    }
+
+    /// What a line says to the SDK, if anything.
+    fn message(&mut self, line: &[u8]) -> Option<ServerJsonRpcMessage> {
+        let Ok(head) = serde_json::from_slice::<Head<'_>>(line) else {
+            if !line.trim_ascii().is_empty() {
+                self.log.add(b"(on its standard output) ");
+                self.log.add(line.get(..line.len().min(1000)).unwrap_or_default());
+                self.log.add(b"\n");
+            }
+            return None;
+        };
+        match (head.method, head.id) {
+            (Some(_), Some(_)) => parsed(line),
+            (Some(_), None) => {
+                let JsonRpcMessage::Notification(told) = parsed(line)? else { return None };
+                match told.notification {
+                    ServerNotification::CancelledNotification(_) => Some(JsonRpcMessage::Notification(told)),
+                    other => {
+                        self.back.told(other);
+                        None
+                    }
+                }
+            }
+            (None, Some(id)) => {
+                self.back.answered(&id);
+                match (head.result, head.error) {
+                    (Some(_), _) if !self.is_greeted => {
+                        self.is_greeted = true;
+                        parsed(line)
+                    }
+                    (Some(result), _) => Some(match serde_json::from_str(result.get()) {
+                        Ok(result) => {
+                            JsonRpcMessage::response(ServerResult::CustomResult(CustomResult::new(result)), id)
+                        }
+                        Err(error) => unreadable(id, &error),
+                    }),
+                    (None, Some(_)) => {
+                        Some(serde_json::from_slice(line).unwrap_or_else(|error| unreadable(id, &error)))
+                    }
+                    (None, None) => None,
+                }
+            }
+            (None, None) => None,
+        }
+    }
+}
+
+fn parsed(line: &[u8]) -> Option<ServerJsonRpcMessage> {
+    serde_json::from_slice(line)
+        .inspect_err(|error| tracing::debug!(%error, "a message of an MCP server is left out"))
+        .ok()
+}
+
+/// An answer that is JSON but cannot be read, as one that is nested too deeply.
+fn unreadable(id: RequestId, error: &serde_json::Error) -> ServerJsonRpcMessage {
+    let text = format!("the answer of the server cannot be read: {error}");
+    let error = ErrorData::new(ErrorCode::INTERNAL_ERROR, text, None);
+    JsonRpcMessage::Error(JsonRpcError::new(Some(id), error))
+}
+
+impl Transport<RoleClient> for Lines {
+    type Error = io::Error;
+
+    fn send(
+        &mut self,
+        mut message: ClientJsonRpcMessage,
+    ) -> impl Future<Output = Result<(), Self::Error>> + Send + 'static {
+        if let JsonRpcMessage::Request(asked) = &mut message {
+            let progress = asked.request.extensions().get::<ProgressTo>().cloned();
+            let meta = asked.request.get_meta_mut();
+            match (progress, meta.get_progress_token()) {
+                (Some(progress), Some(token)) => self.back.expect_progress(asked.id.clone(), token, progress),
+                // The SDK asks for progress in any case; nobody wants it here.
+                _ => drop(meta.0.0.remove("progressToken")),
+            }
+        }
+        let writer = Arc::clone(&self.writer);
+        async move {
+            let mut line = serde_json::to_vec(&message)?;
+            line.push(b'\n');
+            let mut writer = writer.lock().await;
+            let writer = writer.as_mut().ok_or(io::ErrorKind::NotConnected)?;
+            writer.write_all(&line).await
+        }
+    }
+
+    async fn receive(&mut self) -> Option<ServerJsonRpcMessage> {
+        loop {
+            match self.line().await {
+                Ok(Some(line)) => {
+                    if let Some(message) = self.message(&line) {
+                        return Some(message);
+                    }
+                }
+                Ok(None) => {
+                    self.back.ended(None);
+                    return None;
+                }
+                Err(error) => {
+                    self.back.ended(Some(error.to_string()));
+                    return None;
+                }
+            }
+        }
+    }
+
+    async fn close(&mut self) -> Result<(), Self::Error> {
+        // The end of its input is how a server is asked to end.
+        self.writer.lock().await.take();
+        Ok(())
+    }
+}

@@ -1,0 +1,87 @@
+//! The MCP servers of the sandbox as one, under `/mcp/` (action-execution-api 5). Without a server there is nothing here.
+//!
+//! | path | transport |
+//! |---|---|
+//! | `/mcp/sse`, `/mcp/messages/` | HTTP+SSE, as clients of OpenHands 0.62 speak it |
+//! | `/mcp/proxy` | streamable HTTP |
+//!
+//! The first two need the session's key twice where there is one, as `X-Session-API-Key` and as `Authorization: Bearer`. For
+//! the third, either will do: most clients can only send the latter.
+
+use std::sync::Arc;
+
+use axum::{
+    extract::{Request, State},
+    response::Response,
+};
+use gloveport_mcp::MOST_BODY;
+use http::{
+    HeaderMap, HeaderValue, Method, StatusCode,
+    header::{AUTHORIZATION, WWW_AUTHENTICATE},
+};
+use serde_json::json;
+
+use crate::{answer, app::App, body, options::ServerOptions};
+
+/// The paths, for every method.
+pub(crate) const PATHS: [&str; 4] = ["/mcp/sse", "/mcp/messages/", "/mcp/messages", PROXY];
+const PROXY: &str = "/mcp/proxy";
+
+/// Why a request with one key but without the other is refused, as the protocol words it.
+const CHALLENGE: HeaderValue =
+    HeaderValue::from_static(r#"Bearer error="invalid_token", error_description="Authentication required""#);
+
+/// The key that a request for one of these paths may carry instead of `X-Session-API-Key`.
+pub(crate) fn bearer<'a>(path: &str, headers: &'a HeaderMap) -> Option<&'a [u8]> {
+    if path == PROXY { token(headers) } else { None }
+}
+
+fn token(headers: &HeaderMap) -> Option<&[u8]> {
+    let value = headers.get(AUTHORIZATION)?.as_bytes();
+    let (scheme, token) = value.split_at_checked("Bearer ".len())?;
+    scheme.eq_ignore_ascii_case(b"Bearer ").then_some(token)
+}
+
+/// Any request of one of these paths.
+pub(crate) async fn serve(State(app): State<Arc<App>>, request: Request) -> Response {
+    let path = request.uri().path();
+    if app.mcp.proxy().is_empty() {
+        return answer::detail(StatusCode::NOT_FOUND, "Not Found");
+    }
+    if path != PROXY
+        && let Some(refusal) = lacks_token(&app.options, request.headers())
+    {
+        return refusal;
+    }
+    match (path, request.method()) {
+        (PROXY, &Method::POST) => {
+            let (parts, body) = request.into_parts();
+            match body::text_of_json(MOST_BODY, body, &app.options.limits).await {
+                Ok(body) => app.mcp.streamable(Request::from_parts(parts, body.into())).await,
+                Err(error) => error.answer(),
+            }
+        }
+        (PROXY, _) => app.mcp.streamable(request).await,
+        ("/mcp/sse", &Method::GET) => app.mcp.open_stream(),
+        ("/mcp/messages/" | "/mcp/messages", &Method::POST) => {
+            let query = request.uri().query().unwrap_or_default().to_owned();
+            let session = query.split('&').find_map(|field| field.strip_prefix("session_id="));
+            match body::text_of_json(MOST_BODY, request.into_body(), &app.options.limits).await {
+                Ok(body) => app.mcp.take_message(session, &body).await,
+                Err(error) => error.answer(),
+            }
+        }
+        _ => answer::detail(StatusCode::METHOD_NOT_ALLOWED, "Method Not Allowed"),
+    }
+}
+
+fn lacks_token(options: &ServerOptions, headers: &HeaderMap) -> Option<Response> {
+    let key = options.session_key.as_ref()?;
+    if token(headers).is_some_and(|token| key.matches(token)) {
+        return None;
+    }
+    let body = json!({"error": "invalid_token", "error_description": "Authentication required"});
+    let mut refusal = answer::json(StatusCode::UNAUTHORIZED, &body);
+    refusal.headers_mut().insert(WWW_AUTHENTICATE, CHALLENGE);
+    Some(refusal)
+}
