@@ -2,9 +2,10 @@
 
     controller.py BINARY
 
-A small server speaks the interface of a model and answers with twenty tool calls, one a request: commands that build on
-each other, one that waits for input, edits, cells of the notebook, thoughts and a task list, and at last the end. Prints
-one line a check and, last, `N passed, N failed, N skipped`; exit code 1 if a check failed.
+A small server speaks the interface of a model and answers with tool calls, one a request: commands that build on each
+other, one that waits for input, edits, cells of the notebook, a thought, tools of two MCP servers that run in the sandbox,
+and at last the end. Prints one line a check and, last, `N passed, N failed, N skipped`; exit code 1 if a check failed.
+Without the MCP servers, which `scripts/setup` installs, their calls are counted as skipped.
 """
 
 import asyncio
@@ -16,6 +17,10 @@ import subprocess
 import sys
 import tempfile
 import threading
+
+# MCP servers that others wrote.
+MCP = os.path.expanduser("~/.cache/gloveport/mcp/bin")
+SERVERS = [("every", "mcp-server-everything", ["stdio"]), ("time", "mcp-server-time", [])]
 
 signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
 
@@ -33,7 +38,16 @@ def script(work):
     def cell(code, *words):
         return "execute_ipython_cell", {"code": code, "security_risk": "LOW"}, words
 
+    convert = {"source_timezone": "Asia/Kolkata", "target_timezone": "UTC", "time": "12:30"}
+    tools = [
+        ("every_echo", {"message": "over MCP"}, ("Echo: over MCP",)),
+        ("every_get-sum", {"a": 20, "b": 22}, ("42",)),
+        ("every_get-structured-content", {"location": "New York"}, ("structuredContent", "temperature")),
+        ("time_convert_time", convert, ("07:00:00",)),
+        ("time_convert_time", {**convert, "time": "late"}, ("Invalid time format", '"isError": true')),
+    ]
     return [
+        *(tools if os.path.isdir(MCP) else []),
         bash("cd /tmp && export WORD=kept", "exit code 0"),
         bash('echo "$WORD in $PWD"', "kept in /tmp"),
         bash(f"cd {work} && ls -A", "exit code 0"),
@@ -96,6 +110,7 @@ def drive(launcher, home, port, work):
     )
     from openhands.core.config import LLMConfig, OpenHandsConfig
     from openhands.core.config.agent_config import AgentConfig
+    from openhands.core.config.mcp_config import MCPConfig, MCPStdioServerConfig
     from openhands.core.main import run_controller
     from openhands.events import EventStream
     from openhands.events.action import MessageAction
@@ -111,6 +126,9 @@ def drive(launcher, home, port, work):
     config.set_llm_config(
         LLMConfig(model="openai/scripted", base_url=f"http://127.0.0.1:{port}/v1", api_key="x", native_tool_calling=True, num_retries=1)
     )
+    if os.path.isdir(MCP):
+        servers = [MCPStdioServerConfig(name=name, command=os.path.join(MCP, program), args=arguments) for name, program, arguments in SERVERS]
+        config.mcp = MCPConfig(stdio_servers=servers)
     agent = AgentConfig()
     agent.enable_browsing = False
     config.set_agent_config(agent)
@@ -175,7 +193,10 @@ def main():
         check("the model is asked once for each action", len(Model.asked) == len(Model.calls), len(Model.asked))
         left = subprocess.run(["pgrep", "-f", launcher], capture_output=True, text=True).stdout.split()
         check("nothing of it is left", not left, left)
-    print(f"{passed} passed, {failed} failed, 0 skipped")
+    skipped = 0 if os.path.isdir(MCP) else 5
+    if skipped:
+        print("skipped: calls of MCP tools: scripts/setup could not install the servers")
+    print(f"{passed} passed, {failed} failed, {skipped} skipped")
     return 1 if failed else 0
 
 

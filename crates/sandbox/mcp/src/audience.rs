@@ -114,8 +114,7 @@ impl Audience {
 impl Listener {
     /// Begins to tell the client at the other end. What was told before waits for that.
     pub(crate) fn listen(self: &Arc<Self>, peer: Peer<RoleServer>) {
-        let waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some(mut waiting) = waiting {
+        if let Some(mut waiting) = self.take() {
             tokio::spawn(async move {
                 while let Some(told) = waiting.recv().await {
                     if peer.send_notification(told).await.is_err() {
@@ -124,6 +123,11 @@ impl Listener {
                 }
             });
         }
+    }
+
+    /// What the client will be told, for whoever passes it on; once.
+    pub(crate) fn take(&self) -> Option<mpsc::Receiver<ServerNotification>> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
     /// Sets from which level on the client wants log lines.

@@ -102,7 +102,9 @@ impl Session {
         request: ClientRequest,
         context: &RequestContext<RoleServer>,
     ) -> Result<Value, ErrorData> {
-        self.listener.listen(context.peer.clone());
+        if context.peer.peer_info().is_some() {
+            self.listener.listen(context.peer.clone());
+        }
         match request {
             ClientRequest::ListToolsRequest(_) => self.list(List::Tools, context).await,
             ClientRequest::ListPromptsRequest(_) => self.list(List::Prompts, context).await,

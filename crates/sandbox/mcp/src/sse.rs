@@ -180,6 +180,7 @@ impl Service<RoleServer> for Raw {
     }
 
     fn supported_protocol_versions(&self) -> std::borrow::Cow<'static, [ProtocolVersion]> {
-        Service::supported_protocol_versions(&self.0)
+        // Without `initialize` no server could ask its clients, and the transport is older than that.
+        ProtocolVersion::known_up_to(&ProtocolVersion::LATEST_WITH_INITIALIZE).to_vec().into()
     }
 }

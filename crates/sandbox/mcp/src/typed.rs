@@ -7,13 +7,14 @@ use rmcp::{
         CompleteRequestParams, CompleteResult, CustomRequest, CustomResult, GetPromptRequest, GetPromptRequestParams,
         GetPromptResponse, Implementation, ListPromptsRequest, ListPromptsResult, ListResourceTemplatesRequest,
         ListResourceTemplatesResult, ListResourcesRequest, ListResourcesResult, ListToolsRequest, ListToolsResult,
-        PaginatedRequestParams, ProtocolVersion, ReadResourceRequest, ReadResourceRequestParams, ReadResourceResponse,
+        PaginatedRequestParams, ReadResourceRequest, ReadResourceRequestParams, ReadResourceResponse,
         ServerCapabilities, ServerConfig, SetLevelRequest, SetLevelRequestParams, SubscribeRequest,
-        SubscribeRequestParams, UnsubscribeRequest, UnsubscribeRequestParams,
+        SubscribeRequestParams, SubscriptionFilter, UnsubscribeRequest, UnsubscribeRequestParams,
     },
-    service::{NotificationContext, RequestContext},
+    service::{NotificationContext, RequestContext, SubscriptionContext, SubscriptionSendError},
 };
 use serde::de::DeserializeOwned;
+use serde_json::Value;
 
 use crate::session::Session;
 
@@ -21,7 +22,11 @@ type Context = RequestContext<RoleServer>;
 
 impl Session {
     async fn typed<T: DeserializeOwned>(&self, request: ClientRequest, context: &Context) -> Result<T, ErrorData> {
-        let result = self.answer(request, context).await?;
+        let mut result = self.answer(request, context).await?;
+        if let Value::Object(result) = &mut result {
+            // The newest revision wants it said, and the SDK leaves it out for the others.
+            result.entry("resultType").or_insert_with(|| "complete".into());
+        }
         serde_json::from_value(result).map_err(|error| {
             ErrorData::internal_error(format!("the MCP server answered what the protocol does not know: {error}"), None)
         })
@@ -46,9 +51,32 @@ impl ServerHandler for Session {
         info
     }
 
-    fn supported_protocol_versions(&self) -> std::borrow::Cow<'static, [ProtocolVersion]> {
-        // Without `initialize` no server could ask its clients, and none would hear what changes.
-        ProtocolVersion::known_up_to(&ProtocolVersion::LATEST_WITH_INITIALIZE).to_vec().into()
+    fn accepted_subscription_filter(&self, requested: &SubscriptionFilter) -> Option<SubscriptionFilter> {
+        Some(requested.clone())
+    }
+
+    /// What clients of revisions without `initialize` listen to.
+    async fn listen(&self, subscription: SubscriptionContext) -> Result<(), ErrorData> {
+        let Some(mut told) = self.listener.take() else {
+            return Err(ErrorData::invalid_request("this session is told what changes already", None));
+        };
+        for uri in subscription.accepted().resource_subscriptions.iter().flatten() {
+            let request = SubscribeRequest::new(SubscribeRequestParams::new(uri.clone()));
+            let request = ClientRequest::SubscribeRequest(request);
+            self.answer(request, subscription.request_context()).await?;
+        }
+        loop {
+            tokio::select! {
+                () = subscription.cancelled() => return Ok(()),
+                Some(told) = told.recv() => {
+                    // What was not asked for is left out.
+                    let sent = subscription.sink().send(told).await;
+                    if let Err(SubscriptionSendError::Service(_) | SubscriptionSendError::SubscriptionClosed) = sent {
+                        return Ok(());
+                    }
+                }
+            }
+        }
     }
 
     async fn on_initialized(&self, context: NotificationContext<RoleServer>) {
