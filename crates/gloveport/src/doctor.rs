@@ -232,7 +232,7 @@ fn inside() -> Check {
         Ok(own) => own,
         Err(error) => return Check::warning(NAME, format!("{error:#}"), "mount /proc"),
     };
-    match Beside::of(&own, gloveport_sandbox::BUILD) {
+    match Beside::of(&own, gloveport_build_id::BUILD) {
         Beside::Same(small) => Check::ok(NAME, small.display().to_string()),
         Beside::Nothing => Check::ok(NAME, format!("{}; no {SMALL} is in its folder", own.display())),
         Beside::Other(small) => {

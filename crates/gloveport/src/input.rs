@@ -8,7 +8,7 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use gloveport_terminal::split::{Script, classify};
+use gloveport_script::{Script, classify};
 use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
 use tokio::{
     sync::oneshot,

@@ -80,7 +80,7 @@ pub(crate) fn context_of(loaded: &Loaded) -> anyhow::Result<ProviderContext> {
     let program = own_program()?;
     Ok(ProviderContext {
         config,
-        inside: Beside::of(&program, gloveport_sandbox::BUILD).or(program.clone()),
+        inside: Beside::of(&program, gloveport_build_id::BUILD).or(program.clone()),
         program,
         environment: loaded.environment.iter().map(|(name, value)| (name.clone(), value.clone())).collect(),
         argument: None,

@@ -7,7 +7,9 @@
 //! |---|---|
 //! | [`container`] | a server in a container: paths, port, the line on its standard input, exit codes |
 //! | [`local`] | a server as a process of this machine: its directory, and the socket to its backend; on Linux only |
+//! | [`plugins`] | the plugins that every server has |
 
 pub mod container;
 #[cfg(target_os = "linux")]
 pub mod local;
+pub mod plugins;

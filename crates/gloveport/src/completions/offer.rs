@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use clap::{Arg, ValueHint, builder::StyledStr};
-use gloveport_plugin::BUILT_IN;
+use gloveport_contract::plugins::BUILT_IN;
 
 use super::position::Position;
 use crate::{plugins, providers, session};

@@ -2,10 +2,8 @@
 
 use std::process::ExitCode;
 
-use gloveport_plugin::{
-    BUILT_IN,
-    registry::{Entry, Source},
-};
+use gloveport_contract::plugins::BUILT_IN;
+use gloveport_plugin::registry::{Entry, Source};
 use serde_json::{Value, json};
 
 use super::{arguments::LsArgs, registry};

@@ -8,7 +8,8 @@ use std::{
 };
 
 use anyhow::{Context as _, bail, ensure};
-use gloveport_plugin::{BUILT_IN, Manifest, manifest};
+use gloveport_contract::plugins::BUILT_IN;
+use gloveport_plugin::{Manifest, manifest};
 use serde_json::json;
 
 use super::arguments::NewArgs;

@@ -8,7 +8,7 @@ use std::{
     process::{Command, Output},
 };
 
-use gloveport_sandbox::BUILD;
+use gloveport_build_id::BUILD;
 use serde_json::Value;
 
 /// A folder with our program in it, and room for another one beside it.

@@ -24,5 +24,5 @@ pub use initialize::{initialize_all, stop_all};
 pub use manifest::{Manifest, ManifestError};
 pub use manifest_plugin::ManifestPlugin;
 pub use plugin::{Plugin, PluginError, PluginHost, PluginState};
-pub use registry::{BUILT_IN, BuiltIn, Registry, RegistryError};
+pub use registry::{Registry, RegistryError};
 pub use service::{Endpoint, Health, Lease, Listens, ProgramLog, Service, ServiceSpec, connect_socket, ended};

@@ -7,6 +7,8 @@ use std::{
     sync::Arc,
 };
 
+use gloveport_contract::plugins::BUILT_IN;
+
 use crate::{
     manifest::{self, Manifest, ManifestError, did_you_mean},
     manifest_plugin::ManifestPlugin,
@@ -15,22 +17,6 @@ use crate::{
 
 /// Most entries of a folder that are looked at.
 const ENTRIES: usize = 1000;
-
-/// A plugin that is part of the program.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct BuiltIn {
-    /// Its name, which no manifest can take.
-    pub name: &'static str,
-    /// What it is, in a sentence.
-    pub description: &'static str,
-}
-
-/// The plugins that are part of the program.
-pub const BUILT_IN: [BuiltIn; 3] = [
-    BuiltIn { name: "jupyter", description: "An IPython kernel, which executes run_ipython" },
-    BuiltIn { name: "agent_skills", description: "Python functions for agents in the kernel" },
-    BuiltIn { name: "vscode", description: "VS Code in the browser, for the workspace" },
-];
 
 /// The plugins that there are.
 #[derive(Debug)]

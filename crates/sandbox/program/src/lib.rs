@@ -25,8 +25,3 @@ pub mod tools;
 
 pub use command::{Command, run, runtime};
 pub use owner::Owner;
-
-/// What this build of the sandbox half is called: programs that have the same may stand in for each other.
-///
-/// It is a hash of the sources, and what the linker writes into `gloveport-sandbox` as its build id.
-pub const BUILD: &str = env!("GLOVEPORT_SANDBOX_BUILD");

@@ -28,11 +28,11 @@ mod probe;
 mod request;
 mod scanner;
 mod session;
-pub mod split;
 mod terminal;
 
 pub use content::EXIT_WORD;
 pub use error::TerminalError;
+pub use gloveport_script as split;
 pub use keys::{ControlKey, in_parts};
 pub use log::{LogError, OutputLog, Piece};
 pub use options::ShellOptions;

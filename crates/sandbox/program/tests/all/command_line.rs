@@ -5,8 +5,8 @@ use std::{
     process::{Command, Output},
 };
 
+use gloveport_build_id::BUILD;
 use gloveport_provider::program::Beside;
-use gloveport_sandbox::BUILD;
 
 use crate::PROGRAM;
 

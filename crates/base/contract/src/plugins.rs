@@ -1,0 +1,17 @@
+//! The plugins that every server has: whoever asks for one of a sandbox calls it by these names.
+
+/// A plugin that is part of the server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BuiltIn {
+    /// Its name, which no manifest can take.
+    pub name: &'static str,
+    /// What it is, in a sentence.
+    pub description: &'static str,
+}
+
+/// The plugins that are part of the server.
+pub const BUILT_IN: [BuiltIn; 3] = [
+    BuiltIn { name: "jupyter", description: "An IPython kernel, which executes run_ipython" },
+    BuiltIn { name: "agent_skills", description: "Python functions for agents in the kernel" },
+    BuiltIn { name: "vscode", description: "VS Code in the browser, for the workspace" },
+];
