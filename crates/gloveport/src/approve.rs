@@ -11,15 +11,12 @@ use gloveport_protocol::{Action, ActionEvent, BoxFuture, SecurityRisk};
 use gloveport_runtime::{Answer, Approver, Question, Refused, RefusedBy, attached_terminal};
 use gloveport_security::Assessment;
 use rustix::termios::{QueueSelector, tcflush};
-use tokio::{
-    signal::unix::{SignalKind, signal},
-    sync::oneshot,
-};
+use tokio::sync::oneshot;
 
 use crate::{
     exit::REFUSED,
     output::{print_json, tell},
-    visible,
+    signals, visible,
 };
 
 /// The terminal of this process, wherever its standard streams go.
@@ -97,7 +94,7 @@ impl Dialogue {
 /// Asks. C-c and the end of input are a no.
 async fn answer(mut dialogue: Dialogue, text: &str) -> Answer {
     // Whoever sees the question may answer it with C-c at once.
-    let Ok(mut interrupts) = signal(SignalKind::interrupt()) else { return Answer::Reject };
+    let Ok(mut interrupts) = signals::interrupts() else { return Answer::Reject };
     let asked = dialogue.output.write_all(text.as_bytes()).and_then(|()| dialogue.output.flush());
     if asked.is_err() {
         return Answer::Reject;
@@ -111,7 +108,7 @@ async fn answer(mut dialogue: Dialogue, text: &str) -> Answer {
     });
     let line = tokio::select! {
         line = line => line.ok().flatten(),
-        _ = interrupts.recv() => None,
+        () = interrupts.recv() => None,
     };
     // Without the end of a line the answer was not typed to its end.
     let line = line.filter(|line| line.ends_with('\n'));

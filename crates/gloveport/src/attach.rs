@@ -9,17 +9,16 @@ mod sequences;
 
 use std::{collections::BTreeMap, path::PathBuf, process::ExitCode};
 
-use anyhow::Context as _;
 use gloveport_client::{
     ActionExecutionClient, AttachOptions, AttachedTerminal, ClientError, TerminalEvent, TerminalInput,
 };
 use gloveport_protocol::terminals::{TerminalRequest, TerminalStatus};
-use tokio::{
-    signal::unix::{Signal, SignalKind, signal},
-    sync::mpsc,
-};
+use tokio::sync::mpsc;
 
-use crate::visible;
+use crate::{
+    signals::{Kind, Signal},
+    visible,
+};
 use keys::Watch;
 use local::{Output, RawMode};
 use sequences::Sequences;
@@ -278,14 +277,13 @@ struct Signals {
 
 impl Signals {
     fn listen() -> anyhow::Result<Self> {
-        let listen = |kind| signal(kind).context("cannot listen for signals");
         Ok(Self {
-            size: listen(SignalKind::window_change())?,
-            go_on: listen(SignalKind::from_raw(rustix::process::Signal::CONT.as_raw()))?,
-            interrupt: listen(SignalKind::interrupt())?,
-            hang_up: listen(SignalKind::hangup())?,
-            quit: listen(SignalKind::quit())?,
-            terminate: listen(SignalKind::terminate())?,
+            size: Signal::listen(Kind::Resized)?,
+            go_on: Signal::listen(Kind::GoOn)?,
+            interrupt: Signal::listen(Kind::Interrupt)?,
+            hang_up: Signal::listen(Kind::HangUp)?,
+            quit: Signal::listen(Kind::Quit)?,
+            terminate: Signal::listen(Kind::Terminate)?,
         })
     }
 
@@ -293,16 +291,16 @@ impl Signals {
     async fn follow(&mut self, input: &TerminalInput, raw_mode: Option<&RawMode>) -> u8 {
         loop {
             tokio::select! {
-                _ = self.size.recv() => {}
-                _ = self.go_on.recv() => if let Some(raw_mode) = raw_mode {
+                () = self.size.recv() => {}
+                () = self.go_on.recv() => if let Some(raw_mode) = raw_mode {
                     raw_mode.again();
                 },
-                _ = self.interrupt.recv() => {
+                () = self.interrupt.recv() => {
                     let _attached = input.signal("INT").await;
                 }
-                _ = self.hang_up.recv() => return 1,
-                _ = self.quit.recv() => return 3,
-                _ = self.terminate.recv() => return 15,
+                () = self.hang_up.recv() => return 1,
+                () = self.quit.recv() => return 3,
+                () = self.terminate.recv() => return 15,
             }
             if let Some(size) = local::size() {
                 input.resize(size);

@@ -12,7 +12,6 @@ use gloveport_client::{ActionExecutionClient, ClientError, ExecEvent, ExecStream
 use gloveport_protocol::exec::{ExecEnd, ExecRequest, ExecState, ExecStatus, Session};
 use gloveport_runtime::RunEnd;
 use tokio::{
-    signal::unix::{SignalKind, signal},
     sync::mpsc,
     task::AbortHandle,
     time::{Instant, sleep_until, timeout},
@@ -22,7 +21,7 @@ use crate::{
     exit::{INTERRUPTED, TIMED_OUT, UNREAD},
     input::{Input, Line, Next, Source, since_when},
     output::tell,
-    run, visible,
+    run, signals, visible,
 };
 
 /// Events that are read ahead.
@@ -100,7 +99,7 @@ pub(crate) async fn follow(
     how: How,
     mut output: impl FnMut(&[u8]) -> anyhow::Result<Wanted>,
 ) -> anyhow::Result<Followed> {
-    let mut interrupts = signal(SignalKind::interrupt()).context("cannot listen for signals")?;
+    let mut interrupts = signals::interrupts()?;
     let mut input = Input::new(how.input, &request.command, how.quiet);
     let began = SystemTime::now();
     if let (Some(limit), Session::New) = (how.limit, request.session) {
@@ -131,7 +130,7 @@ pub(crate) async fn follow(
                     ExecEvent::Ended(end) => return Ok(Followed::Ended(end)),
                 }
             }
-            _ = interrupts.recv() => {
+            () = interrupts.recv() => {
                 if std::mem::replace(&mut interrupted, true) {
                     return Ok(Followed::Left);
                 }

@@ -21,7 +21,7 @@ use crate::{
     exit::INTERRUPTED,
     image::arguments::{BuildArgs, BuilderArgs, BuilderKind, ExistsArgs, TagArgs},
     output::{print, print_json},
-    tools,
+    signals,
 };
 
 /// Exit codes, as `--help` shows them.
@@ -59,7 +59,7 @@ enum ImageCommand {
 const ABSENT: u8 = 3;
 
 pub(crate) async fn image(arguments: ImageArgs) -> anyhow::Result<ExitCode> {
-    let stop = tools::stop_signal()?;
+    let stop = signals::stop()?;
     let work = async {
         match arguments.command {
             ImageCommand::Build(arguments) => Box::pin(build::build(&arguments)).await,

@@ -25,10 +25,7 @@ use gloveport_protocol::{
 };
 use gloveport_runtime::CellOutput;
 use serde_json::json;
-use tokio::{
-    signal::unix::{SignalKind, signal},
-    sync::mpsc,
-};
+use tokio::sync::mpsc;
 
 pub(crate) use self::arguments::{CellArgs, EXIT_CODES, IpythonArgs};
 use crate::{
@@ -38,7 +35,7 @@ use crate::{
     output::{print_bytes, print_json, tell},
     plugins,
     run::{command_text, told},
-    tools,
+    signals, tools,
 };
 
 /// What a server calls it that it has no kernels.
@@ -160,18 +157,18 @@ pub(crate) async fn follow(
     shown: &mut Shown,
     mut kept: Option<&mut CellOutput>,
 ) -> anyhow::Result<Followed> {
-    let mut interrupts = signal(SignalKind::interrupt()).context("cannot listen for signals")?;
+    let mut interrupts = signals::interrupts()?;
     let kernels = client.kernels();
     let started = tokio::select! {
         started = kernels.start(kernel, request) => started,
-        _ = interrupts.recv() => return Ok(Followed::Left),
+        () = interrupts.recv() => return Ok(Followed::Left),
     };
     let mut cell = match started {
         Ok(cell) => cell,
         Err(ClientError::Status(error)) if error.is_unknown_call() => {
             return tokio::select! {
                 done = by_action(client, kernel, request, shown) => done.map(|observation| Followed::ByAction(Box::new(observation))),
-                _ = interrupts.recv() => Ok(Followed::Left),
+                () = interrupts.recv() => Ok(Followed::Left),
             };
         }
         Err(ClientError::Status(error)) if error.native.as_ref().is_some_and(|native| native.code == NO_NOTEBOOK) => {
@@ -183,7 +180,7 @@ pub(crate) async fn follow(
     loop {
         let event = tokio::select! {
             event = cell.next() => event.map_err(|error| told(error, client.url()))?,
-            _ = interrupts.recv() => {
+            () = interrupts.recv() => {
                 if std::mem::replace(&mut interrupted, true) {
                     return Ok(Followed::Left);
                 }

@@ -29,6 +29,7 @@ mod replay;
 mod run;
 mod serve;
 mod session;
+mod signals;
 mod visible;
 
 use std::process::ExitCode;

@@ -1,14 +1,12 @@
 //! One operation of a session that is done at once: rated, asked about, done, and written down with what came of it.
 
-use anyhow::Context as _;
 use gloveport_protocol::{
     Action, ErrorObservation, EventSource, Observation, ObservationEvent, WriteAction,
     truncate::{CONTENT_LIMIT, truncate_content},
 };
 use gloveport_runtime::{Begun, Operations, Refused};
-use tokio::signal::unix::{SignalKind, signal};
 
-use crate::explained;
+use crate::{explained, signals};
 
 /// What is said of contents that are not in the history.
 pub(crate) const NOT_KEPT: &str = "the history does not keep what it contains";
@@ -37,10 +35,10 @@ pub(crate) async fn operate(
         Begun::Refused(refused) => return Ok(Done::Refused(refused)),
     };
     // Once a question was asked, C-c no longer ends this process by itself.
-    let mut interrupts = signal(SignalKind::interrupt()).context("cannot listen for signals")?;
+    let mut interrupts = signals::interrupts()?;
     let worked = tokio::select! {
         worked = work => worked,
-        _ = interrupts.recv() => {
+        () = interrupts.recv() => {
             operation.finish(failed("the user has interrupted it")).await?;
             return Ok(Done::Interrupted);
         }

@@ -24,7 +24,7 @@ use crate::{
     output::{moving_line, print, tell},
     plugins, providers,
     session::{Fresh, hosted, random_id},
-    tools, visible,
+    signals, tools, visible,
 };
 
 /// Exit codes, as `--help` shows them.
@@ -130,7 +130,7 @@ pub(crate) async fn replay(arguments: ReplayArgs, owner: &Owner) -> anyhow::Resu
     });
     let options = RuntimeOptions { status_callback: Some(status_callback), ..options };
     let runtime = Runtime::new(options)?;
-    let stop = tools::stop_signal()?;
+    let stop = signals::stop()?;
     let performed = async {
         let connected = runtime.connect().await;
         if let Some(bar) = &bar {

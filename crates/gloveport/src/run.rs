@@ -14,10 +14,7 @@ use gloveport_protocol::exec::{ExecEnd, ExecInput, ExecRequest, ExecState, Sessi
 use gloveport_protocol::{Action, ActionEvent, Observation, ObservationEvent, RunAction};
 use gloveport_runtime::RunOutput;
 use serde_json::Value;
-use tokio::{
-    signal::unix::{SignalKind, signal},
-    time::Instant,
-};
+use tokio::time::Instant;
 
 use crate::{
     Owner,
@@ -29,7 +26,7 @@ use crate::{
     input::{Input, Next, Source},
     key_file, login,
     output::{print_bytes, print_json, tell},
-    tools,
+    signals, tools,
 };
 
 /// Most bytes printed at once.
@@ -262,7 +259,7 @@ async fn follow_here(
 ) -> anyhow::Result<Followed> {
     let (execution, _) = executor.exec(request).await?;
     let mut state = execution.watch();
-    let mut interrupts = signal(SignalKind::interrupt()).context("cannot listen for signals")?;
+    let mut interrupts = signals::interrupts()?;
     let (mut interrupted, mut unfinished, mut timed_out) = (false, false, false);
     let mut deadline = limit.map(|limit| Instant::now() + limit);
     let mut printed = None;
@@ -292,7 +289,7 @@ async fn follow_here(
                 input.waits(waits, hidden);
             }
             () = execution.grown_beyond(offset), if start.is_some() => {}
-            _ = interrupts.recv() => {
+            () = interrupts.recv() => {
                 // The second one means it: the session is closed, which ends everything in it.
                 if std::mem::replace(&mut interrupted, true) {
                     return Ok(Followed::Left);

@@ -7,12 +7,10 @@ use std::{
     process::ExitCode,
 };
 
-use anyhow::Context as _;
 use gloveport_protocol::{
     Action, ErrorObservation, EventSource, Observation, ReadAction, ReadObservation, WriteAction, WriteObservation,
 };
 use gloveport_runtime::Begun;
-use tokio::signal::unix::{SignalKind, signal};
 
 use super::{arguments::CopyArgs, handling::Handling, operations, runtimes::Runtimes};
 use crate::{
@@ -22,6 +20,7 @@ use crate::{
     files::{End, copy_between},
     operate::NOT_KEPT,
     output::print_json,
+    signals,
 };
 
 /// One side of the copy.
@@ -83,10 +82,10 @@ pub(super) async fn copy(runtimes: &Runtimes, arguments: CopyArgs) -> anyhow::Re
     };
     let done = observation(&source, &destination);
     // Once a question was asked, C-c no longer ends this process by itself.
-    let mut interrupts = signal(SignalKind::interrupt()).context("cannot listen for signals")?;
+    let mut interrupts = signals::interrupts()?;
     let copied = tokio::select! {
         copied = copy_between(&client, source, destination, arguments.quiet) => copied,
-        _ = interrupts.recv() => {
+        () = interrupts.recv() => {
             operation.finish(failed("the copy was interrupted")).await?;
             return Ok(ExitCode::from(INTERRUPTED));
         }

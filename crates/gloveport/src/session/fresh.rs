@@ -2,17 +2,13 @@
 
 use std::{process::ExitCode, time::Duration};
 
-use anyhow::Context as _;
 use gloveport_client::ActionExecutionClient;
 use gloveport_config::Loaded;
 use gloveport_hosting::client;
 use gloveport_protocol::{Action, EventSource, RunAction};
 use gloveport_provider::{Provider, Sandbox};
 use gloveport_runtime::Begun;
-use tokio::{
-    signal::unix::{SignalKind, signal},
-    time::timeout,
-};
+use tokio::time::timeout;
 
 use super::{
     handling::Handling,
@@ -34,7 +30,7 @@ use crate::{
     output::tell,
     providers,
     run::{self, Shown},
-    tools,
+    signals::{self, Kind, Signal},
 };
 
 /// How long the sandbox has to come to life.
@@ -70,7 +66,7 @@ pub(crate) async fn run_in_fresh(mut arguments: RunArgs) -> anyhow::Result<ExitC
     arguments.timeout = arguments.timeout.or(configured.map(|limit| limit.as_secs_f64()));
     let report = Report::new(false);
     // While it starts, C-c gives it up; afterwards it is for the command.
-    let launching = Launch { until_alive: true, limit: START, stop: tools::stop_signal()? };
+    let launching = Launch { until_alive: true, limit: START, stop: signals::stop()? };
     let launched = launch(&*provider, &spec, &report.progress(), &launching).await;
     report.clear();
     let sandbox = match launched {
@@ -113,12 +109,12 @@ async fn use_up(
     limited_by: Option<&Loaded>,
 ) -> anyhow::Result<ExitCode> {
     let client = client(sandbox)?;
-    let mut terminate = signal(SignalKind::terminate()).context("cannot listen for signals")?;
-    let mut hang_up = signal(SignalKind::hangup()).context("cannot listen for signals")?;
+    let mut terminate = Signal::listen(Kind::Terminate)?;
+    let mut hang_up = Signal::listen(Kind::HangUp)?;
     tokio::select! {
         code = command(&client, arguments, text, input, limited_by) => code,
-        _ = terminate.recv() => Ok(ExitCode::from(128 + 15)),
-        _ = hang_up.recv() => Ok(ExitCode::from(128 + 1)),
+        () = terminate.recv() => Ok(ExitCode::from(128 + 15)),
+        () = hang_up.recv() => Ok(ExitCode::from(128 + 1)),
     }
 }
 

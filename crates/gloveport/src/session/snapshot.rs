@@ -16,7 +16,7 @@ use super::{
 };
 use crate::{
     output::{print, print_json},
-    tools,
+    signals,
 };
 
 /// Prints the name under which the engine knows the image.
@@ -38,7 +38,7 @@ pub(super) async fn fork(runtimes: &Runtimes, arguments: &ForkArgs) -> anyhow::R
         Some(id) => SessionId::new(id.clone())?,
         None => SessionId::random().map_err(|error| anyhow::anyhow!("cannot make a random id: {error}"))?,
     };
-    let stop = tools::stop_signal()?;
+    let stop = signals::stop()?;
     let report = Report::new(arguments.quiet);
     let progress = report.progress();
     let provider = &*found.provider;

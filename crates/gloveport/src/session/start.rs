@@ -17,7 +17,7 @@ use super::{
 };
 use crate::{
     output::{print, print_json},
-    tools,
+    signals,
 };
 
 /// What a person must know of the runtime that is chosen when none is.
@@ -26,7 +26,7 @@ const NO_ISOLATION: &str = "note: the runtime `local` has no isolation: commands
 
 pub(super) async fn start(runtimes: &Runtimes, arguments: Box<StartArgs>) -> anyhow::Result<ExitCode> {
     let (runtime, provider) = runtimes.one()?;
-    let how = Launch { until_alive: !arguments.no_wait, limit: arguments.timeout, stop: tools::stop_signal()? };
+    let how = Launch { until_alive: !arguments.no_wait, limit: arguments.timeout, stop: signals::stop()? };
     let (as_json, report) = (arguments.json, Report::new(arguments.quiet));
     let session_id = match arguments.name.or(arguments.id) {
         Some(id) => SessionId::new(id)?,

@@ -16,7 +16,7 @@ use gloveport_provider_local::{Local, keeper};
 use gloveport_runtime::WarmPool;
 
 use super::values;
-use crate::{providers, tools};
+use crate::{providers, signals};
 
 /// After this time without a new session nothing is kept waiting.
 const IDLE: &str = "15m";
@@ -40,7 +40,7 @@ pub(crate) async fn keep(arguments: SandboxKeeperArgs) -> anyhow::Result<ExitCod
         tracing::debug!(%error, "it leads a session already");
     }
     rustix::process::chdir(Path::new("/")).context("cannot leave the current directory")?;
-    let stop = tools::stop_signal()?;
+    let stop = signals::stop()?;
     keeper::keep(options, arguments.count, arguments.idle, stop.cancelled_owned()).await?;
     Ok(ExitCode::SUCCESS)
 }
