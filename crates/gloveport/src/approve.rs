@@ -1,7 +1,6 @@
 //! A person at a terminal decides whether something risky is done.
 
 use std::{
-    fs::File,
     io::{self, BufRead as _, BufReader, IsTerminal as _, Read, Write},
     process::ExitCode,
 };
@@ -10,17 +9,13 @@ use clap::Args;
 use gloveport_protocol::{Action, ActionEvent, BoxFuture, SecurityRisk};
 use gloveport_runtime::{Answer, Approver, Question, Refused, RefusedBy, attached_terminal};
 use gloveport_security::Assessment;
-use rustix::termios::{QueueSelector, tcflush};
 use tokio::sync::oneshot;
 
 use crate::{
     exit::REFUSED,
     output::{print_json, tell},
-    signals, visible,
+    signals, terminal, visible,
 };
-
-/// The terminal of this process, wherever its standard streams go.
-const TERMINAL: &str = "/dev/tty";
 
 /// What is to be done about a question.
 #[derive(Clone, Copy, Debug, Default, Args)]
@@ -77,16 +72,14 @@ impl Dialogue {
     /// Only a terminal is asked: what else stands at our streams would answer by accident. What was typed before the
     /// question is no answer to it.
     fn open(input_is_taken: bool) -> Option<Self> {
-        let terminal = File::options().read(true).write(true).open(TERMINAL);
-        if let Ok((input, output)) = terminal.and_then(|input| Ok((input.try_clone()?, input))) {
-            let _still_there = tcflush(&input, QueueSelector::IFlush);
+        if let Ok((input, output)) = terminal::own() {
             return Some(Self { input: Box::new(input), output: Box::new(output) });
         }
         let (input, output) = (io::stdin(), io::stderr());
         if input_is_taken || !input.is_terminal() || !output.is_terminal() {
             return None;
         }
-        let _still_there = tcflush(&input, QueueSelector::IFlush);
+        terminal::forget_typed();
         Some(Self { input: Box::new(input), output: Box::new(output) })
     }
 }

@@ -17,10 +17,11 @@ use tokio::sync::mpsc;
 
 use crate::{
     signals::{Kind, Signal},
+    terminal::{self, RawMode},
     visible,
 };
 use keys::Watch;
-use local::{Output, RawMode};
+use local::Output;
 use sequences::Sequences;
 
 pub(crate) use keys::DetachKeys;
@@ -79,7 +80,7 @@ pub(crate) async fn attach(client: &ActionExecutionClient, request: AttachReques
     let terminals = client.terminals();
     let (status, is_new) = find_or_start(client, &request).await?;
     let offset = if is_new { status.start } else { status.end.saturating_sub(REPLAY).max(status.start) };
-    let options = AttachOptions { offset: Some(offset), size: local::size(), attempts: ATTEMPTS };
+    let options = AttachOptions { offset: Some(offset), size: terminal::size(), attempts: ATTEMPTS };
     let mut terminal = terminals.attach(&status.id, options).await?;
     let mut signals = Signals::listen()?;
     let raw_mode = if request.tty { RawMode::set()? } else { None };
@@ -104,7 +105,7 @@ pub(crate) async fn attach(client: &ActionExecutionClient, request: AttachReques
     }
     let left = tokio::select! {
         end = screen.show(&mut terminal, &output) => end,
-        () = typist.type_in(local::input()?) => Ok(Attached::Detached),
+        () = typist.type_in(local::input(is_person)?) => Ok(Attached::Detached),
         number = signals.follow(&input, raw_mode.as_ref()) => Ok(Attached::Terminated(number)),
     };
     if matches!(left, Ok(Attached::Detached)) {
@@ -158,7 +159,7 @@ async fn find_or_start(
         env,
         ..TerminalRequest::default()
     };
-    if let Some(size) = local::size() {
+    if let Some(size) = terminal::size() {
         (start.columns, start.rows) = (size.columns, size.rows);
     }
     Ok((terminals.start(start).await?, is_new))
@@ -302,7 +303,7 @@ impl Signals {
                 () = self.quit.recv() => return 3,
                 () = self.terminate.recv() => return 15,
             }
-            if let Some(size) = local::size() {
+            if let Some(size) = terminal::size() {
                 input.resize(size);
             }
         }

@@ -9,11 +9,12 @@ use std::{
 };
 
 use gloveport_script::{Script, classify};
-use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
 use tokio::{
     sync::oneshot,
     time::{Instant, sleep_until},
 };
+
+use crate::terminal::{self, Hidden};
 
 /// After this time without news about a command that was typed to, it is asked how it stands.
 const NEWS: Duration = Duration::from_millis(200);
@@ -99,34 +100,6 @@ pub(crate) struct Input {
     quiet: bool,
     /// Our terminal shows nothing of what is typed, because the command's does not.
     hidden: Option<Hidden>,
-}
-
-/// Hides what is typed on our terminal, as long as it lives.
-#[derive(Debug)]
-struct Hidden {
-    before: Termios,
-}
-
-impl Hidden {
-    /// `None` if standard input is no terminal, or shows nothing anyway.
-    fn begin() -> Option<Self> {
-        let before = tcgetattr(std::io::stdin()).ok()?;
-        let mut modes = before.clone();
-        if !modes.local_modes.contains(LocalModes::ECHO) {
-            return None;
-        }
-        modes.local_modes.remove(LocalModes::ECHO);
-        tcsetattr(std::io::stdin(), OptionalActions::Now, &modes).ok()?;
-        Some(Self { before })
-    }
-}
-
-impl Drop for Hidden {
-    fn drop(&mut self) {
-        if let Err(error) = tcsetattr(std::io::stdin(), OptionalActions::Now, &self.before) {
-            tracing::warn!("your terminal no longer shows what you type ({error}); `stty echo` fixes that");
-        }
-    }
 }
 
 impl Input {
@@ -255,7 +228,7 @@ fn read_line(source: Source) -> oneshot::Receiver<Line> {
     let read = move || {
         let mut line = String::new();
         let read = match std::io::stdin().read_line(&mut line) {
-            Ok(count) if count > 0 => Line::Text(line.strip_suffix('\n').map(str::to_owned).unwrap_or(line)),
+            Ok(count) if count > 0 => Line::Text(terminal::without_end(&line).to_owned()),
             _ => Line::End,
         };
         // Nobody wants it any more if the command has ended.

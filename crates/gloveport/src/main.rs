@@ -30,6 +30,7 @@ mod run;
 mod serve;
 mod session;
 mod signals;
+mod terminal;
 mod visible;
 
 use std::process::ExitCode;
@@ -46,6 +47,7 @@ fn main() -> ExitCode {
         return code;
     }
     gloveport_documents::choose_program("/proc/self/exe");
+    terminal::prepare();
     let cli = cli::parse(argv::normalize(std::env::args_os().collect()));
     let own_failure = match &cli.command {
         Command::Run(_) | Command::Ipython(_) => exit::OWN_FAILURE,
