@@ -2,7 +2,7 @@
 
 use std::{
     future::pending,
-    io::{ErrorKind, Write as _},
+    io::ErrorKind,
     process::ExitCode,
     time::{Duration, SystemTime},
 };
@@ -21,7 +21,7 @@ use crate::{
     exit::{INTERRUPTED, TIMED_OUT, UNREAD},
     input::{Input, Line, Next, Source, since_when},
     output::tell,
-    run, signals, visible,
+    run, signals, terminal, visible,
 };
 
 /// Events that are read ahead.
@@ -178,8 +178,7 @@ pub(crate) async fn follow(
 
 /// Writes what a command wrote.
 pub(crate) fn write(bytes: &[u8]) -> anyhow::Result<Wanted> {
-    let mut output = std::io::stdout().lock();
-    match output.write_all(bytes).and_then(|()| output.flush()) {
+    match terminal::show(bytes) {
         Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(Wanted::NoMore),
         written => written.map(|()| Wanted::More).context("cannot write to standard output"),
     }

@@ -9,7 +9,7 @@ use anyhow::Context as _;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde::Serialize;
 
-use crate::visible;
+use crate::{terminal, visible};
 
 /// What failed when standard output could not be written.
 pub(crate) const WRITING: &str = "cannot write to standard output";
@@ -50,8 +50,7 @@ pub(crate) fn print_painted(text: &str) -> anyhow::Result<()> {
 
 /// Writes bytes that are for a program.
 pub(crate) fn print_bytes(bytes: &[u8]) -> anyhow::Result<()> {
-    let mut output = std::io::stdout().lock();
-    output.write_all(bytes).and_then(|()| output.flush()).context(WRITING)
+    terminal::show(bytes).context(WRITING)
 }
 
 /// Whether an error only says that nobody reads what we write, who has seen enough.

@@ -102,6 +102,11 @@ pub(crate) fn without_end(line: &str) -> &str {
     family::without_end(line)
 }
 
+/// Writes to standard output what is to be seen at once.
+pub(crate) fn show(bytes: &[u8]) -> io::Result<()> {
+    family::show(bytes)
+}
+
 /// Lets our terminal obey what programs for terminals write.
 pub(crate) fn prepare() {
     family::prepare();

@@ -81,14 +81,7 @@ impl<W: Write> Stream<W> {
     pub(crate) fn write(&mut self, piece: &[u8]) -> io::Result<()> {
         let mut bytes = std::mem::take(&mut self.begun);
         bytes.extend_from_slice(piece);
-        let mut end = bytes.len();
-        if let Some(last) = bytes.utf8_chunks().last()
-            && last.invalid().len() < 4
-            && bytes.ends_with(last.invalid())
-            && could_go_on(last.invalid())
-        {
-            end -= last.invalid().len();
-        }
+        let mut end = complete(&bytes);
         if bytes[..end].ends_with(b"\r") {
             end -= 1;
         }
@@ -105,9 +98,11 @@ impl<W: Write> Stream<W> {
     }
 }
 
-/// Whether these bytes, which are no character, are the beginning of one.
-fn could_go_on(bytes: &[u8]) -> bool {
-    std::str::from_utf8(bytes).is_err_and(|error| error.error_len().is_none())
+/// How many bytes come before a character that may go on in the next piece of a stream.
+pub(crate) fn complete(bytes: &[u8]) -> usize {
+    let begun = bytes.utf8_chunks().last().map_or(&[][..], |last| last.invalid());
+    let may_go_on = std::str::from_utf8(begun).is_err_and(|error| error.error_len().is_none());
+    if may_go_on { bytes.len() - begun.len() } else { bytes.len() }
 }
 
 /// Standard error for the log, whose colours are kept: the log escapes those of others itself.

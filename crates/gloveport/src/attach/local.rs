@@ -4,7 +4,7 @@
 //! waits for them then. (Setting them to non-blocking would change them for our parent, too.)
 
 use std::{
-    io::{self, Read as _, Write as _},
+    io::{self, Read as _},
     thread,
     time::Duration,
 };
@@ -12,7 +12,7 @@ use std::{
 use anyhow::Context as _;
 use tokio::sync::{mpsc, oneshot};
 
-use crate::terminal::EMPTY_READ;
+use crate::terminal::{self, EMPTY_READ};
 
 /// Pieces that wait between a thread and us.
 const PIECES: usize = 16;
@@ -59,10 +59,8 @@ impl Output {
         let (done, written) = oneshot::channel();
         let write = move || {
             let result = (|| {
-                let mut output = io::stdout().lock();
                 while let Some(piece) = receiver.blocking_recv() {
-                    output.write_all(&piece)?;
-                    output.flush()?;
+                    terminal::show(&piece)?;
                 }
                 Ok(())
             })();

@@ -1,6 +1,9 @@
 //! What every Unix has.
 
-use std::{fs::File, io};
+use std::{
+    fs::File,
+    io::{self, Write as _},
+};
 
 use gloveport_protocol::terminals::TerminalSize;
 use rustix::termios::{
@@ -62,6 +65,12 @@ pub(super) fn forget_typed() {
 
 pub(super) fn without_end(line: &str) -> &str {
     line.strip_suffix('\n').unwrap_or(line)
+}
+
+pub(super) fn show(bytes: &[u8]) -> io::Result<()> {
+    let mut output = io::stdout().lock();
+    output.write_all(bytes)?;
+    output.flush()
 }
 
 /// Every terminal obeys.

@@ -2,11 +2,14 @@
 
 use std::{
     fs::File,
-    io::{self, IsTerminal as _},
+    io::{self, IsTerminal as _, Write as _},
+    sync::{Mutex, PoisonError},
 };
 
 use crossterm_winapi::{Console, ConsoleMode, Handle, HandleType, ScreenBuffer};
 use gloveport_protocol::terminals::TerminalSize;
+
+use crate::visible;
 
 /// Modes of the input: keys that the console obeys itself, whole lines, what is typed is shown, and keys as the sequences
 /// that terminals send for them.
@@ -22,6 +25,9 @@ const NO_RETURN: u32 = 0x8;
 /// Std takes C-z for the end of a console's input.
 pub(super) const EMPTY_READ: Option<u8> = Some(0x1a);
 pub(super) const ECHO_AGAIN: &str = "a new window does";
+
+/// The beginning of a character, whose rest comes in the next piece of output.
+static BEGUN: Mutex<Vec<u8>> = Mutex::new(Vec::new());
 
 /// The modes of the console's input and output.
 #[derive(Debug, Clone)]
@@ -92,6 +98,22 @@ pub(super) fn forget_typed() {
 
 pub(super) fn without_end(line: &str) -> &str {
     line.strip_suffix("\r\n").or_else(|| line.strip_suffix('\n')).unwrap_or(line)
+}
+
+/// Std refuses to write to a console what is no UTF-8.
+pub(super) fn show(bytes: &[u8]) -> io::Result<()> {
+    let mut output = io::stdout().lock();
+    if output.is_terminal() {
+        let mut begun = BEGUN.lock().unwrap_or_else(PoisonError::into_inner);
+        begun.extend_from_slice(bytes);
+        let end = visible::complete(&begun);
+        let rest = begun.split_off(end);
+        output.write_all(String::from_utf8_lossy(&begun).as_bytes())?;
+        *begun = rest;
+    } else {
+        output.write_all(bytes)?;
+    }
+    output.flush()
 }
 
 /// Older windows obey only if they are asked to.
