@@ -10,11 +10,13 @@
 //! | `portable` | what is done instead where Linux's own is missing |
 //! | `windows` | Windows |
 //! | [`group`] | a program and all that it starts |
+//! | [`replace`] | files written whole |
 //!
 //! What a system cannot do is an error of the kind [`Unsupported`](std::io::ErrorKind::Unsupported) that says so, unless
 //! the function's documentation says what happens instead.
 
 pub mod group;
+pub mod replace;
 
 #[cfg(target_os = "linux")]
 mod linux;
