@@ -1,5 +1,6 @@
 //! The command line.
 
+mod keeper;
 #[cfg(test)]
 mod rules;
 mod run;
@@ -10,7 +11,7 @@ use std::ffi::OsString;
 use clap::{Args as _, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
 use self::run::{RUN_HELP, no_sandbox};
-pub(crate) use self::{run::RunArgs, serve::ServeArgs};
+pub(crate) use self::{keeper::SandboxKeeperArgs, run::RunArgs, serve::ServeArgs};
 use crate::files::{CopyArgs, EditArgs, ListArgs, ViewArgs, WriteArgs};
 
 /// Exit codes, as `--help` shows them.
@@ -88,10 +89,10 @@ pub(crate) enum Command {
     Serve(ServeArgs),
     /// What a sandbox is served by.
     #[command(flatten)]
-    Inside(gloveport_sandbox::Command),
+    Inside(crate::here::Inside),
     /// Keep servers of the runtime `local` waiting for the next session, as the session commands start it.
     #[command(hide = true)]
-    SandboxKeeper(crate::session::waiting::SandboxKeeperArgs),
+    SandboxKeeper(SandboxKeeperArgs),
     /// Execute a recorded trajectory once more, and print the observations.
     #[command(after_help = crate::replay::EXIT_CODES)]
     Replay(crate::replay::ReplayArgs),

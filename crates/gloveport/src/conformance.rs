@@ -145,7 +145,7 @@ impl ConformanceArgs {
         let Some(against) = against else { return Ok(Task::Checks(mine, checks)) };
         let theirs = match against_key_file {
             Some(file) => Some(crate::key_file::given(file)?),
-            None => against_key.clone().or_else(|| crate::key_file::find(against)),
+            None => against_key.clone().or_else(|| crate::here::known_key(against)),
         };
         let theirs = Server::new(against, theirs.as_deref())?;
         let operations = match actions {

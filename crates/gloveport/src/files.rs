@@ -13,7 +13,7 @@ mod words;
 mod write;
 
 pub(crate) use arguments::{CopyArgs, EditArgs, EditWhat, ListArgs, ViewArgs, ViewWhat, WriteArgs, WriteWhat};
-pub(crate) use copy::{End, copy, copy_between};
+pub(crate) use copy::{End, copied, copy, copy_between, progress};
 pub(crate) use edit::{edit, edit_with};
 pub(crate) use list::list;
 pub(crate) use tools::Tools;

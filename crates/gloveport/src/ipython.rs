@@ -1,104 +1,39 @@
-//! `gloveport ipython`: one cell, here or on a server, with what it shows as it comes.
+//! `gloveport ipython`: one cell on a server, with what it shows as it comes, and what every way to run one shares.
 
 mod arguments;
 
 use std::{
-    convert::Infallible,
     fs,
     io::{IsTerminal as _, Write as _},
     path::{Path, PathBuf},
     process::ExitCode,
-    time::Duration,
 };
 
 use anyhow::Context as _;
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use gloveport_client::{ActionExecutionClient, CellEvent, ClientError};
-use gloveport_executor::{
-    Executor,
-    cell::outcome,
-    kernels::{Cell, KernelState, Output},
-};
 use gloveport_protocol::{
     Action, ActionEvent, Observation, ObservationEvent, RunIpythonAction,
     kernels::{CellOutcome, CellRequest, CellResult, DEFAULT_KERNEL},
 };
 use gloveport_runtime::CellOutput;
 use serde_json::json;
-use tokio::sync::mpsc;
 
 pub(crate) use self::arguments::{CellArgs, EXIT_CODES, IpythonArgs};
 use crate::{
-    Owner,
     exit::{INTERRUPTED, TIMED_OUT},
-    key_file, login,
-    output::{print_bytes, print_json, tell},
-    plugins,
+    key_file,
+    output::{print_bytes, print_json},
     run::{command_text, told},
-    signals, tools,
+    signals,
 };
 
 /// What a server calls it that it has no kernels.
 const NO_NOTEBOOK: &str = "no_notebook";
 /// How the text of a cell begins whose time was over, as actions tell it.
 const ACTION_TIMED_OUT: &str = "[Execution timed out (";
-/// A kernel that is not there after this time is told of.
-const PATIENCE: Duration = Duration::from_secs(1);
 /// Most text that is collected.
 const MOST_TEXT: usize = 64 * 1024 * 1024;
-/// Pieces of output that wait to be printed.
-const WAITING: usize = 64;
-
-/// Runs the cell in a kernel of this process.
-pub(crate) async fn here(arguments: IpythonArgs, owner: &Owner) -> anyhow::Result<ExitCode> {
-    let cell = arguments.cell;
-    let (code, _) = command_text(&cell.code)?;
-    let directory = std::env::current_dir().context("the current directory cannot be used")?;
-    let mut options = tools::executor_options(owner, directory.clone())?;
-    options.environment.retain(|(name, _)| login::is_kept(name));
-    options.plugins = plugins::for_cells(arguments.python)?;
-    let executor = Executor::start(options).await?;
-    let performed = async {
-        let notebook = executor.plugins().notebook().context("there is no notebook")?;
-        let kernel = notebook.kernel(DEFAULT_KERNEL).await?;
-        // The time limit is that of the cell. What is wrong with the kernel, the cell tells.
-        let mut state = kernel.state();
-        drop(state.wait_for(|state| !matches!(state, KernelState::Starting(_))).await);
-        let (sender, mut output) = mpsc::channel(WAITING);
-        let limit = cell.timeout.map(Duration::from_secs_f64);
-        let asked = Cell { code, limit, directory: Some(directory), progress: Some(sender) };
-        let run = tokio::spawn(async move { kernel.execute(asked).await });
-        let mut shown = Shown::new(cell.images, cell.json);
-        while let Some(piece) = output.recv().await {
-            match piece {
-                Output::Text(text) => shown.text(&text)?,
-                Output::Image { media_type, base64 } => shown.image(media_type, &base64)?,
-            }
-        }
-        let end = run.await.context("the cell did not end")??.end;
-        shown.end(outcome(end))
-    };
-    let result = tokio::select! {
-        result = performed => result,
-        never = tell_steps(&executor) => match never {},
-    };
-    executor.close().await;
-    result
-}
-
-/// Tells what is being done for a kernel that takes its time: the first one on a machine may have to be installed.
-async fn tell_steps(executor: &Executor) -> Infallible {
-    let mut told = None;
-    loop {
-        tokio::time::sleep(PATIENCE).await;
-        let parts = executor.parts();
-        let step = parts.into_iter().filter(|part| part.name == "jupyter").find_map(|part| part.step);
-        if step.is_some() && step != told {
-            tell(&format!("gloveport: {}; this takes a moment", step.as_deref().unwrap_or_default()));
-            told = step;
-        }
-    }
-}
 
 /// Runs the cell on a server.
 pub(crate) async fn on_server(arguments: IpythonArgs) -> anyhow::Result<ExitCode> {
@@ -266,7 +201,8 @@ impl Shown {
         Self { collected: json.then(Collected::default), images, count: 0, ends_line: true }
     }
 
-    fn text(&mut self, text: &str) -> anyhow::Result<()> {
+    /// Shows a piece of text.
+    pub(crate) fn text(&mut self, text: &str) -> anyhow::Result<()> {
         if let Some(collected) = &mut self.collected {
             anyhow::ensure!(
                 collected.text.len() + text.len() <= MOST_TEXT,
@@ -282,7 +218,8 @@ impl Shown {
         print_bytes(text.as_bytes())
     }
 
-    fn image(&mut self, media_type: &str, base64: &str) -> anyhow::Result<()> {
+    /// Shows an image, or writes it to a file.
+    pub(crate) fn image(&mut self, media_type: &str, base64: &str) -> anyhow::Result<()> {
         if let Some(collected) = &mut self.collected {
             collected.images.push(format!("data:{media_type};base64,{}", base64.trim()));
             return Ok(());
@@ -300,7 +237,8 @@ impl Shown {
         Ok(())
     }
 
-    fn end(self, end: CellOutcome) -> anyhow::Result<ExitCode> {
+    /// Prints what is left when the cell has ended, and gives our exit code.
+    pub(crate) fn end(self, end: CellOutcome) -> anyhow::Result<ExitCode> {
         if let Some(Collected { text, images }) = self.collected {
             print_json(&json!({"text": text, "images": images, "end": end}))?;
         } else if !self.ends_line && std::io::stdout().is_terminal() {

@@ -5,20 +5,25 @@ mod attach;
 mod cli;
 mod completions;
 mod config;
-mod confined;
 mod conformance;
 mod describe;
+mod directory;
 mod doctor;
+#[cfg(any(not(target_os = "linux"), test))]
+#[cfg_attr(target_os = "linux", expect(dead_code, reason = "tests try on Linux what other systems use"))]
+mod elsewhere;
 mod exit;
 mod explain;
 mod files;
 mod follow;
+#[cfg(target_os = "linux")]
+mod here;
 mod image;
 mod input;
 mod ipython;
 mod key_file;
 mod logging;
-mod login;
+mod names;
 mod operate;
 mod output;
 mod paint;
@@ -27,7 +32,6 @@ mod provider;
 mod providers;
 mod replay;
 mod run;
-mod serve;
 mod session;
 mod signals;
 mod terminal;
@@ -35,20 +39,19 @@ mod visible;
 
 use std::process::ExitCode;
 
-pub(crate) use gloveport_sandbox::{Owner, plugins, tools};
-use gloveport_sandbox::{argv, runtime};
+#[cfg(not(target_os = "linux"))]
+use elsewhere as here;
 
 use crate::cli::{Cli, Command};
 pub(crate) use crate::explain::explained;
 
 fn main() -> ExitCode {
     // Before all else: this may be the process that reads a document.
-    if let Some(code) = gloveport_documents::run_if_asked(std::env::args_os()) {
+    if let Some(code) = here::begin() {
         return code;
     }
-    gloveport_documents::choose_program("/proc/self/exe");
     terminal::prepare();
-    let cli = cli::parse(argv::normalize(std::env::args_os().collect()));
+    let cli = cli::parse(here::command_line());
     let own_failure = match &cli.command {
         Command::Run(_) | Command::Ipython(_) => exit::OWN_FAILURE,
         Command::Session(arguments) if arguments.runs_a_command() => exit::OWN_FAILURE,
@@ -59,15 +62,15 @@ fn main() -> ExitCode {
         Err(error) if output::is_unread(&error) => ExitCode::from(exit::UNREAD),
         Err(error) => {
             exit::report(&error);
-            ExitCode::from(own_failure)
+            ExitCode::from(if here::is_missing(&error) { exit::WRONG_COMMAND_LINE } else { own_failure })
         }
     }
 }
 
 fn start(cli: Cli) -> anyhow::Result<ExitCode> {
     match cli.command {
-        Command::Run(arguments) if arguments.no_tty || arguments.runtime.as_deref() == Some(providers::CLI) => {
-            confined::run(&arguments)
+        Command::Run(arguments) if arguments.no_tty || arguments.runtime.as_deref() == Some(names::CLI) => {
+            here::confined(&arguments)
         }
         Command::Run(arguments) if arguments.runtime.is_some() || arguments.of_sandbox.is_some() => {
             people(session::run_in_fresh(*arguments))
@@ -78,26 +81,26 @@ fn start(cli: Cli) -> anyhow::Result<ExitCode> {
         }
         Command::Run(arguments) => {
             // The guard must be made while this is the only thread.
-            let owner = Owner::start()?;
+            let owner = here::Owner::start()?;
             logging::for_people();
-            runtime()?.block_on(run::here(&arguments, &owner))
+            runtime()?.block_on(here::run(&arguments, &owner))
         }
         Command::Ipython(arguments) if arguments.url.is_some() => people(ipython::on_server(arguments)),
         Command::Ipython(arguments) => {
-            let owner = Owner::start()?;
+            let owner = here::Owner::start()?;
             logging::for_people();
-            runtime()?.block_on(ipython::here(arguments, &owner))
+            runtime()?.block_on(here::ipython(arguments, &owner))
         }
         Command::Serve(arguments) => {
-            tools::hide();
-            let owner = Owner::start()?;
+            here::hide();
+            let owner = here::Owner::start()?;
             logging::for_people();
-            runtime()?.block_on(serve::serve(arguments, &owner))
+            runtime()?.block_on(here::serve(arguments, &owner))
         }
-        Command::Inside(command) => gloveport_sandbox::run(command),
-        Command::SandboxKeeper(arguments) => people(session::waiting::keep(arguments)),
+        Command::Inside(command) => here::inside(command),
+        Command::SandboxKeeper(arguments) => people(here::keep(arguments)),
         Command::Replay(arguments) => {
-            let owner = Owner::start()?;
+            let owner = here::Owner::start()?;
             logging::for_people();
             runtime()?.block_on(replay::replay(arguments, &owner))
         }
@@ -114,13 +117,13 @@ fn start(cli: Cli) -> anyhow::Result<ExitCode> {
         Command::Image(arguments) => people(image::image(arguments)),
         Command::Provider(arguments) => people(provider::provider(arguments)),
         Command::Plugin(arguments) => {
-            let owner = Owner::start()?;
+            let owner = here::Owner::start()?;
             logging::for_people();
-            runtime()?.block_on(plugin::plugin(arguments, &owner))
+            runtime()?.block_on(here::plugin(arguments, &owner))
         }
         Command::Config(arguments) => config::config(arguments),
         Command::Doctor(arguments) => {
-            let owner = Owner::start();
+            let owner = here::Owner::start();
             runtime()?.block_on(doctor::doctor(&arguments, owner))
         }
         Command::Completions(arguments) => completions::completions(arguments),
@@ -131,4 +134,10 @@ fn start(cli: Cli) -> anyhow::Result<ExitCode> {
 fn people(command: impl Future<Output = anyhow::Result<ExitCode>>) -> anyhow::Result<ExitCode> {
     logging::for_people();
     runtime()?.block_on(command)
+}
+
+/// Where the tasks of this program run.
+fn runtime() -> anyhow::Result<tokio::runtime::Runtime> {
+    let workers = std::thread::available_parallelism().map_or(2, usize::from).clamp(2, 8);
+    Ok(tokio::runtime::Builder::new_multi_thread().worker_threads(workers).enable_all().build()?)
 }

@@ -1,20 +1,14 @@
 //! The providers of this binary, and what they are made from.
 
-use std::{collections::BTreeSet, fs, os::unix::fs::PermissionsExt as _, path::PathBuf, sync::Arc};
+use std::{collections::BTreeSet, env::consts::EXE_SUFFIX, fs, path::PathBuf};
 
 use anyhow::Context as _;
 use gloveport_config::{Config, LoadOptions, Loaded};
 use gloveport_docker_engine::Endpoint;
-use gloveport_provider::{Provider, ProviderContext, ProviderError, Registry, program::Beside};
+use gloveport_provider::{ProviderContext, Registry, program::Beside};
 use gloveport_provider_docker::Docker;
-use gloveport_provider_local::{Local, LocalOptions};
 
-use crate::login;
-
-/// The runtime of commands that name none.
-pub(crate) const DEFAULT: &str = Local::NAME;
-/// The runtime that has neither sandboxes nor a provider: commands run as those of this program.
-pub(crate) const CLI: &str = "cli";
+use crate::here;
 
 /// What programs in `PATH` are called that are providers: this and the name.
 const PROGRAM: &str = "gloveport-provider-";
@@ -22,25 +16,10 @@ const PROGRAM: &str = "gloveport-provider-";
 /// All providers that are built in. More of them are programs in `PATH`, and any program by `exec:PATH`.
 pub(crate) fn registry() -> Registry {
     let mut registry = Registry::new();
-    registry.register(Local::NAME, local);
+    here::register(&mut registry);
     registry.register(Docker::NAME, Docker::factory);
     gloveport_provider_exec::register(&mut registry);
     registry
-}
-
-/// Sandboxes on this machine.
-fn local(context: &ProviderContext) -> Result<Arc<dyn Provider>, ProviderError> {
-    Ok(Arc::new(Local::new(local_options(context)?)?))
-}
-
-/// Sandboxes on this machine, which get no more of our variables than a login would give them.
-pub(crate) fn local_options(context: &ProviderContext) -> Result<LocalOptions, ProviderError> {
-    let mut options = LocalOptions::new(context)?;
-    // The key is for the server alone, which keeps it from the tools.
-    options.environment.retain(|name, _| login::is_kept(name.as_ref()) || name == "SESSION_API_KEY");
-    // What a command started ahead would end with it; the keeper does it.
-    options.warm = 0;
-    Ok(options)
 }
 
 /// This program, its configuration as `config show` tells it, and its environment with the `.env` file.
@@ -89,7 +68,8 @@ pub(crate) fn context_of(loaded: &Loaded) -> anyhow::Result<ProviderContext> {
 
 /// The names that can be asked for their sandboxes without an argument: what is built in, and programs in `PATH`.
 pub(crate) fn names(registry: &Registry, context: &ProviderContext) -> Vec<String> {
-    let built_in = registry.names().into_iter().filter(|name| *name != "exec").map(str::to_owned);
+    let built_in =
+        registry.names().into_iter().filter(|name| *name != "exec" && here::can_host(name)).map(str::to_owned);
     let mut names: Vec<String> = built_in.collect();
     names.extend(programs(context).into_iter().filter(|name| registry.names().iter().all(|known| known != name)));
     names
@@ -112,8 +92,8 @@ fn programs(context: &ProviderContext) -> BTreeSet<String> {
     for entry in directories.filter_map(|directory| fs::read_dir(directory).ok()).flatten().flatten() {
         let file = entry.file_name();
         let Some(name) = file.to_str().and_then(|file| file.strip_prefix(PROGRAM)) else { continue };
-        let runs =
-            fs::metadata(entry.path()).is_ok_and(|file| file.is_file() && file.permissions().mode() & 0o111 != 0);
+        let name = name.strip_suffix(EXE_SUFFIX).unwrap_or(name);
+        let runs = fs::metadata(entry.path()).is_ok_and(|file| gloveport_platform::is_executable(&file));
         if runs && !name.is_empty() {
             names.insert(name.to_owned());
         }

@@ -17,14 +17,17 @@ use gloveport_event_stream::{
 };
 use gloveport_protocol::{Event, EventSource};
 use gloveport_provider::SessionId;
-use gloveport_runtime::{Cli, InProcess, Runtime, RuntimeOptions, ServerAt, StatusCallback, had_terminal};
+use gloveport_runtime::{Runtime, RuntimeOptions, ServerAt, StatusCallback, had_terminal};
 
 use crate::{
-    Owner, describe, key_file, operate,
+    describe, directory,
+    here::{self, Owner},
+    key_file,
+    names::CLI,
+    operate,
     output::{moving_line, print, tell},
-    plugins, providers,
     session::{Fresh, hosted, random_id},
-    signals, tools, visible,
+    signals, visible,
 };
 
 /// Exit codes, as `--help` shows them.
@@ -94,7 +97,7 @@ pub(crate) async fn replay(arguments: ReplayArgs, owner: &Owner) -> anyhow::Resu
             let server = key_file::options(url, arguments.key.as_deref(), arguments.key_file.as_deref())?;
             RuntimeOptions { attach_to_existing: true, ..RuntimeOptions::new(loaded.config, ServerAt::new(server)) }
         }
-        (None, Some(name)) if name != providers::CLI => {
+        (None, Some(name)) if name != CLI => {
             let fresh = Fresh {
                 runtime: name.clone(),
                 session: SessionId::new(&sid)?,
@@ -108,16 +111,9 @@ pub(crate) async fn replay(arguments: ReplayArgs, owner: &Owner) -> anyhow::Resu
                 arguments.image.is_none(),
                 "the runtime `{name}` works on this machine and has no images; leave --image out"
             );
-            let cli = Cli::from_config(&loaded.config).within(directory(&arguments, scratch.path())?);
-            let cli = cli.owned_by(owner.spawner.clone());
-            RuntimeOptions { attach_to_existing: true, ..RuntimeOptions::new(loaded.config, cli) }
+            here::cli_session(loaded.config, directory(&arguments, scratch.path())?, owner)?
         }
-        (None, None) => {
-            let mut tools = tools::executor_options(owner, directory(&arguments, scratch.path())?)?;
-            // Cells of the trajectory have a kernel; without one none is started.
-            tools.plugins = plugins::for_cells(plugins::interpreter())?;
-            RuntimeOptions { attach_to_existing: true, ..RuntimeOptions::new(loaded.config, InProcess::new(tools)) }
-        }
+        (None, None) => here::own_session(loaded.config, directory(&arguments, scratch.path())?, owner)?,
     };
     let backend_environment = environment.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
     let options = RuntimeOptions { sid: sid.clone(), backend_environment, ..options.with_stream(&stream) };
@@ -164,7 +160,7 @@ fn configuration(file: Option<PathBuf>) -> anyhow::Result<Loaded> {
 /// The directory of this machine that a replay works in.
 fn directory(arguments: &ReplayArgs, scratch: &Path) -> anyhow::Result<PathBuf> {
     let directory = match &arguments.cwd {
-        Some(directory) => tools::existing_directory(directory)?,
+        Some(directory) => directory::existing(directory)?,
         None => scratch.join("workspace"),
     };
     std::fs::create_dir_all(&directory)

@@ -28,7 +28,6 @@ mod start;
 pub(crate) mod table;
 mod terminal;
 pub(crate) mod values;
-pub(crate) mod waiting;
 
 use std::process::ExitCode;
 

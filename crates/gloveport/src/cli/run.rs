@@ -7,7 +7,7 @@ use clap::{ArgGroup, ArgMatches, Args, FromArgMatches as _, Id, error::ErrorKind
 use crate::{
     approve::ApproveArgs,
     attach::DetachKeys,
-    providers,
+    names::CLI,
     session::{
         MakeArgs,
         values::{limit, variable},
@@ -110,7 +110,7 @@ impl RunArgs {
         let given = |group| matches.get_many::<Id>(group).into_iter().flatten().next();
         let of_sandbox = given("MakeArgs").map(|flag| flag.as_str().replace('_', "-"));
         let is_elsewhere = arguments.no_tty || arguments.url.is_some();
-        let has_none = is_elsewhere || arguments.runtime.as_deref() == Some(providers::CLI);
+        let has_none = is_elsewhere || arguments.runtime.as_deref() == Some(CLI);
         if let Some(flag) = given("ApproveArgs")
             && (has_none || (arguments.runtime.is_none() && of_sandbox.is_none()))
         {

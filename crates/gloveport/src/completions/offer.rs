@@ -6,7 +6,7 @@ use clap::{Arg, ValueHint, builder::StyledStr};
 use gloveport_contract::plugins::BUILT_IN;
 
 use super::position::Position;
-use crate::{plugins, providers, session};
+use crate::{here, names::CLI, providers, session};
 
 /// Most words that are offered.
 const MOST: usize = 1000;
@@ -181,7 +181,7 @@ fn runtimes(with_cli: bool) -> Vec<Word> {
     let mut names: BTreeSet<String> = providers::names(&providers::registry(), &context).into_iter().collect();
     names.insert("exec:".to_owned());
     if with_cli {
-        names.insert(providers::CLI.to_owned());
+        names.insert(CLI.to_owned());
     }
     let begins_well = |name: &String| name.bytes().next().is_some_and(|first| first.is_ascii_alphanumeric());
     names.into_iter().filter(begins_well).map(Word::plain).collect()
@@ -189,7 +189,5 @@ fn runtimes(with_cli: bool) -> Vec<Word> {
 
 fn plugins() -> Vec<Word> {
     let built_in = BUILT_IN.iter().map(|known| Word { word: known.name.into(), meaning: known.description.into() });
-    let registry = plugins::registry(Vec::new());
-    let others = registry.entries().iter().filter(|entry| BUILT_IN.iter().all(|known| known.name != entry.name));
-    built_in.chain(others.map(|entry| Word::plain(&entry.name))).collect()
+    built_in.chain(here::plugin_names().into_iter().map(Word::plain)).collect()
 }

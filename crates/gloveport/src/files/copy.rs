@@ -1,9 +1,8 @@
 //! `gloveport cp`.
 
-mod copied;
-mod local;
+pub(crate) mod copied;
 mod native;
-mod progress;
+pub(crate) mod progress;
 pub(super) mod zipped;
 
 use std::{io::IsTerminal as _, path::Path, process::ExitCode};
@@ -17,7 +16,7 @@ use super::{
     CopyArgs,
     place::{Place, lacks_native_files},
 };
-use crate::{exit::WRONG_COMMAND_LINE, output::print_json};
+use crate::{exit::WRONG_COMMAND_LINE, here, output::print_json};
 
 pub(crate) async fn copy(arguments: CopyArgs) -> anyhow::Result<ExitCode> {
     let (source, destination) = (End::parse(&arguments.source), End::parse(&arguments.destination));
@@ -28,7 +27,7 @@ pub(crate) async fn copy(arguments: CopyArgs) -> anyhow::Result<ExitCode> {
     let place = Place::new(&arguments.server)?;
     let progress = Progress::new(!arguments.quiet && std::io::stderr().is_terminal());
     let copied = match &place {
-        Place::Here { .. } => local::copy(source.here(), destination.here(), &progress).await?,
+        Place::Here(_) => here::copy(source.here(), destination.here(), &progress).await?,
         Place::There(client) => between(client, source, destination, &progress).await?,
     };
     progress.finish();

@@ -1,9 +1,8 @@
 //! `gloveport ls`.
 
-use std::{fmt::Write as _, path::Path, process::ExitCode};
+use std::{fmt::Write as _, process::ExitCode};
 
 use gloveport_client::{ActionExecutionClient, ListOptions};
-use gloveport_executor::files as native;
 use gloveport_protocol::files::{FileEntry, FileKind};
 use jiff::Timestamp;
 
@@ -11,16 +10,17 @@ use super::{
     ListArgs,
     place::{Place, lacks_native_files},
 };
-use crate::{output::print, visible::one_line};
+use crate::{here::Files, output::print, visible::one_line};
 
 pub(crate) async fn list(arguments: ListArgs) -> anyhow::Result<ExitCode> {
     let place = Place::new(&arguments.server)?;
     let path = arguments.path.as_deref().unwrap_or(".");
     let entries = match &place {
-        Place::Here { .. } => {
+        Place::Here(_) => {
             let path = place.absolute(path).await?;
-            let hidden = arguments.all;
-            tokio::task::spawn_blocking(move || here(Path::new(&path), hidden)).await??
+            let (entries, is_cut) = Files::list(path, arguments.all).await?;
+            warn_if_cut(is_cut);
+            entries
         }
         Place::There(client) => match there(client, path.strip_prefix(':').unwrap_or(path), arguments.all).await? {
             Some(entries) => entries,
@@ -33,16 +33,6 @@ pub(crate) async fn list(arguments: ListArgs) -> anyhow::Result<ExitCode> {
         print(&table(&entries, arguments.long))?;
     }
     Ok(ExitCode::SUCCESS)
-}
-
-fn here(path: &Path, hidden: bool) -> anyhow::Result<Vec<FileEntry>> {
-    let entry = native::entry(path, true)?;
-    if entry.kind != FileKind::Directory {
-        return Ok(vec![entry]);
-    }
-    let list = native::list(path, 1, hidden, Some(usize::MAX))?;
-    warn_if_cut(list.truncated);
-    Ok(list.entries)
 }
 
 /// `None` if the server does not know the native file API.

@@ -8,15 +8,13 @@ use std::{
 
 use anyhow::Context as _;
 use gloveport_client::{ActionExecutionClient, ClientError, PutOptions};
-use gloveport_executor::files::Files;
 use gloveport_protocol::{Action, ActionEvent, ActionExecutor as _, FileReadSource, Observation, ObservationEvent};
-use gloveport_sys::replace::{self, NewFile};
 
 use super::{arguments::ServerArgs, copy::zipped, words};
 use crate::{
     approve,
     exit::INTERRUPTED,
-    key_file,
+    here, key_file,
     operate::Done,
     output::{print, print_json, print_painted},
     visible,
@@ -28,7 +26,7 @@ const EDITOR_ERROR: &str = "ERROR:\n";
 /// The owner of the files.
 pub(crate) enum Place {
     /// This machine, from this directory on.
-    Here { files: Files, directory: PathBuf },
+    Here(here::Files),
     /// The sandbox behind a server.
     There(Box<ActionExecutionClient>),
 }
@@ -36,15 +34,14 @@ pub(crate) enum Place {
 impl Place {
     pub(crate) fn new(server: &ServerArgs) -> anyhow::Result<Self> {
         let Some(url) = &server.url else {
-            let directory = std::env::current_dir().context("the current directory cannot be used")?;
-            return Ok(Self::Here { files: Files::new(&directory, None, None), directory });
+            return here::Files::new().map(Self::Here);
         };
         let options = key_file::options(url, server.key.as_deref(), server.key_file.as_deref())?;
         Ok(Self::There(Box::new(ActionExecutionClient::new(&options)?)))
     }
 
     pub(crate) const fn is_here(&self) -> bool {
-        matches!(self, Self::Here { .. })
+        matches!(self, Self::Here(_))
     }
 
     /// The path as an action carries it. A colon in front, which `cp` needs, is not a part of it. A relative path begins
@@ -52,7 +49,7 @@ impl Place {
     pub(crate) async fn absolute(&self, path: &str) -> anyhow::Result<String> {
         let path = path.strip_prefix(':').unwrap_or(path);
         match self {
-            Self::Here { .. } => {
+            Self::Here(_) => {
                 let absolute =
                     std::path::absolute(path).with_context(|| format!("`{path}` cannot be used as a path"))?;
                 absolute.into_os_string().into_string().map_err(|path| {
@@ -71,11 +68,7 @@ impl Place {
     /// Executes an action on files.
     pub(super) async fn execute(&self, action: Action) -> anyhow::Result<Observation> {
         match self {
-            Self::Here { files, directory } => {
-                let (files, directory) = (files.clone(), directory.clone());
-                let result = tokio::task::spawn_blocking(move || files.execute(&action, &directory)).await?;
-                Ok(result.context("no action on files")??)
-            }
+            Self::Here(files) => files.execute(action).await,
             Self::There(client) => Ok(client.execute(&ActionEvent::from(action)).await?),
         }
     }
@@ -83,15 +76,7 @@ impl Place {
     /// Writes a file whole; its directory is made if it is missing.
     pub(super) async fn store(&self, path: &str, content: Vec<u8>) -> anyhow::Result<()> {
         match self {
-            Self::Here { .. } => {
-                let path = PathBuf::from(path);
-                if let Some(parent) = path.parent() {
-                    std::fs::create_dir_all(parent)
-                        .with_context(|| format!("cannot make the directory {}", parent.display()))?;
-                }
-                replace::write(&path, &content, NewFile::default())
-                    .with_context(|| format!("cannot write {}", path.display()))
-            }
+            Self::Here(_) => here::Files::store(path, &content),
             Self::There(client) => {
                 let options = PutOptions { parents: true, ..PutOptions::default() };
                 match client.files().write(path, content.clone(), &options).await {
@@ -109,14 +94,20 @@ impl Place {
 
 /// A directory that a command is to begin in: a relative one is meant from where the tools of the server start.
 pub(crate) async fn directory(client: &ActionExecutionClient, path: PathBuf) -> anyhow::Result<PathBuf> {
-    if path.is_absolute() {
-        return Ok(path);
+    // Of Linux, whatever this machine is.
+    if path.has_root() {
+        return Ok(with_slashes(path));
     }
     match client.files().stat(".", false).await {
-        Ok(start) => Ok(Path::new(&start.path).join(path)),
+        Ok(start) => Ok(with_slashes(Path::new(&start.path).join(path))),
         Err(error) if lacks_native_files(&error) => Ok(path),
         Err(error) => Err(error.into()),
     }
+}
+
+/// A path of a sandbox, which may be joined of parts, as it is called there: Windows joins with backslashes.
+pub(super) fn with_slashes(path: PathBuf) -> PathBuf {
+    if std::path::MAIN_SEPARATOR == '/' { path } else { path.to_string_lossy().replace('\\', "/").into() }
 }
 
 /// Whether the server does not know the native file API, as that of OpenHands.

@@ -6,7 +6,7 @@ use clap::{Args, ValueEnum};
 use gloveport_config::SandboxConfig;
 use gloveport_image::{DEFAULT_USER, ImageName, Platform, Programs, Recipe, UserName, VsCode};
 
-use crate::session::values::limit;
+use crate::{here, session::values::limit};
 
 #[derive(Debug, Args)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
@@ -173,8 +173,7 @@ impl RecipeArgs {
     /// The programs that go into the image.
     pub(crate) fn programs(&self) -> anyhow::Result<Programs> {
         if self.binary.is_empty() {
-            // Also when the file was replaced since: the link leads to the one that runs.
-            return Ok(Programs::new(&["/proc/self/exe".into()])?);
+            return Ok(Programs::new(&[here::image_program()?])?);
         }
         Ok(Programs::new(&self.binary)?)
     }

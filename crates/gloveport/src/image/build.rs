@@ -159,7 +159,7 @@ fn copy(from: &Path, to: &Path) -> anyhow::Result<()> {
             if target.symlink_metadata().is_ok() {
                 fs::remove_file(&target).with_context(failed)?;
             }
-            std::os::unix::fs::symlink(fs::read_link(entry.path()).with_context(failed)?, &target)
+            gloveport_platform::link_to_file(&fs::read_link(entry.path()).with_context(failed)?, &target)
                 .with_context(failed)?;
         } else {
             fs::copy(entry.path(), &target).with_context(failed)?;

@@ -15,22 +15,22 @@ pub(crate) const EXIT_CODES: &str = "Exit codes: 0 if the cell ran to its end, 1
 #[derive(Debug, Args)]
 pub(crate) struct IpythonArgs {
     #[command(flatten)]
-    pub(super) cell: CellArgs,
+    pub(crate) cell: CellArgs,
     /// Run it on this server, in a kernel that stays, instead of in a fresh kernel on this machine.
     #[arg(long, value_name = "URL", env = "GLOVEPORT_URL")]
     pub(crate) url: Option<String>,
     /// Key of that server.
     #[arg(long, env = "GLOVEPORT_KEY", hide_env_values = true, requires = "url")]
-    pub(super) key: Option<String>,
+    pub(crate) key: Option<String>,
     /// File with the key of that server. Prefer it to --key: everyone on this machine can see arguments.
     #[arg(long, value_name = "FILE", requires = "url")]
-    pub(super) key_file: Option<PathBuf>,
+    pub(crate) key_file: Option<PathBuf>,
     /// Name of the kernel on that server. The agent's kernel is `default`.
     #[arg(long, value_name = "NAME", default_value = DEFAULT_KERNEL, requires = "url")]
-    pub(super) kernel: String,
+    pub(crate) kernel: String,
     /// Python for a fresh kernel; by default gloveport looks for one.
     #[arg(long, value_name = "FILE", env = "GLOVEPORT_PYTHON", conflicts_with = "url")]
-    pub(super) python: Option<PathBuf>,
+    pub(crate) python: Option<PathBuf>,
 }
 
 /// A cell, and how it is shown.

@@ -1,12 +1,11 @@
 //! `gloveport session cp`.
 
 use std::{
-    ffi::OsStr,
-    os::unix::ffi::OsStrExt as _,
     path::{Path, PathBuf},
     process::ExitCode,
 };
 
+use gloveport_platform::{archived_name, path_of_name};
 use gloveport_protocol::{
     Action, ErrorObservation, EventSource, Observation, ReadAction, ReadObservation, WriteAction, WriteObservation,
 };
@@ -35,21 +34,22 @@ enum Side {
 impl Side {
     /// `ID:PATH`, where the id has no slash; a path of this machine with a colon can be written as `./a:b`.
     fn parse(path: &Path) -> anyhow::Result<Self> {
-        let bytes = path.as_os_str().as_bytes();
-        if bytes == b"-" {
+        let bytes = archived_name(path);
+        if *bytes == *b"-" {
             return Ok(Self::Here(End::Stream));
         }
         let Some(colon) = bytes.iter().position(|byte| *byte == b':') else {
             return Ok(Self::Here(End::Here(path.to_owned())));
         };
         let (id, rest) = (bytes.get(..colon).unwrap_or_default(), bytes.get(colon + 1..).unwrap_or_default());
-        if id.contains(&b'/') {
+        // A path with a drive of Windows is absolute, too.
+        if id.contains(&b'/') || path.is_absolute() {
             return Ok(Self::Here(End::Here(path.to_owned())));
         }
         let id = String::from_utf8_lossy(id).into_owned();
         anyhow::ensure!(!id.is_empty(), "`{}` names no session; write ID:PATH", path.display());
         anyhow::ensure!(!rest.is_empty(), "`{id}:` names no path in the session; `{id}:.` is where its tools start");
-        Ok(Self::Session(id, OsStr::from_bytes(rest).into()))
+        Ok(Self::Session(id, path_of_name(rest).into_owned()))
     }
 }
 

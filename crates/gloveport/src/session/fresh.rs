@@ -18,7 +18,7 @@ use super::{
     runtimes::Runtimes,
     settings::{Wanted, command_limit, tell_limit, wanted},
     start::random_id,
-    terminal, waiting,
+    terminal,
 };
 use crate::{
     approve,
@@ -26,9 +26,10 @@ use crate::{
     exit::WRONG_COMMAND_LINE,
     files::place,
     follow::{Followed, How, exit_code, follow},
+    here,
     input::Source,
+    names::CLI,
     output::tell,
-    providers,
     run::{self, Shown},
     signals::{self, Kind, Signal},
 };
@@ -41,7 +42,7 @@ const REMOVAL: Duration = Duration::from_secs(30);
 pub(crate) async fn run_in_fresh(mut arguments: RunArgs) -> anyhow::Result<ExitCode> {
     let runtimes = Runtimes::new(arguments.runtime.take())?;
     if let Some(flag) = &arguments.of_sandbox
-        && runtimes.named().is_none_or(|name| name == providers::CLI)
+        && runtimes.named().is_none_or(|name| name == CLI)
     {
         cli::refuse_without_sandbox(flag)?;
         return Ok(ExitCode::from(WRONG_COMMAND_LINE));
@@ -79,7 +80,7 @@ pub(crate) async fn run_in_fresh(mut arguments: RunArgs) -> anyhow::Result<ExitC
     let limited_by = configured.map(|_| &runtimes.loaded);
     let input = Source::of_run(arguments.interactive, from_stdin);
     let done = use_up(&sandbox, &arguments, text, input, limited_by).await;
-    waiting::refill(&runtime, &runtimes.context).await;
+    here::refill_waiting(&runtime, &runtimes.context).await;
     if options.keep_alive {
         leave(&*provider, &sandbox).await;
     } else {

@@ -3,16 +3,18 @@
 use std::{process::ExitCode, sync::Arc};
 
 use gloveport_provider::{GcOptions, GcReport, Provider, Removed};
-use gloveport_provider_local::Local;
 use serde_json::json;
 
 use super::{
     arguments::GcArgs,
     list::warn,
     runtimes::{Runtimes, Silent},
-    waiting,
 };
-use crate::output::{print, print_json};
+use crate::{
+    here,
+    names::LOCAL,
+    output::{print, print_json},
+};
 
 /// Why a server that waits is removed.
 const WAITING: &str = "it waited for a session that did not come";
@@ -21,14 +23,14 @@ pub(super) async fn collect(runtimes: &Runtimes, arguments: &GcArgs) -> anyhow::
     let options = GcOptions { all: arguments.all, dry_run: arguments.dry_run };
     let collect =
         async |runtime: String, provider: Arc<dyn Provider>| Ok((runtime, provider.collect_garbage(&options).await?));
-    let waiting = match runtimes.means(Local::NAME) {
-        true if arguments.dry_run => waiting::count(&runtimes.context).await,
-        true => waiting::end(&runtimes.context).await?,
+    let waiting = match runtimes.means(LOCAL) {
+        true if arguments.dry_run => here::count_waiting(&runtimes.context).await,
+        true => here::end_waiting(&runtimes.context).await?,
         false => 0,
     };
     let (mut reports, silent) = runtimes.ask(collect).await;
     warn(&silent);
-    if let Some((_, report)) = reports.iter_mut().find(|(runtime, _)| runtime == Local::NAME) {
+    if let Some((_, report)) = reports.iter_mut().find(|(runtime, _)| runtime == LOCAL) {
         let one = || Removed { id: None, session_id: None, path: None, reason: WAITING.to_owned() };
         report.removed.extend((0..waiting).map(|_| one()));
     }

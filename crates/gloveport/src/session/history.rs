@@ -25,7 +25,7 @@ struct Mark {
 /// Whether there is a store. To open one of this machine makes it.
 fn has_store(context: &ProviderContext) -> bool {
     let path = Path::new(&context.config.file_store_path);
-    let path = match (path.strip_prefix("~"), context.environment.get("HOME")) {
+    let path = match (path.strip_prefix("~"), context.environment.get(gloveport_platform::HOME)) {
         (Ok(rest), Some(home)) => Path::new(home).join(rest),
         _ => path.to_owned(),
     };
@@ -51,7 +51,7 @@ impl History {
             web_hook_url: config.file_store_web_hook_url.clone(),
             web_hook_headers: config.file_store_web_hook_headers.clone(),
             web_hook_batch: config.file_store_web_hook_batch,
-            home: environment("HOME").filter(|home| !home.is_empty()).map(PathBuf::from),
+            home: environment(gloveport_platform::HOME).filter(|home| !home.is_empty()).map(PathBuf::from),
             environment: &environment,
         })?;
         Ok(Some(Self { shared: SharedHistory::new(store, sid) }))

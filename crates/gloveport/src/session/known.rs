@@ -3,10 +3,9 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use gloveport_provider::{ProviderContext, SessionId};
-use gloveport_provider_local::Local;
 
 use super::history::History;
-use crate::providers;
+use crate::{here, names::LOCAL};
 
 /// How long the histories are read.
 const PATIENCE: Duration = Duration::from_millis(200);
@@ -24,11 +23,8 @@ pub(crate) fn known(context: &ProviderContext, also_ended: bool) -> BTreeMap<Str
         let _late = runtime.block_on(read);
         runtime.shutdown_background();
     }
-    known.retain(|_, runtime| also_ended || runtime != Local::NAME);
-    if let Ok(options) = providers::local_options(context) {
-        let sessions = gloveport_provider_local::sessions(&options, also_ended);
-        known.extend(sessions.into_iter().map(|id| (id.into(), Local::NAME.to_owned())));
-    }
+    known.retain(|_, runtime| also_ended || runtime != LOCAL);
+    known.extend(here::sessions(context, also_ended).into_iter().map(|id| (id, LOCAL.to_owned())));
     known
 }
 

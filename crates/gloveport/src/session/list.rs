@@ -3,16 +3,17 @@
 use std::process::ExitCode;
 
 use gloveport_provider::{Lifetime, ListFilter, Sandbox, SandboxState};
-use gloveport_provider_local::Local;
 use serde_json::{Value, json};
 
 use super::{
     arguments::ListArgs,
     history::History,
     runtimes::{Found, Runtimes, Silent},
-    table, waiting,
+    table,
 };
 use crate::{
+    here,
+    names::LOCAL,
     output::{print, print_json, print_painted, tell},
     paint::Paint,
 };
@@ -35,8 +36,8 @@ pub(super) async fn list(runtimes: &Runtimes, arguments: ListArgs) -> anyhow::Re
         print(&names.flat_map(|name| [name, "\n"]).collect::<String>())?;
     } else {
         print_painted(&text(&found, &kept, Paint::for_stdout()))?;
-        if runtimes.means(Local::NAME)
-            && let waiting @ 1.. = waiting::count(&runtimes.context).await
+        if runtimes.means(LOCAL)
+            && let waiting @ 1.. = here::count_waiting(&runtimes.context).await
         {
             let servers = if waiting == 1 { "server waits" } else { "servers wait" };
             tell(&format!("{waiting} {servers} for the next session of the runtime `local`"));

@@ -12,7 +12,7 @@ use gloveport_provider::{
 };
 
 use super::settings;
-use crate::providers;
+use crate::{here, providers};
 
 /// How long the server of a session that should be there is waited for.
 const ALIVE: Duration = Duration::from_secs(30);
@@ -97,7 +97,7 @@ impl Runtimes {
 
     /// The runtime that makes a new sandbox, and its name.
     pub(super) fn one(&self) -> anyhow::Result<(String, Arc<dyn Provider>)> {
-        let name = self.named().unwrap_or(providers::DEFAULT);
+        let name = self.named().unwrap_or(here::DEFAULT_RUNTIME);
         let made = self.registry.make(name, &self.context);
         match (made, self.loaded.origins.of("core", "runtime")) {
             (Ok(provider), _) => Ok((name.to_owned(), provider)),

@@ -11,7 +11,7 @@ use gloveport_provider::{
 use gloveport_runtime::{FromConfig, HostedOptions, RuntimeError};
 
 use super::{arguments::MakeArgs, launch::session_key, runtimes::Runtimes, secrets, values::SecretFrom};
-use crate::tools;
+use crate::directory;
 
 /// The name that the runtime `docker` had before.
 const EVENT_STREAM: &str = "eventstream";
@@ -125,7 +125,7 @@ fn lay_over(
     spec.secrets.extend(secrets);
     spec.environment.extend(variables);
     if let Some(directory) = &flags.workspace {
-        spec.workspace = Workspace::Directory(tools::existing_directory(directory)?);
+        spec.workspace = Workspace::Directory(directory::existing(directory)?);
     }
     spec.mounts.retain(|mount| flags.mount.iter().all(|other| other.target != mount.target));
     spec.mounts.extend(flags.mount);

@@ -4,7 +4,6 @@ use std::process::ExitCode;
 
 use anyhow::Context as _;
 use gloveport_provider::{PhaseTiming, Provider, Sandbox, SandboxSpec, SessionId};
-use gloveport_provider_local::Local;
 use serde_json::json;
 
 use super::{
@@ -13,9 +12,10 @@ use super::{
     report::Report,
     runtimes::Runtimes,
     settings::wanted,
-    waiting,
 };
 use crate::{
+    here,
+    names::LOCAL,
     output::{print, print_json},
     signals,
 };
@@ -36,13 +36,13 @@ pub(super) async fn start(runtimes: &Runtimes, arguments: Box<StartArgs>) -> any
     let wanted = wanted(runtimes, &runtime, &can, session_id, arguments.make, arguments.env)?;
     // It outlives this command, whatever the configuration says of sessions of a backend.
     let spec = SandboxSpec { keep_alive: true, ..wanted.spec };
-    if runtime == Local::NAME && !arguments.quiet {
+    if runtime == LOCAL && !arguments.quiet {
         crate::output::tell(NO_ISOLATION);
     }
     let progress = report.progress();
     let launched = launch(&*provider, &spec, &progress, &how).await;
     if launched.is_ok() {
-        waiting::refill(&runtime, &runtimes.context).await;
+        here::refill_waiting(&runtime, &runtimes.context).await;
     }
     tell(&*provider, &report, &progress.timings(), launched, as_json).await
 }

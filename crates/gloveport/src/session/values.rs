@@ -1,6 +1,10 @@
 //! Values of flags: times, sizes, labels, ports, secrets, networks.
 
-use std::{fmt, path::PathBuf, time::Duration};
+use std::{
+    fmt,
+    path::{Component, Path, PathBuf},
+    time::Duration,
+};
 
 use gloveport_protocol::seconds;
 use gloveport_provider::{ExposedPort, Mount, MountSource, NetworkPolicy, RunAs};
@@ -118,23 +122,32 @@ pub(super) fn port(text: &str) -> Result<ExposedPort, String> {
 /// `/DIRECTORY:/PATH[:ro|:overlay]` or `VOLUME:/PATH[:ro]`.
 pub(super) fn mount(text: &str) -> Result<Mount, String> {
     let wrong = || "it must have the form /DIRECTORY:/PATH or VOLUME:/PATH, perhaps with :ro or :overlay".to_owned();
-    let parts: Vec<&str> = text.split(':').collect();
+    // The colon behind a drive of Windows separates nothing.
+    let drive = match Path::new(text).components().next() {
+        Some(Component::Prefix(prefix)) => prefix.as_os_str().len(),
+        _ => 0,
+    };
+    let (drive, rest) = text.split_at(drive);
+    let parts: Vec<&str> = rest.split(':').collect();
     let (source, target, mode) = match parts.as_slice() {
         [source, target] => (*source, *target, "rw"),
         [source, target, mode @ ("ro" | "rw" | "overlay")] => (*source, *target, *mode),
         _ => return Err(wrong()),
     };
+    let source = format!("{drive}{source}");
     if source.is_empty() || !target.starts_with('/') {
         return Err(wrong());
     }
-    let source = match (source.starts_with('/'), mode) {
+    let source = match (Path::new(&source).is_absolute(), mode) {
         (true, "overlay") => MountSource::Overlay(source.into()),
         (true, _) => MountSource::Directory(source.into()),
         (false, "overlay") => {
             return Err("only a directory can be below a layer, and its path must be absolute".to_owned());
         }
-        (false, _) if source.contains('/') => return Err("the path of a directory must be absolute".to_owned()),
-        (false, _) => MountSource::Volume(source.to_owned()),
+        (false, _) if source.contains(std::path::is_separator) => {
+            return Err("the path of a directory must be absolute".to_owned());
+        }
+        (false, _) => MountSource::Volume(source),
     };
     Ok(Mount { source, target: target.to_owned(), read_only: mode == "ro" })
 }

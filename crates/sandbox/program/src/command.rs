@@ -70,7 +70,7 @@ pub fn run(command: Command) -> anyhow::Result<ExitCode> {
 }
 
 /// Where the tasks of a program run that serves.
-pub fn runtime() -> anyhow::Result<tokio::runtime::Runtime> {
+fn runtime() -> anyhow::Result<tokio::runtime::Runtime> {
     let workers = std::thread::available_parallelism().map_or(2, usize::from).clamp(2, 8);
     Ok(tokio::runtime::Builder::new_multi_thread().worker_threads(workers).enable_all().build()?)
 }

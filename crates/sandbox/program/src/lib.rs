@@ -23,5 +23,5 @@ pub mod owner;
 pub mod plugins;
 pub mod tools;
 
-pub use command::{Command, run, runtime};
+pub use command::{Command, run};
 pub use owner::Owner;

@@ -4,10 +4,11 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use gloveport_archive::ArchiveLimits;
+use gloveport_platform::{archived_name, path_of_name};
 use serde::Serialize;
 
 /// Bytes that are handed on at once.
-pub(super) const PIECE: usize = 256 * 1024;
+pub(crate) const PIECE: usize = 256 * 1024;
 
 /// One end of a copy.
 #[derive(Debug, PartialEq, Eq)]
@@ -32,16 +33,16 @@ pub(crate) struct Copied {
 }
 
 impl Copied {
-    pub(super) fn file(destination: &Path, bytes: u64) -> Self {
+    pub(crate) fn file(destination: &Path, bytes: u64) -> Self {
         Self::tree(destination, 1, bytes)
     }
 
-    pub(super) fn tree(destination: &Path, files: u64, bytes: u64) -> Self {
+    pub(crate) fn tree(destination: &Path, files: u64, bytes: u64) -> Self {
         Self { destination: Some(destination.to_string_lossy().into_owned()), files, bytes }
     }
 
     /// To a stream, which tells how much it was itself.
-    pub(super) const fn printed() -> Self {
+    pub(crate) const fn printed() -> Self {
         Self { destination: None, files: 0, bytes: 0 }
     }
 }
@@ -53,17 +54,16 @@ impl End {
         (*self == Self::Stream).then(|| clap::Error::raw(clap::error::ErrorKind::ArgumentConflict, text))
     }
 
-    pub(super) fn parse(path: &Path) -> Self {
-        use std::os::unix::ffi::OsStrExt as _;
-        match path.as_os_str().as_bytes() {
+    pub(crate) fn parse(path: &Path) -> Self {
+        match &*archived_name(path) {
             b"-" => Self::Stream,
-            [b':', rest @ ..] => Self::Sandbox(std::ffi::OsStr::from_bytes(rest).into()),
+            [b':', rest @ ..] => Self::Sandbox(path_of_name(rest).into_owned()),
             _ => Self::Here(path.to_owned()),
         }
     }
 
     /// Without a server the sandbox is this machine.
-    pub(super) fn here(self) -> Self {
+    pub(crate) fn here(self) -> Self {
         match self {
             Self::Sandbox(path) => Self::Here(path),
             other => other,
@@ -71,15 +71,18 @@ impl End {
     }
 }
 
+/// Whether a path ends as only those of directories do.
+pub(crate) fn means_directory(path: &Path) -> bool {
+    archived_name(path).ends_with(b"/")
+}
+
 /// Where something called like `source` goes: into `destination` if that is a directory, else to that very name.
-pub(super) fn target(source: &Path, destination: &Path, destination_is_directory: bool) -> anyhow::Result<PathBuf> {
-    use std::os::unix::ffi::OsStrExt as _;
-    let means_directory = destination.as_os_str().as_bytes().ends_with(b"/");
-    if !destination_is_directory && !means_directory {
+pub(crate) fn target(source: &Path, destination: &Path, destination_is_directory: bool) -> anyhow::Result<PathBuf> {
+    if !destination_is_directory && !means_directory(destination) {
         return Ok(destination.to_owned());
     }
     // `DIRECTORY/.` means what is in it.
-    if source.as_os_str().as_bytes().ends_with(b"/.") || source == Path::new(".") {
+    if archived_name(source).ends_with(b"/.") || source == Path::new(".") {
         return Ok(destination.to_owned());
     }
     let name = source.file_name().with_context(|| format!("{} has no name to copy it by", source.display()))?;
@@ -87,7 +90,7 @@ pub(super) fn target(source: &Path, destination: &Path, destination_is_directory
 }
 
 /// What a tree that comes from elsewhere may take up: only the disk is the limit.
-pub(super) fn limits() -> ArchiveLimits {
+pub(crate) fn limits() -> ArchiveLimits {
     ArchiveLimits { bytes: u64::MAX, files: u64::MAX, ..ArchiveLimits::default() }
 }
 

@@ -3,7 +3,6 @@
 use std::{
     fs,
     io::{BufWriter, Write as _},
-    os::unix::fs::PermissionsExt as _,
     path::Path,
 };
 
@@ -11,17 +10,17 @@ use anyhow::Context as _;
 use bytes::Bytes;
 use futures_util::{Stream, StreamExt as _};
 use gloveport_client::{ActionExecutionClient, PutOptions, RemotePath, Upload};
+use gloveport_platform::replace::{self, Replacement};
 use gloveport_protocol::files::FileKind;
-use gloveport_sys::replace::{NewFile, Replacement};
 use tokio::io::AsyncRead;
 use tokio_util::io::ReaderStream;
 
 use super::{
     Progress,
-    copied::{Copied, PIECE, limits, target},
+    copied::{Copied, PIECE, limits, means_directory, target},
     kind_there,
 };
-use crate::output::print_bytes;
+use crate::{files::place::with_slashes, output::print_bytes};
 
 /// Bits of a mode that a file of a sandbox brings along.
 const PERMISSIONS: u32 = 0o777;
@@ -45,9 +44,9 @@ pub(super) async fn download(
         progress.expect(length);
     }
     // A program of the sandbox must not run with rights of this machine, under a name that is new here or not.
-    let new = NewFile { mode: content.info.mode.map(|mode| mode & PERMISSIONS), owner: None };
+    let mode = content.info.mode.map(|mode| mode & PERMISSIONS);
     let cannot_write = || format!("cannot write {}", to.display());
-    let mut replacement = Replacement::begin(&to, new).with_context(cannot_write)?;
+    let mut replacement = Replacement::begin(&to, mode).with_context(cannot_write)?;
     replacement.drop_privileges().with_context(cannot_write)?;
     let mut count = 0;
     {
@@ -59,7 +58,7 @@ pub(super) async fn download(
         }
         out.flush().with_context(cannot_write)?;
     }
-    replacement.commit().map(drop).with_context(cannot_write)?;
+    replacement.commit().with_context(cannot_write)?;
     Ok(Copied::file(&to, count))
 }
 
@@ -80,10 +79,8 @@ pub(super) async fn print(client: &ActionExecutionClient, from: &Path, progress:
 
 /// Stores standard input: as a file, or unpacked if the path is a directory.
 pub(super) async fn store(client: &ActionExecutionClient, to: &Path, progress: &Progress) -> anyhow::Result<Copied> {
-    use std::os::unix::ffi::OsStrExt as _;
     let input = counted(tokio::io::stdin(), progress);
-    let is_directory =
-        to.as_os_str().as_bytes().ends_with(b"/") || kind_there(client, to).await? == Some(FileKind::Directory);
+    let is_directory = means_directory(to) || kind_there(client, to).await? == Some(FileKind::Directory);
     let stored = if is_directory {
         client.files().write_tar(RemotePath::from(to), Upload::stream(input, None), true).await?
     } else {
@@ -102,16 +99,16 @@ pub(super) async fn upload(
 ) -> anyhow::Result<Copied> {
     let metadata = fs::metadata(from).with_context(|| format!("cannot read {}", from.display()))?;
     let is_directory = kind_there(client, to).await? == Some(FileKind::Directory);
-    let to = target(from, to, is_directory)?;
+    let to = with_slashes(target(from, to, is_directory)?);
     if metadata.is_dir() {
         let progress = progress.clone();
         let done = client.upload_tree(from, &to, move |bytes| progress.add(bytes)).await?;
         return Ok(Copied::tree(&to, done.files, done.bytes));
     }
-    let file = gloveport_sys::replace::open_to_read(from).with_context(|| format!("cannot read {}", from.display()))?;
+    let file = replace::open_to_read(from).with_context(|| format!("cannot read {}", from.display()))?;
     progress.expect(metadata.len());
     let content = Upload::stream(counted(tokio::fs::File::from_std(file), progress), Some(metadata.len()));
-    let mode = Some(metadata.permissions().mode() & 0o7777);
+    let mode = Some(gloveport_platform::mode(&metadata));
     let options = PutOptions { mode, parents: true, ..PutOptions::default() };
     let stored = client.files().write(RemotePath::from(to.as_path()), content, &options).await?;
     Ok(Copied::file(&to, stored.bytes))

@@ -15,7 +15,7 @@ const SILENCE: Duration = Duration::from_secs(1);
 
 /// A bar on the terminal. Clones are the same bar.
 #[derive(Clone)]
-pub(super) struct Progress {
+pub(crate) struct Progress {
     bar: ProgressBar,
     began: Instant,
     /// Whether it is still hidden and may be shown.
@@ -23,7 +23,7 @@ pub(super) struct Progress {
 }
 
 impl Progress {
-    pub(super) fn new(visible: bool) -> Self {
+    pub(crate) fn new(visible: bool) -> Self {
         let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::hidden());
         if let Ok(style) = ProgressStyle::with_template("{bytes} ({bytes_per_sec}) {elapsed}") {
             bar.set_style(style);
@@ -32,7 +32,7 @@ impl Progress {
     }
 
     /// How many bytes there will be.
-    pub(super) fn expect(&self, bytes: u64) {
+    pub(crate) fn expect(&self, bytes: u64) {
         self.bar.set_length(bytes);
         if let Ok(style) = ProgressStyle::with_template("{bar:30} {bytes}/{total_bytes} ({bytes_per_sec}) {eta} left") {
             self.bar.set_style(style);
@@ -40,7 +40,7 @@ impl Progress {
     }
 
     /// So many bytes more are copied.
-    pub(super) fn add(&self, bytes: usize) {
+    pub(crate) fn add(&self, bytes: usize) {
         if self.waits.load(Relaxed) && self.began.elapsed() > SILENCE && self.waits.swap(false, Relaxed) {
             self.bar.set_draw_target(ProgressDrawTarget::stderr_with_hz(5));
         }
@@ -48,7 +48,7 @@ impl Progress {
     }
 
     /// Everything is copied.
-    pub(super) fn finish(&self) {
+    pub(crate) fn finish(&self) {
         self.bar.finish_and_clear();
     }
 }

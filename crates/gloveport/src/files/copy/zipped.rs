@@ -1,17 +1,18 @@
 //! Copies over the OpenHands interface: regular files alone, as zip archives.
 
-use std::{fs, os::unix::fs::symlink, path::Path};
+use std::{fs, path::Path};
 
 use anyhow::Context as _;
 use gloveport_client::ActionExecutionClient;
 use gloveport_protocol::{Action, ActionEvent, ActionExecutor as _, Observation, RunAction};
 
 use super::copied::{Copied, limits, target};
+use crate::files::place::with_slashes;
 
 /// Copies a file or a tree into the sandbox.
 pub(super) async fn upload(client: &ActionExecutionClient, from: &Path, to: &Path) -> anyhow::Result<Copied> {
     let metadata = fs::metadata(from).with_context(|| format!("cannot read {}", from.display()))?;
-    let to = target(from, to, is_directory(client, to).await?)?;
+    let to = with_slashes(target(from, to, is_directory(client, to).await?)?);
     if metadata.is_dir() {
         let done = client.upload_tree(from, &to, |_| {}).await?;
         return Ok(Copied::tree(&to, done.files, done.bytes));
@@ -37,7 +38,10 @@ pub(in crate::files) async fn upload_file(
     let temporary = tempfile::tempdir().context("cannot make a temporary directory")?;
     let link = temporary.path().join(name);
     let source = std::path::absolute(from).with_context(|| format!("cannot use the path {}", from.display()))?;
-    symlink(&source, &link).with_context(|| format!("cannot make the link {}", link.display()))?;
+    // Not everybody may make links on Windows.
+    gloveport_platform::link_to_file(&source, &link)
+        .or_else(|error| fs::copy(&source, &link).map(drop).map_err(|_| error))
+        .with_context(|| format!("cannot make the link {}", link.display()))?;
     Ok(client.copy_to(&link, text(directory)?, false).await?)
 }
 

@@ -12,20 +12,21 @@ use gloveport_cli_runtime::{
 };
 use gloveport_protocol::{ActionExecutor as _, ObservationEvent};
 
+use super::login;
 use crate::{
     cli::RunArgs,
+    directory,
     exit::TIMED_OUT,
-    logging, login,
-    providers::CLI,
+    logging,
+    names::CLI,
     run::{command_text, print_observation, run_event, status},
-    tools,
 };
 
-pub(crate) fn run(arguments: &RunArgs) -> anyhow::Result<ExitCode> {
+pub(crate) fn confined(arguments: &RunArgs) -> anyhow::Result<ExitCode> {
     anyhow::ensure!(!arguments.tty, "the runtime `{CLI}` has no terminals; leave --tty out, its commands have yours");
     let (text, _) = command_text(&arguments.command)?;
     let directory = match &arguments.cwd {
-        Some(directory) => tools::existing_directory(directory)?,
+        Some(directory) => directory::existing(directory)?,
         None => std::env::current_dir().context("the current directory cannot be used; choose one with --cwd")?,
     };
     let is_replaced = |name: &OsString| arguments.env.iter().any(|(new, _)| name == new.as_str());

@@ -6,10 +6,11 @@ use gloveport_contract::plugins::BUILT_IN;
 use gloveport_plugin::registry::{Entry, Source};
 use serde_json::{Value, json};
 
-use super::{arguments::LsArgs, registry};
+use super::registry;
 use crate::{
     output::{print_json, print_painted},
     paint::Paint,
+    plugin::LsArgs,
     session::table::table,
 };
 

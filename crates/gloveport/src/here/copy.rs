@@ -11,13 +11,13 @@ use anyhow::Context as _;
 use gloveport_archive::{ArchiveError, tar};
 use gloveport_sys::replace::{self, NewFile, Replacement};
 
-use super::{
-    Progress,
-    copied::{Copied, End, PIECE, limits, target},
+use crate::{
+    files::copied::{Copied, End, PIECE, limits, target},
+    files::progress::Progress,
+    output::WRITING,
 };
-use crate::output::WRITING;
 
-pub(super) async fn copy(source: End, destination: End, progress: &Progress) -> anyhow::Result<Copied> {
+pub(crate) async fn copy(source: End, destination: End, progress: &Progress) -> anyhow::Result<Copied> {
     let progress = progress.clone();
     tokio::task::spawn_blocking(move || match (source, destination) {
         (End::Here(from), End::Here(to)) => from_path_to_path(&from, &to, &progress),

@@ -10,17 +10,17 @@ use std::{
 
 use anyhow::Context as _;
 use gloveport_executor::Executor;
-use gloveport_server::{DrainEnd, Names, ServerOptions, SessionKey};
-
-use crate::{
-    Owner,
-    cli::ServeArgs,
-    key_file, plugins,
+use gloveport_sandbox::{
+    Owner, plugins,
     tools::{self, bind},
 };
+use gloveport_server::{DrainEnd, Names, ServerOptions, SessionKey};
+
+use super::kept_keys;
+use crate::{cli::ServeArgs, directory, key_file};
 
 /// Bytes of one GiB.
-pub(crate) const GIB: f64 = 1_073_741_824.0;
+const GIB: f64 = 1_073_741_824.0;
 
 pub(crate) async fn serve(arguments: ServeArgs, owner: &Owner) -> anyhow::Result<ExitCode> {
     let given = given_key(arguments.key_file.as_ref())?;
@@ -40,7 +40,7 @@ pub(crate) async fn serve(arguments: ServeArgs, owner: &Owner) -> anyhow::Result
     let plugins = plugins::offered(&arguments.plugins, arguments.no_plugins)?;
     fs::create_dir_all(&arguments.workspace)
         .with_context(|| format!("cannot make the workspace {}", arguments.workspace.display()))?;
-    let workspace = tools::existing_directory(&arguments.workspace)?;
+    let workspace = directory::existing(&arguments.workspace)?;
     let stop = tools::server_stop(owner)?;
 
     // The port is taken first, so that one that is in use is told before anything is started.
@@ -55,9 +55,9 @@ pub(crate) async fn serve(arguments: ServeArgs, owner: &Owner) -> anyhow::Result
     options.startup_commands.push(tools::NO_PAGER.to_owned());
     let executor = Executor::start(options).await?;
     let address = listener.local_addr()?;
-    let made = if given.is_none() && !keyless { Some(key_file::random()?) } else { None };
+    let made = if given.is_none() && !keyless { Some(kept_keys::random()?) } else { None };
     // Whoever reads that the server listens finds the key.
-    let kept = made.as_deref().map(|key| key_file::keep(address, key)).transpose();
+    let kept = made.as_deref().map(|key| kept_keys::keep(address, key)).transpose();
     announce(address, made.as_deref(), keyless);
     let kept = kept.unwrap_or_else(|error| {
         tracing::warn!("the other commands do not find the key by themselves: {error:#}");

@@ -14,13 +14,14 @@ use gloveport_plugin::{
     registry::Source,
     stop_all,
 };
+use gloveport_sandbox::Owner;
 use gloveport_sys::Surroundings;
 use serde_json::json;
 
-use super::{arguments::CheckArgs, registry};
+use super::registry;
 use crate::{
-    Owner,
     output::{print, print_json},
+    plugin::CheckArgs,
 };
 
 /// How much of its output is shown if it does not start.

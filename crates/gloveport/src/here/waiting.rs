@@ -6,35 +6,19 @@
 use std::{
     path::Path,
     process::{Command, ExitCode, Stdio},
-    time::Duration,
 };
 
 use anyhow::Context as _;
-use clap::Args;
 use gloveport_provider::ProviderContext;
 use gloveport_provider_local::{Local, keeper};
 use gloveport_runtime::WarmPool;
 
-use super::values;
-use crate::{providers, signals};
-
-/// After this time without a new session nothing is kept waiting.
-const IDLE: &str = "15m";
-
-/// The keeper, as the session commands start it.
-#[derive(Debug, Args)]
-pub(crate) struct SandboxKeeperArgs {
-    /// So many servers wait.
-    #[arg(long)]
-    count: usize,
-    /// It ends when nobody has wanted one for this time.
-    #[arg(long, value_name = "TIME", value_parser = values::duration, default_value = IDLE)]
-    idle: Duration,
-}
+use super::local::options;
+use crate::{cli::SandboxKeeperArgs, providers, signals};
 
 /// Is the keeper until its end.
 pub(crate) async fn keep(arguments: SandboxKeeperArgs) -> anyhow::Result<ExitCode> {
-    let options = providers::local_options(&providers::context()?)?;
+    let options = options(&providers::context()?)?;
     // No terminal ends it, and it holds no directory.
     if let Err(error) = rustix::process::setsid() {
         tracing::debug!(%error, "it leads a session already");
@@ -47,7 +31,7 @@ pub(crate) async fn keep(arguments: SandboxKeeperArgs) -> anyhow::Result<ExitCod
 
 /// Lets as many wait as the environment wants, after a sandbox of this runtime was made. What fails costs time later, and
 /// nothing else.
-pub(super) async fn refill(runtime: &str, context: &ProviderContext) {
+pub(crate) async fn refill_waiting(runtime: &str, context: &ProviderContext) {
     if runtime != Local::NAME {
         return;
     }
@@ -62,12 +46,12 @@ async fn try_refill(context: &ProviderContext) -> anyhow::Result<()> {
         return Ok(());
     }
     // There is no backend that starts before its first session; so the first ones are those after it.
-    if keeper::fill(providers::local_options(context)?, desired).await? {
+    if keeper::fill(options(context)?, desired).await? {
         return Ok(());
     }
     let count = desired.max(initial);
-    let program = providers::own_program()?;
-    let mut command = Command::new(&program);
+    let program = &context.program;
+    let mut command = Command::new(program);
     command.args(["sandbox-keeper", "--count", &count.to_string()]);
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     command.spawn().with_context(|| format!("cannot start {}", program.display()))?;
@@ -75,8 +59,8 @@ async fn try_refill(context: &ProviderContext) -> anyhow::Result<()> {
 }
 
 /// How many wait.
-pub(super) async fn count(context: &ProviderContext) -> usize {
-    let Ok(options) = providers::local_options(context) else { return 0 };
+pub(crate) async fn count_waiting(context: &ProviderContext) -> usize {
+    let Ok(options) = options(context) else { return 0 };
     match keeper::count(&options).await {
         Ok(count) => count.unwrap_or(0),
         Err(error) => {
@@ -87,6 +71,6 @@ pub(super) async fn count(context: &ProviderContext) -> usize {
 }
 
 /// Ends those that wait, and tells how many that were.
-pub(super) async fn end(context: &ProviderContext) -> anyhow::Result<usize> {
-    Ok(keeper::end(&providers::local_options(context)?).await?.unwrap_or(0))
+pub(crate) async fn end_waiting(context: &ProviderContext) -> anyhow::Result<usize> {
+    Ok(keeper::end(&options(context)?).await?.unwrap_or(0))
 }

@@ -12,8 +12,10 @@ use gloveport_contract::plugins::BUILT_IN;
 use gloveport_plugin::{Manifest, manifest};
 use serde_json::json;
 
-use super::arguments::NewArgs;
-use crate::output::{print, print_json};
+use crate::{
+    output::{print, print_json},
+    plugin::NewArgs,
+};
 
 /// What is written, with `@NAME@` for the name.
 const MANIFEST: &str = include_str!("template/plugin.toml");
