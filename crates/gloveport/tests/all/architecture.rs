@@ -66,8 +66,12 @@ fn no_half_knows_the_other_but_for_sessions_in_their_own_process() {
 
 /// Crates of the half beside the agent, and of what both halves stand on, that are Linux's or know all systems.
 const OF_SYSTEMS: [&str; 3] = ["base/sys", "base/platform", "providers/local"];
+/// Crates that the program checks servers and providers with.
+const CHECKS: [&str; 2] = ["checks/conformance", "checks/provider-conformance"];
 /// Crates whose texts name files of the sandbox, which is Linux's.
-const ABOUT_SANDBOXES: [&str; 1] = ["agent/security"];
+const ABOUT_SANDBOXES: [&str; 2] = ["agent/security", "checks/provider-conformance"];
+/// The program. What of it is Linux's alone is its module `here`.
+const PROGRAM: &str = "gloveport";
 
 /// Directories of all crates.
 fn crate_directories(root: &Path) -> BTreeSet<PathBuf> {
@@ -124,25 +128,45 @@ fn a_ring_is_found_through_imports_paths_macros_and_re_exports_and_not_through_t
     assert_eq!(sizes, [] as [usize; 0]);
 }
 
+/// The crates of the sandbox half, and the runtime `local`, as code calls them.
+fn of_sandboxes(directories: &BTreeSet<PathBuf>) -> Vec<String> {
+    let mut names = vec!["gloveport_provider_local".to_owned()];
+    for directory in directories.iter().filter(|directory| directory.parent().unwrap().ends_with("sandbox")) {
+        let manifest = fs::read_to_string(directory.join("Cargo.toml")).unwrap();
+        let name = manifest.lines().find_map(|line| line.strip_prefix("name = \"")).unwrap();
+        names.push(name.trim_end_matches('"').replace('-', "_"));
+    }
+    names
+}
+
 #[test]
 fn the_half_beside_the_agent_uses_nothing_that_only_one_system_has() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap();
     let (mut files, mut found) = (0, Vec::new());
-    for directory in crate_directories(&root) {
+    let directories = crate_directories(&root);
+    let of_sandboxes = of_sandboxes(&directories);
+    assert!(of_sandboxes.iter().any(|name| name == "gloveport_sandbox"), "{of_sandboxes:?}");
+    for directory in directories {
         let name = directory.strip_prefix(root.join("crates")).unwrap().to_str().unwrap().to_owned();
-        let is_beside = ["agent/", "providers/", "base/"].iter().any(|folder| name.starts_with(folder));
-        if !is_beside || OF_SYSTEMS.contains(&name.as_str()) {
-            continue;
-        }
-        let uses = systems::uses(&directory.join("src/lib.rs"));
-        files += uses.files;
-        let texts = if ABOUT_SANDBOXES.contains(&name.as_str()) { Vec::new() } else { uses.texts };
-        for (file, what) in uses.paths.into_iter().chain(texts) {
-            found.push(format!("{}: {what}", file.strip_prefix(&root).unwrap().display()));
+        let is_beside = ["agent/", "providers/", "base/"].iter().any(|folder| name.starts_with(folder))
+            || CHECKS.contains(&name.as_str());
+        let roots: &[&str] = match &*name {
+            PROGRAM => &["src/main.rs", "src/elsewhere.rs"],
+            name if is_beside && !OF_SYSTEMS.contains(&name) => &["src/lib.rs"],
+            _ => continue,
+        };
+        for file in roots {
+            let uses = systems::uses(&directory.join(file), if name == PROGRAM { &of_sandboxes } else { &[] });
+            files += uses.files;
+            let texts = if ABOUT_SANDBOXES.contains(&name.as_str()) { Vec::new() } else { uses.texts };
+            for (file, what) in uses.paths.into_iter().chain(texts) {
+                found.push(format!("{}: {what}", file.strip_prefix(&root).unwrap().display()));
+            }
         }
     }
-    assert!(files > 200, "only {files} files were read");
-    let help = "ask `gloveport-platform`, or let the item say which system it is for (`#[cfg(…)]`)";
+    assert!(files > 350, "only {files} files were read");
+    let help = "ask `gloveport-platform`, let the item say which system it is for (`#[cfg(…)]`), or move it to `here` of \
+        the program";
     assert!(found.is_empty(), "{help}:\n{}", found.join("\n"));
 }
 
@@ -156,7 +180,7 @@ fn a_use_of_one_system_is_found_unless_its_item_is_for_that_system() {
         fs::write(source.join("a.rs"), "mod b;").unwrap();
         fs::write(source.join("a/b.rs"), text).unwrap();
         fs::write(source.join("unix.rs"), "use rustix::fs;").unwrap();
-        let uses = systems::uses(&source.join("lib.rs"));
+        let uses = systems::uses(&source.join("lib.rs"), &["of_sandboxes".to_owned()]);
         assert_eq!(uses.files, 3);
         uses.paths.into_iter().chain(uses.texts).map(|(_, what)| what).collect()
     };
@@ -172,6 +196,7 @@ fn a_use_of_one_system_is_found_unless_its_item_is_for_that_system() {
         ("#[cfg(target_os = \"linux\")] use rustix::fs; #[cfg(test)] mod tests { use std::os::unix::fs; }", ""),
         ("struct S { #[cfg(target_os = \"linux\")] a: rustix::fs::Mode, b: u8 }", ""),
         ("#[cfg(feature = \"x\")] use rustix::fs;", "rustix"),
+        ("fn f() -> of_sandboxes::Owner { crate::made() }", "of_sandboxes"),
     ] {
         let expected: Vec<&str> = Some(expected).filter(|what| !what.is_empty()).into_iter().collect();
         assert_eq!(uses_of(text), expected, "{text}");

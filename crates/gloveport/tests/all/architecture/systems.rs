@@ -28,27 +28,29 @@ pub(crate) struct Uses {
     pub(crate) texts: Vec<(PathBuf, String)>,
 }
 
-/// All uses of a crate with this root.
-pub(crate) fn uses(root: &Path) -> Uses {
+/// All uses of a crate with this root, or of one of its files, where these crates are for one system, too.
+pub(crate) fn uses(root: &Path, crates: &[String]) -> Uses {
+    let crates: Vec<&str> = CRATES.into_iter().chain(crates.iter().map(String::as_str)).collect();
     let mut uses = Uses::default();
-    read(root, root.parent().unwrap(), &mut uses);
+    read(root, root.parent().unwrap(), &crates, &mut uses);
     uses
 }
 
 /// Reads a file and what is declared in it, whose files are in `below`.
-fn read(file: &Path, below: &Path, uses: &mut Uses) {
+fn read(file: &Path, below: &Path, crates: &[&str], uses: &mut Uses) {
     let text = fs::read_to_string(file);
     assert!(text.is_ok(), "{}: {text:?}", file.display());
     let parsed = syn::parse_file(&text.unwrap());
     assert!(parsed.is_ok(), "{}: {:?}", file.display(), parsed.err());
     uses.files += 1;
-    let mut reader = Reader { file, below: below.to_owned(), uses };
+    let mut reader = Reader { file, below: below.to_owned(), crates, uses };
     reader.visit_file(&parsed.unwrap());
 }
 
 struct Reader<'a> {
     file: &'a Path,
     below: PathBuf,
+    crates: &'a [&'a str],
     uses: &'a mut Uses,
 }
 
@@ -68,7 +70,7 @@ impl Reader<'_> {
     fn path(&mut self, segments: &[String]) {
         let first = segments.first().map(String::as_str).unwrap_or_default();
         let what = match segments.get(1).map(String::as_str) {
-            _ if CRATES.contains(&first) => first.to_owned(),
+            _ if self.crates.contains(&first) => first.to_owned(),
             Some("os") if first == "std" => "std::os".to_owned(),
             _ => match segments.iter().find(|segment| TYPES.contains(&segment.as_str())) {
                 Some(kind) => kind.clone(),
@@ -122,7 +124,7 @@ impl<'ast> Visit<'ast> for Reader<'_> {
                 let name = item.ident.to_string();
                 let alone = self.below.join(format!("{name}.rs"));
                 let file = if alone.is_file() { alone } else { self.below.join(&name).join("mod.rs") };
-                read(&file, &self.below.join(&name), self.uses);
+                read(&file, &self.below.join(&name), self.crates, self.uses);
             }
             Item::Mod(item) => {
                 let inner = self.below.join(item.ident.to_string());
@@ -180,8 +182,8 @@ impl<'ast> Visit<'ast> for Reader<'_> {
 
     fn visit_macro(&mut self, made: &'ast Macro) {
         let tokens = made.tokens.to_string();
-        for name in CRATES.into_iter().filter(|name| tokens.contains(&format!("{name} ::"))) {
-            self.path(&[name.to_owned()]);
+        for name in self.crates.iter().filter(|name| tokens.contains(&format!("{name} ::"))) {
+            self.path(&[(*name).to_owned()]);
         }
         tokens.split('"').skip(1).step_by(2).for_each(|text| self.text(text));
     }
