@@ -14,7 +14,6 @@
 mod clock;
 mod error;
 mod history;
-mod json;
 pub mod layout;
 mod log;
 pub mod mask;

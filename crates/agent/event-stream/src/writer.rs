@@ -10,14 +10,13 @@ use std::{
 };
 
 use bytes::Bytes;
-use gloveport_protocol::{Event, EventSource};
+use gloveport_protocol::{Event, EventSource, python::json};
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::DropGuard;
 
 use crate::{
     clock,
     error::AddEventError,
-    json,
     log::{Entry, Log, Outcome},
     subscribers::Registry,
 };

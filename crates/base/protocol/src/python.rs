@@ -1,5 +1,7 @@
 //! The Python renderings of values that texts on the wire contain.
 
+pub mod json;
+
 use std::fmt::{self, Write};
 
 use serde_json::{Map, Number, Value};

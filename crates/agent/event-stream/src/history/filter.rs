@@ -2,9 +2,7 @@
 
 use std::borrow::Cow;
 
-use gloveport_protocol::{Event, EventSource};
-
-use crate::json;
+use gloveport_protocol::{Event, EventSource, python::json};
 
 /// A sort of event.
 #[derive(Clone, Debug, PartialEq, Eq)]

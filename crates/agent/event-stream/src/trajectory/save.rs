@@ -6,15 +6,12 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use gloveport_protocol::Event;
+use gloveport_protocol::{Event, python::json};
 use serde_json::Value;
 use tempfile::NamedTempFile;
 
 use super::TrajectoryError;
-use crate::{
-    history::{EventFilter, EventType, Events},
-    json,
-};
+use crate::history::{EventFilter, EventType, Events};
 
 /// Parts of what a browser shows that are not worth their room.
 const DROPPED: [&str; 7] = [

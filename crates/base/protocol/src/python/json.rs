@@ -3,19 +3,20 @@
 
 use std::io::{self, Write};
 
-use gloveport_protocol::python;
 use serde::Serialize as _;
 use serde_json::{Serializer, Value, ser::CharEscape, ser::Formatter};
 
+use super::float_text;
+
 /// One line.
-pub(crate) fn line(value: &Value) -> String {
+pub fn line(value: &Value) -> String {
     let mut text = String::new();
     render(value, Layout::line(), &mut text);
     text
 }
 
 /// Many lines, indented by four spaces, as an element of a list in a file of its own. The first line is not indented.
-pub(crate) fn element(value: &Value) -> String {
+pub fn element(value: &Value) -> String {
     let mut text = String::new();
     render(value, Layout { indent: Some(4), depth: 1, is_empty: true }, &mut text);
     text
@@ -86,7 +87,7 @@ impl Layout {
 
 impl Formatter for Layout {
     fn write_f64<W: ?Sized + Write>(&mut self, writer: &mut W, value: f64) -> io::Result<()> {
-        writer.write_all(python::float_text(value).as_bytes())
+        writer.write_all(float_text(value).as_bytes())
     }
 
     fn write_string_fragment<W: ?Sized + Write>(&mut self, writer: &mut W, fragment: &str) -> io::Result<()> {
