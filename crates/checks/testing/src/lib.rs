@@ -4,7 +4,7 @@
 //! |---|---|
 //! | [`within`], [`until`] | a hang becomes a failure with a name |
 //! | [`pdf`], [`pdf_of_forms`], [`ten_fold_pdf`] | documents made by hand |
-//! | [`is_alive`], [`user_name`], [`free_port`], [`python`] | what a test asks of the system |
+//! | [`is_alive`], [`user_name`], [`free_port`], [`python`], [`mcp_program`] | what a test asks of the system |
 //! | [`MCP_SERVER`] | a program that speaks MCP |
 //! | [`run_guarded`] | test programs whose cases need a guard |
 //! | `Server` (feature `server`) | a real server with a real shell, in directories of its own |
@@ -95,4 +95,18 @@ pub fn python() -> PathBuf {
     let path = std::env::var_os("GLOVEPORT_TEST_PYTHON").map(PathBuf::from).or_else(made).unwrap();
     assert!(path.is_file(), "there is no {}: run scripts/setup", path.display());
     path
+}
+
+/// An MCP server or client that others wrote, by the name of its program; none, which is told, where `scripts/setup` has
+/// installed none.
+pub fn mcp_program(name: &str) -> Option<PathBuf> {
+    let path = std::env::home_dir()?.join(".cache/gloveport/mcp/bin").join(name);
+    if !path.is_file() {
+        #[expect(clippy::print_stderr, reason = "a test that cannot do its work says so")]
+        {
+            eprintln!("skipped: there is no {}: run scripts/setup", path.display());
+        }
+        return None;
+    }
+    Some(path)
 }
