@@ -49,12 +49,18 @@ impl Pool {
     ///
     /// It also works where the system has no certificates: then the bundled ones are used.
     pub fn new(certificates: Certificates) -> Result<Self, ClientError> {
+        // A redirect is an answer like others, and counts as a failure (`action-execution-client` 1 and 2.1).
+        Self::with_redirects(certificates, redirect::Policy::none)
+    }
+
+    /// A pool of its own that follows the redirects of this policy.
+    pub fn with_redirects(certificates: Certificates, policy: fn() -> redirect::Policy) -> Result<Self, ClientError> {
         static PROVIDER: Once = Once::new();
         PROVIDER.call_once(|| {
             // Fails only if one is installed already, which does as well.
             let _installed_before = rustls::crypto::ring::default_provider().install_default();
         });
-        if let Ok(http) = builder(certificates).build() {
+        if let Ok(http) = builder(certificates, policy()).build() {
             return Ok(Self { http });
         }
         let roots = webpki_root_certs::TLS_SERVER_ROOT_CERTS
@@ -62,14 +68,13 @@ impl Pool {
             .map(|der| reqwest::Certificate::from_der(der))
             .collect::<Result<Vec<_>, _>>()
             .map_err(ClientError::NoHttp)?;
-        let http = builder(certificates).tls_certs_only(roots).build().map_err(ClientError::NoHttp)?;
+        let http = builder(certificates, policy()).tls_certs_only(roots).build().map_err(ClientError::NoHttp)?;
         Ok(Self { http })
     }
 }
 
-fn builder(certificates: Certificates) -> ClientBuilder {
-    // A redirect is an answer like others, and counts as a failure (`action-execution-client` 1 and 2.1).
-    let builder = Client::builder().connect_timeout(CONNECT_LIMIT).redirect(redirect::Policy::none());
+fn builder(certificates: Certificates, redirects: redirect::Policy) -> ClientBuilder {
+    let builder = Client::builder().connect_timeout(CONNECT_LIMIT).redirect(redirects);
     match certificates {
         Certificates::Checked => builder,
         Certificates::Unchecked => builder.tls_danger_accept_invalid_certs(true),
