@@ -4,7 +4,7 @@ use gloveport_protocol::{Action, ActionEvent, ConfirmationState, FileEditSource,
 
 use crate::{
     Runtime, RuntimeError,
-    execution::{Outcome, execute_in, unsupported},
+    execution::{Outcome, execute_in},
     tasks,
 };
 
@@ -33,7 +33,10 @@ impl Runtime {
             ConfirmationState::Confirmed => {}
         }
         match action {
-            Action::CallToolMcp(_) if !self.connection()?.answers_mcp() => Ok(Outcome::of(unsupported(action.kind()))),
+            Action::CallToolMcp(call) if !self.connection()?.answers_mcp() => {
+                // Every other action would carry its room along.
+                Box::pin(self.call_tool_mcp(call, event.timeout)).await.map(Outcome::of)
+            }
             Action::Edit(edit) if edit.impl_source == FileEditSource::LlmBasedEdit => self.edit_with_model(edit).await,
             _ => self.execute(event).await.map(Outcome::of),
         }

@@ -232,6 +232,7 @@ impl Runtime {
                 (RuntimeStatus::ErrorRuntimeDisconnected, format!("{}: {error}", type_name(error)))
             }
             RuntimeError::Execute(error) => (RuntimeStatus::Error, format!("{}: {error}", type_name(error))),
+            RuntimeError::McpTool(error) => (RuntimeStatus::Error, format!("ValueError: {error}")),
             other => (RuntimeStatus::Error, format!("RuntimeError: {other}")),
         };
         self.session.status.set(StatusLevel::Error, status, &text);

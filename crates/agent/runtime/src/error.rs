@@ -9,6 +9,7 @@ use gloveport_client::{ClientError, causes};
 use gloveport_event_stream::{AddEventError, HistoryError, SharedError, SubscribeError};
 #[cfg(all(feature = "in-process", target_os = "linux"))]
 use gloveport_executor::{ExecError, ExecutorError};
+use gloveport_mcp_client::ToolError;
 use gloveport_protocol::ExecuteError;
 use gloveport_provider::ProviderError;
 use gloveport_security::{AnalyzerError, GateError};
@@ -187,6 +188,9 @@ pub enum RuntimeError {
     /// The security analyzer could not be made.
     #[error(transparent)]
     Analyzer(#[from] AnalyzerError),
+    /// No MCP server has the tool that was to be called.
+    #[error(transparent)]
+    McpTool(#[from] ToolError),
     /// An action that should be let pass or refused.
     #[error(transparent)]
     Gate(#[from] GateError),

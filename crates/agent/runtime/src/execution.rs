@@ -31,7 +31,7 @@ pub(crate) async fn execute_in(
 }
 
 /// What is told about an action that the sandbox has no tool for.
-pub(crate) fn unsupported(kind: &str) -> Observation {
+fn unsupported(kind: &str) -> Observation {
     Observation::Error(ErrorObservation {
         error_id: "AGENT_ERROR$BAD_ACTION".to_owned(),
         ..ErrorObservation::new(format!("Action {kind} is not supported in the current runtime."))

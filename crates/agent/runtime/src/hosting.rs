@@ -13,7 +13,9 @@ impl Runtime {
     /// Lets the sandbox rest. Until it is resumed, actions fail; where sandboxes are kept
     /// ([`HostedOptions::keep_alive`](crate::HostedOptions::keep_alive)), the next one resumes it.
     pub async fn pause(&self) -> Result<(), RuntimeError> {
-        self.hosted("pausing")?.pause().await
+        let hosted = self.hosted("pausing")?;
+        self.session.mcp_clients.clear().await;
+        hosted.pause().await
     }
 
     /// Lets a paused sandbox go on, waits for its server, and sets its environment up again.

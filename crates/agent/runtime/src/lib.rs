@@ -58,6 +58,7 @@ pub use exec::Executed;
 pub use exit::close_all;
 pub use gate::{gate, gate_of_operations};
 pub use git::{ChangeStatus, GitChange, GitDiff};
+pub use mcp::{default_mcp_servers, microagent_mcp_servers};
 pub use operation::{
     Answer, Approver, Begun, CellOutput, CellSeen, Journal, NoJournal, Nobody, Operation, Operations, Question,
     Refused, RefusedBy, RunEnd, RunOutput, attached_terminal, attaching, had_terminal, observed,

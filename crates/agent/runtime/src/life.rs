@@ -6,6 +6,7 @@ use std::{
 };
 
 use gloveport_event_stream::SubscriberId;
+use gloveport_mcp_client::Pool;
 use tokio::sync::{Mutex as AsyncMutex, OnceCell};
 use tokio_util::sync::CancellationToken;
 
@@ -65,6 +66,8 @@ impl Runtime {
             refresh: options.token_refresh,
             own: Mutex::default(),
             mcp_servers: AsyncMutex::default(),
+            mcp_extra: AsyncMutex::default(),
+            mcp_clients: Pool::default(),
             stop: CancellationToken::new(),
             git_scripts: OnceCell::new(),
             ready: CancellationToken::new(),
@@ -149,6 +152,8 @@ impl Session {
             if let Some(stream) = &self.stream {
                 stream.unsubscribe(SubscriberId::Runtime, &self.sid).await;
             }
+            // The server of the sandbox waits for its connections when it ends.
+            self.mcp_clients.clear().await;
             let ended = self.connector.end().await.map_err(Arc::new);
             if let Err(error) = &ended {
                 tracing::error!(sid = self.sid, %error, "the sandbox of the session was not given up as it should");

@@ -7,8 +7,9 @@ use std::{
     sync::{Arc, Mutex, OnceLock, PoisonError},
 };
 
-use gloveport_config::Config;
+use gloveport_config::{Config, McpStdioServer};
 use gloveport_event_stream::{EventStream, FileStore, SubscriberId};
+use gloveport_mcp_client::Pool;
 use gloveport_protocol::{McpServerEntry, Secret};
 use gloveport_security::Gate;
 use tempfile::TempPath;
@@ -42,6 +43,10 @@ pub(crate) struct Session {
     pub(crate) own: Mutex<HashMap<i64, Handling>>,
     /// The stdio servers that run in the sandbox.
     pub(crate) mcp_servers: AsyncMutex<Vec<McpServerEntry>>,
+    /// Those that were asked for beyond the configuration where nothing but this process starts servers.
+    pub(crate) mcp_extra: AsyncMutex<Vec<McpStdioServer>>,
+    /// Connections to MCP servers, for the next call.
+    pub(crate) mcp_clients: Pool,
     /// Ends everything that waits.
     pub(crate) stop: CancellationToken,
     pub(crate) git_scripts: OnceCell<crate::git::Scripts>,

@@ -25,21 +25,16 @@ use crate::{Runtime, RuntimeError, RuntimeStatus, StatusLevel, blocking};
 pub struct Cli {
     workspace: Option<PathBuf>,
     timeout: f64,
-    has_mcp_servers: bool,
     spawner: Spawner,
     running: OnceCell<Arc<CliRuntime>>,
 }
 
 impl Cli {
-    /// As the configuration says: `workspace_base`, `sandbox.timeout`, and whether there are MCP servers.
+    /// As the configuration says: `workspace_base` and `sandbox.timeout`.
     pub fn from_config(config: &Config) -> Self {
-        let mcp = &config.mcp;
         Self {
             workspace: config.workspace_base.as_ref().map(PathBuf::from),
             timeout: u32::try_from(config.sandbox.timeout).map_or(f64::INFINITY, f64::from),
-            has_mcp_servers: !(mcp.sse_servers.is_empty()
-                && mcp.shttp_servers.is_empty()
-                && mcp.stdio_servers.is_empty()),
             spawner: Spawner::Direct,
             running: OnceCell::new(),
         }
@@ -84,12 +79,7 @@ impl Cli {
             Some(workspace) => CliOptions::new(workspace),
             None => CliOptions::temporary(sid)?,
         };
-        Ok(CliRuntime::open(CliOptions {
-            timeout: self.timeout,
-            has_mcp_servers: self.has_mcp_servers,
-            spawner: self.spawner.clone(),
-            ..options
-        })?)
+        Ok(CliRuntime::open(CliOptions { timeout: self.timeout, spawner: self.spawner.clone(), ..options })?)
     }
 }
 
@@ -165,10 +155,6 @@ impl SandboxConnection for Confined {
 
     fn keep_variables(&self, variables: &BTreeMap<String, Secret>) -> bool {
         self.runtime.add_env_vars(variables);
-        true
-    }
-
-    fn answers_mcp(&self) -> bool {
         true
     }
 

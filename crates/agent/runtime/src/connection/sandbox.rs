@@ -56,7 +56,7 @@ pub trait SandboxConnection: ActionExecutor {
         false
     }
 
-    /// Whether it answers calls of MCP tools itself.
+    /// Whether it answers calls of MCP tools itself. Otherwise the session calls them.
     fn answers_mcp(&self) -> bool {
         false
     }

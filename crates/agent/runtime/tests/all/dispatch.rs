@@ -6,9 +6,8 @@ use std::sync::{Arc, Mutex};
 use crate::support::{History, Sandbox, Scripted, succeed, within};
 use gloveport_config::Config;
 use gloveport_protocol::{
-    Action, ActionEvent, BrowseAction, CallToolMcpAction, ConfirmationState, EditAction, Event, EventSource,
-    ExecuteError, FileEditSource, FinishAction, MessageAction, Observation, ReadAction, RunAction, TaskTrackingAction,
-    ThinkAction,
+    Action, ActionEvent, BrowseAction, ConfirmationState, EditAction, Event, EventSource, ExecuteError, FileEditSource,
+    FinishAction, MessageAction, Observation, ReadAction, RunAction, TaskTrackingAction, ThinkAction,
 };
 use gloveport_runtime::{Runtime, RuntimeError, RuntimeOptions, StatusLevel};
 use serde_json::json;
@@ -102,11 +101,6 @@ async fn the_decision_table_holds() {
             Action::Browse(BrowseAction::new("http://x")).into(),
             "error",
             "Action browse is not supported in the current runtime.",
-        ),
-        (
-            Action::CallToolMcp(CallToolMcpAction::new("x")).into(),
-            "error",
-            "Action call_tool_mcp is not supported in the current runtime.",
         ),
         (
             Action::TaskTracking(TaskTrackingAction { command: "shout".to_owned(), ..TaskTrackingAction::default() })

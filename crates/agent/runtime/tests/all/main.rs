@@ -12,6 +12,7 @@ mod hosted_connect;
 mod hosted_recovery;
 mod hosted_urls;
 mod llm_edit;
+mod mcp;
 mod operations;
 mod secrets;
 mod setup;

@@ -147,6 +147,7 @@ struct Inner {
     asked: Mutex<Vec<ActionEvent>>,
     updates: Mutex<Vec<Vec<McpServerEntry>>>,
     closed: Mutex<usize>,
+    mcp_url: Mutex<String>,
 }
 
 impl Scripted {
@@ -155,7 +156,8 @@ impl Scripted {
     ) -> Self {
         let answer: Answer = Box::new(answer);
         let (asked, updates, closed) = (Mutex::default(), Mutex::default(), Mutex::default());
-        Self(Arc::new(Inner { answer, asked, updates, closed }))
+        let mcp_url = Mutex::new("http://sandbox/mcp/sse".to_owned());
+        Self(Arc::new(Inner { answer, asked, updates, closed, mcp_url }))
     }
 
     /// All commands succeed and print nothing, all files are missing.
@@ -174,6 +176,11 @@ impl Scripted {
             _ => None,
         };
         self.asked().into_iter().filter_map(command).collect()
+    }
+
+    /// From now on its MCP servers are served there.
+    pub(crate) fn serve_mcp_at(&self, url: String) {
+        *self.0.mcp_url.lock().unwrap() = url;
     }
 
     pub(crate) fn forget(&self) {
@@ -250,6 +257,6 @@ impl McpHost for Scripted {
     }
 
     fn url(&self) -> String {
-        "http://sandbox/mcp/sse".to_owned()
+        self.0.mcp_url.lock().unwrap().clone()
     }
 }
