@@ -34,7 +34,7 @@ pub use client::{CLOSE_LIMIT, CONNECT_LIMIT, Client};
 pub use collector::{CollectedError, ErrorCollector, ErrorSource};
 pub use error::{CallError, ConnectError};
 pub use listing::{MOST_TOOL_BYTES, MOST_TOOLS};
-pub use pool::{IDLE_LIMIT, Pool};
+pub use pool::{Pool, PoolLimits};
 pub use result::dump;
 pub use rmcp;
 pub use server::{Dial, HttpServer, Server, StdioServer, servers};

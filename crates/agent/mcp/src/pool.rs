@@ -17,21 +17,34 @@ use tokio::{
 
 use crate::{CONNECT_LIMIT, Client, ConnectError, ErrorCollector, Server};
 
-/// How long a connection is kept that nobody uses.
-pub const IDLE_LIMIT: Duration = Duration::from_mins(5);
 /// Most connections that are kept.
 const MOST: usize = 64;
-/// How long a server that took too long is not asked again, so that it holds up one call and not all.
-const HUNG: Duration = Duration::from_mins(1);
+
+/// How long a pool waits, and for what.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PoolLimits {
+    /// How long a connection is kept that nobody uses.
+    pub idle: Duration,
+    /// How long a server may take to be connected.
+    pub connect: Duration,
+    /// How long a server that took longer is not asked again, so that it holds up one call and not all.
+    pub pause: Duration,
+}
+
+impl Default for PoolLimits {
+    fn default() -> Self {
+        Self { idle: Duration::from_mins(5), connect: CONNECT_LIMIT, pause: Duration::from_mins(1) }
+    }
+}
 
 /// Connections to servers. Clones share them; they end with the last clone, when they are idle, or by [`Pool::clear`].
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Pool(Arc<Shared>);
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Shared {
     slots: Mutex<Slots>,
-    idle_limit: Duration,
+    limits: PoolLimits,
 }
 
 #[derive(Debug, Default)]
@@ -56,16 +69,10 @@ enum State {
     Hung(Instant),
 }
 
-impl Default for Pool {
-    fn default() -> Self {
-        Self::idle_for(IDLE_LIMIT)
-    }
-}
-
 impl Pool {
-    /// Connections that are kept so long when nobody uses them.
-    pub fn idle_for(limit: Duration) -> Self {
-        Self(Arc::new(Shared { slots: Mutex::default(), idle_limit: limit }))
+    /// An empty pool with other limits.
+    pub fn within(limits: PoolLimits) -> Self {
+        Self(Arc::new(Shared { slots: Mutex::default(), limits }))
     }
 
     /// The connection to a server, which is made if there is none.
@@ -87,29 +94,25 @@ impl Pool {
     }
 
     async fn connected(&self, server: &Server) -> Result<Arc<Client>, ConnectError> {
-        let Some(slot) = self.slot(server) else { return Ok(Arc::new(Client::connect(server).await?)) };
+        let limits = self.0.limits;
+        let connect = async || Client::connect_within(server, limits.connect).await.map(Arc::new);
+        let Some(slot) = self.slot(server) else { return connect().await };
         let mut state = slot.state.lock().await;
         match &*state {
             State::Open(client) if !client.is_closed() => return Ok(Arc::clone(client)),
-            State::Hung(since) if since.elapsed() < HUNG => {
-                let last = "; it is asked again in a minute".to_owned();
-                return Err(ConnectError::Silent { server: server.name(), limit: CONNECT_LIMIT, last });
+            State::Hung(since) if since.elapsed() < limits.pause => {
+                let last = format!(", and is not asked again for {} seconds", limits.pause.as_secs_f64());
+                return Err(ConnectError::Silent { server: server.name(), limit: limits.connect, last });
             }
             _ => *state = State::Empty,
         }
-        match Client::connect(server).await {
-            Ok(client) => {
-                let client = Arc::new(client);
-                *state = State::Open(Arc::clone(&client));
-                Ok(client)
-            }
-            Err(error) => {
-                if matches!(error, ConnectError::Silent { .. }) {
-                    *state = State::Hung(Instant::now());
-                }
-                Err(error)
-            }
+        let connected = connect().await;
+        match &connected {
+            Ok(client) => *state = State::Open(Arc::clone(client)),
+            Err(ConnectError::Silent { .. }) => *state = State::Hung(Instant::now()),
+            Err(_) => {}
         }
+        connected
     }
 
     /// The place of a server's connection; none if there are too many.
@@ -168,12 +171,12 @@ impl Slot {
     }
 
     /// Whether nobody needs the slot any more. A connection that somebody uses, or makes, is needed.
-    fn is_idle(&self, limit: Duration) -> bool {
+    fn is_idle(&self, limits: PoolLimits) -> bool {
         let Ok(state) = self.state.try_lock() else { return false };
         match &*state {
             State::Empty => true,
-            State::Open(client) => client.is_closed() || Arc::strong_count(client) == 1 && client.idle() >= limit,
-            State::Hung(since) => since.elapsed() >= HUNG,
+            State::Open(client) => client.is_closed() || Arc::strong_count(client) == 1 && client.idle() >= limits.idle,
+            State::Hung(since) => since.elapsed() >= limits.pause,
         }
     }
 }
@@ -182,7 +185,7 @@ impl Slot {
 async fn sweep(pool: Weak<Shared>) {
     loop {
         let Some(shared) = pool.upgrade() else { return };
-        let pause = shared.idle_limit / 4;
+        let pause = shared.limits.idle / 4;
         drop(shared);
         sleep(pause).await;
         let Some(shared) = pool.upgrade() else { return };
@@ -190,7 +193,7 @@ async fn sweep(pool: Weak<Shared>) {
         let idle: Vec<Arc<Slot>> = {
             let mut slots = shared.slots();
             // Whoever has looked for a slot and not locked it yet has a clone of it.
-            let is_idle = |slot: &mut Arc<Slot>| Arc::strong_count(slot) == 1 && slot.is_idle(shared.idle_limit);
+            let is_idle = |slot: &mut Arc<Slot>| Arc::strong_count(slot) == 1 && slot.is_idle(shared.limits);
             let idle = slots.list.extract_if(.., is_idle).collect();
             slots.is_swept = !slots.list.is_empty();
             is_done = !slots.is_swept;

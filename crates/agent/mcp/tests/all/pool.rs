@@ -2,9 +2,10 @@
 
 use std::{sync::Arc, time::Duration};
 
-use gloveport_mcp_client::{ErrorCollector, HttpServer, Pool, Server, StdioServer, call_tool};
+use gloveport_mcp_client::{ErrorCollector, HttpServer, Pool, PoolLimits, Server, StdioServer, call_tool};
 use gloveport_testing::{free_port, until, within};
 use rmcp::model::JsonObject;
+use tokio::time::{Instant, sleep};
 
 use crate::support::{Listening, bad};
 
@@ -45,7 +46,7 @@ async fn servers_that_cannot_be_reached_are_left_out_and_collected() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_connection_that_nobody_uses_ends_and_one_in_use_stays() {
-    let pool = Pool::idle_for(Duration::from_millis(200));
+    let pool = Pool::within(PoolLimits { idle: Duration::from_millis(200), ..PoolLimits::default() });
     let (idle, used) = (Server::Stdio(bad("plain", "")), Server::Stdio(bad("slow", "")));
     let weak = Arc::downgrade(&within(pool.client(&idle)).await.unwrap());
     let client = within(pool.client(&used)).await.unwrap();
@@ -72,4 +73,28 @@ async fn a_server_at_an_address_is_forgotten_and_calls_in_flight_are_not() {
     assert!(!client.is_closed());
     within(client.tools()).await.unwrap();
     within(pool.clear()).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_hangs_holds_up_one_call_and_is_asked_again_later() {
+    let (connect, pause) = (Duration::from_millis(600), Duration::from_secs(3));
+    let pool = Pool::within(PoolLimits { connect, pause, ..PoolLimits::default() });
+    let server = Server::Stdio(bad("silent", ""));
+    let mut began = Instant::now();
+    let error = within(pool.client(&server)).await.unwrap_err().to_string();
+    assert_eq!(error, "the MCP server silent did not answer `initialize` within 0.6 seconds");
+    assert!(began.elapsed() >= connect);
+    let error = within(pool.client(&server)).await.unwrap_err().to_string();
+    let expected =
+        "the MCP server silent did not answer `initialize` within 0.6 seconds, and is not asked again for 3 seconds";
+    assert_eq!(error, expected);
+    began = Instant::now();
+    within(async {
+        // Only a connection that is tried takes so long.
+        while pool.client(&server).await.is_err() && began.elapsed() < connect {
+            began = Instant::now();
+            sleep(Duration::from_millis(20)).await;
+        }
+    })
+    .await;
 }

@@ -212,3 +212,14 @@ async fn tools_that_change_are_listed_again() {
     .await;
     within(client.close()).await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_revision_that_begins_with_initialize_is_spoken() {
+    for revision in ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"] {
+        let client = connect_to(&bad("revision", revision)).await;
+        let info = client.peer().peer_info().unwrap();
+        assert_eq!(info.protocol_version.as_str(), revision);
+        assert_eq!(names(&client).await, ["t", "u"]);
+        within(client.close()).await;
+    }
+}

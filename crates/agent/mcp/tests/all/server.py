@@ -62,7 +62,7 @@ class Server:
         method, parameters = message.get("method"), message.get("params") or {}
         if method == "initialize":
             result = {
-                "protocolVersion": parameters["protocolVersion"],
+                "protocolVersion": self.argument if self.mode == "revision" else parameters["protocolVersion"],
                 "capabilities": {"tools": {"listChanged": True}},
                 "serverInfo": {"name": self.mode, "version": "1"},
             }
