@@ -8,11 +8,12 @@ use std::{
     sync::{Arc, Mutex},
 };
 
-use crate::support::{History, Scripted, within};
+use crate::support::{History, Sandbox, Scripted, within};
 use futures_util::FutureExt as _;
+use gloveport_client::ClientOptions;
 use gloveport_config::{Config, McpConfig, McpSseServer, McpStdioServer};
 use gloveport_protocol::{Action, ActionEvent, CallToolMcpAction, EventSource, McpObservation, Observation};
-use gloveport_runtime::{Cli, Runtime, RuntimeError, RuntimeOptions};
+use gloveport_runtime::{Cli, Runtime, RuntimeError, RuntimeOptions, ServerAt};
 use gloveport_testing::{is_alive, mcp_program, until};
 use serde_json::{Value, json};
 use tokio::{
@@ -139,6 +140,31 @@ async fn programs_run_in_the_sandbox_which_is_asked_with_its_key() {
     let names: Vec<_> = sandbox.updates().iter().map(|update| update[0].name.clone()).collect();
     assert_eq!(names, ["only-there"], "it is told once");
     runtime.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn programs_run_in_a_real_sandbox_and_are_called_through_its_server() {
+    let sandbox = Sandbox::keyed("key of the sandbox").await;
+    let mcp = McpConfig { stdio_servers: vec![program("one", "plain")], ..McpConfig::default() };
+    let connector = ServerAt::new(ClientOptions::new(sandbox.0.url()).with_key(Some("key of the sandbox")));
+    let options = RuntimeOptions::new(Config { mcp, ..sandbox.config() }, connector);
+    let runtime = Runtime::new(options).unwrap();
+    within(runtime.connect()).await.unwrap();
+    // A single server keeps its names, and goes on from call to call.
+    let (_, first) = called(&runtime, &call("u", json!({"a": "é"}))).await;
+    assert!(first.starts_with("call 1 of u with {\"a\": \"\\u00e9\"} at "), "{first}");
+    assert!(called(&runtime, &call("u", json!({}))).await.1.starts_with("call 2 of u"));
+    // Another one joins: both have other names from now on, and the first one still runs.
+    let tools = within(runtime.mcp_tools(&[program("two", "changing")])).await.unwrap();
+    let names: Vec<_> = tools.iter().map(|tool| tool["function"]["name"].as_str().unwrap()).collect();
+    assert_eq!(names, ["one_t", "one_u", "two_version-0", "two_change"]);
+    assert!(called(&runtime, &call("one_u", json!({}))).await.1.starts_with("call 3 of u"));
+    // What changes in the sandbox is known here.
+    called(&runtime, &call("two_change", json!({}))).await;
+    assert!(called(&runtime, &call("two_version-1", json!({}))).await.1.starts_with("call 2 of version-1"));
+    // The server of the sandbox ends at once, because no connection is left.
+    within(runtime.close()).await;
+    sandbox.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

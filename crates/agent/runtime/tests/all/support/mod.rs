@@ -24,7 +24,7 @@ use gloveport_protocol::{
 use gloveport_runtime::{
     ConnectRequest, Connector, McpHost, Runtime, RuntimeError, RuntimeOptions, SandboxConnection, ServerAt,
 };
-use gloveport_server::ServerOptions;
+use gloveport_server::{ServerOptions, SessionKey};
 use tempfile::{TempDir, TempPath};
 use tokio::sync::mpsc;
 
@@ -39,7 +39,17 @@ impl Sandbox {
     }
 
     pub(crate) async fn with(change: impl FnOnce(&mut ExecutorOptions)) -> Self {
-        let server = gloveport_testing::Server::start_at("127.0.0.1:0", ServerOptions::default(), |mut tools| {
+        Self::serving(ServerOptions::default(), change).await
+    }
+
+    /// One that asks for a key.
+    pub(crate) async fn keyed(key: &str) -> Self {
+        Self::serving(ServerOptions { session_key: Some(SessionKey::new(key)), ..ServerOptions::default() }, |_| {})
+            .await
+    }
+
+    async fn serving(options: ServerOptions, change: impl FnOnce(&mut ExecutorOptions)) -> Self {
+        let server = gloveport_testing::Server::start_at("127.0.0.1:0", options, |mut tools| {
             tools.environment.retain(|(name, _)| name != "HOME");
             tools.environment.push(("HOME".into(), tools.working_directory.clone().into()));
             change(&mut tools);
