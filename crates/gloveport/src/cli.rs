@@ -105,6 +105,8 @@ pub(crate) enum Command {
     Provider(crate::provider::ProviderArgs),
     /// List, check and create plugins.
     Plugin(crate::plugin::PluginArgs),
+    /// Try tools and resources of MCP servers: of any, or of those in the sandbox of a session.
+    Mcp(crate::mcp::McpArgs),
     /// Show and check the configuration.
     Config(crate::config::ConfigArgs),
     /// Show what this machine can do, what is missing, and how to fix it.

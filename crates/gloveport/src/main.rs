@@ -23,6 +23,7 @@ mod input;
 mod ipython;
 mod key_file;
 mod logging;
+mod mcp;
 mod names;
 mod operate;
 mod output;
@@ -121,6 +122,7 @@ fn start(cli: Cli) -> anyhow::Result<ExitCode> {
             logging::for_people();
             runtime()?.block_on(here::plugin(arguments, &owner))
         }
+        Command::Mcp(arguments) => people(mcp::mcp(arguments)),
         Command::Config(arguments) => config::config(arguments),
         Command::Doctor(arguments) => {
             let owner = here::Owner::start();

@@ -34,10 +34,18 @@ use std::process::ExitCode;
 use arguments::SessionCommand;
 pub(crate) use arguments::{MakeArgs, SessionArgs};
 pub(crate) use fresh::run_in_fresh;
+use gloveport_protocol::Secret;
 pub(crate) use hosted::{Fresh, hosted};
 pub(crate) use known::known;
 use runtimes::Runtimes;
 pub(crate) use start::random_id;
+
+/// Where the server of a session is, which answers now, and its key.
+pub(crate) async fn address(id: &str) -> anyhow::Result<(String, Option<Secret>)> {
+    let mut found = Runtimes::new(None)?.find(id).await?;
+    let client = found.client().await?;
+    Ok((client.url().to_owned(), found.sandbox.session_key))
+}
 
 /// Runs the command.
 pub(crate) async fn session(arguments: SessionArgs) -> anyhow::Result<ExitCode> {

@@ -20,6 +20,7 @@ mod local_crash;
 mod local_pause;
 mod local_provider;
 mod local_sessions;
+mod mcp_commands;
 mod plugin_commands;
 mod provider;
 mod replay;
