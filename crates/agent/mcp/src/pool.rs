@@ -2,7 +2,7 @@
 //!
 //! OpenHands opens a connection for every list and every call. The start of a server that is a program takes a second,
 //! and what it remembers, such as an open page, is lost with it. So connections stay for a while; one that has ended is
-//! made anew by the next call, and nothing that was sent is ever sent again.
+//! made anew by the next call, and nothing that a server may have taken is ever sent again.
 
 use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
