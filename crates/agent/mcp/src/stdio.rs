@@ -40,7 +40,7 @@ const INHERITED: [&str; 17] = [
 /// How long a server may take to end after its input has ended, and again after it was asked to.
 const GRACE: Duration = Duration::from_secs(2);
 /// How long the end of a program, and of what it writes, is waited for to tell why a connection ended.
-const LAST_WORDS: Duration = Duration::from_millis(500);
+const LAST_WORDS: Duration = Duration::from_secs(2);
 /// Most bytes of a line for people; the rest of it is left out.
 const LINE: usize = 4 * 1024;
 
