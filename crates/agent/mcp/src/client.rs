@@ -27,7 +27,7 @@ use crate::{
 /// its tools.
 pub const CONNECT_LIMIT: Duration = Duration::from_secs(30);
 /// How long the end of a connection may take before it is left to itself.
-pub const CLOSE_LIMIT: Duration = Duration::from_secs(10);
+pub const CLOSE_LIMIT: Duration = Duration::from_secs(15);
 
 /// A connected server. Dropping it ends the connection in the background, and a program with all that it started.
 pub struct Client {

@@ -4,7 +4,7 @@
 
 use std::{fs, path::Path, process::Output};
 
-use crate::support::{Running, gloveport, text};
+use crate::support::{Server, gloveport, text};
 use gloveport_testing::MCP_SERVER;
 use serde_json::{Value, json};
 
@@ -74,7 +74,7 @@ fn what_is_wrong_is_said() {
 
 #[test]
 fn servers_in_a_sandbox_are_used_through_its_proxy() {
-    let server = Running::compat(&[], &[("SESSION_API_KEY", "s3cret")]);
+    let server = Server::compat(&[], &[("SESSION_API_KEY", "s3cret")]);
     let home = tempfile::tempdir().unwrap();
     let script = home.path().join("server.py");
     fs::write(&script, MCP_SERVER).unwrap();

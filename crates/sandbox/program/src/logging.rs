@@ -15,9 +15,11 @@ pub(crate) fn for_sandbox(writer: impl std::io::Write + Send + 'static) {
 fn to(writer: impl for<'a> fmt::MakeWriter<'a> + Send + Sync + 'static) {
     let truthy = |name: &str| std::env::var(name).is_ok_and(|value| ["1", "true", "True"].contains(&value.as_str()));
     let level = if truthy("DEBUG") { "debug".to_owned() } else { std::env::var("LOG_LEVEL").unwrap_or_default() };
+    // The SDK for MCP tells each message and each end of a connection as news.
+    let quiet = |level: &str| format!("{level},rmcp=warn");
     let filter = EnvFilter::try_from_env("GLOVEPORT_LOG")
-        .or_else(|_| EnvFilter::try_new(if level.is_empty() { "info".into() } else { level.to_lowercase() }))
-        .unwrap_or_else(|_| EnvFilter::new("info"));
+        .or_else(|_| EnvFilter::try_new(quiet(&if level.is_empty() { "info".into() } else { level.to_lowercase() })))
+        .unwrap_or_else(|_| EnvFilter::new(quiet("info")));
     let subscriber = fmt().with_env_filter(filter).with_writer(writer).with_ansi(false);
     if truthy("LOG_JSON") { subscriber.json().init() } else { subscriber.init() }
 }

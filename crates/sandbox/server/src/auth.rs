@@ -22,13 +22,12 @@ use gloveport_proxy::{
 };
 use http::{
     HeaderMap, Request, StatusCode,
-    header::{SEC_WEBSOCKET_PROTOCOL, UPGRADE},
+    header::{AUTHORIZATION, SEC_WEBSOCKET_PROTOCOL, UPGRADE},
 };
 
 use crate::{
     answer,
     body::closing,
-    mcp,
     options::{ServerOptions, SessionKey, StrangeNames},
 };
 
@@ -36,6 +35,8 @@ use crate::{
 const KEY_PROTOCOL: &str = "gloveport.key.";
 /// The path that everybody may ask for.
 const ALIVE: &str = "/alive";
+/// The path whose key may come as `Authorization: Bearer`, which is all that most of its clients can send.
+pub(crate) const BY_TOKEN: &str = "/mcp/proxy";
 /// The path that needs no key where there is one.
 const INFO: &str = "/server_info";
 
@@ -115,7 +116,14 @@ pub(crate) fn trust<B>(options: &ServerOptions, request: &Request<B>) -> Trust {
 
 fn shows(key: &SessionKey, path: &str, headers: &HeaderMap) -> bool {
     presented(headers).is_some_and(|presented| key.matches(&presented))
-        || mcp::bearer(path, headers).is_some_and(|token| key.matches(token))
+        || path == BY_TOKEN && token(headers).is_some_and(|token| key.matches(token))
+}
+
+/// What a request carries as `Authorization: Bearer`.
+pub(crate) fn token(headers: &HeaderMap) -> Option<&[u8]> {
+    let value = headers.get(AUTHORIZATION)?.as_bytes();
+    let (scheme, token) = value.split_at_checked("Bearer ".len())?;
+    scheme.eq_ignore_ascii_case(b"Bearer ").then_some(token)
 }
 
 /// The key that a request carries: in the header, or, for a WebSocket of a browser, which can not set headers, among

@@ -15,32 +15,18 @@ use axum::{
     response::Response,
 };
 use gloveport_mcp::MOST_BODY;
-use http::{
-    HeaderMap, HeaderValue, Method, StatusCode,
-    header::{AUTHORIZATION, WWW_AUTHENTICATE},
-};
+use http::{HeaderMap, HeaderValue, Method, StatusCode, header::WWW_AUTHENTICATE};
 use serde_json::json;
 
-use crate::{answer, app::App, body, options::ServerOptions};
+use crate::{answer, app::App, auth, body, options::ServerOptions};
 
 /// The paths, for every method.
 pub(crate) const PATHS: [&str; 4] = ["/mcp/sse", "/mcp/messages/", "/mcp/messages", PROXY];
-const PROXY: &str = "/mcp/proxy";
+const PROXY: &str = auth::BY_TOKEN;
 
 /// Why a request with one key but without the other is refused, as the protocol words it.
 const CHALLENGE: HeaderValue =
     HeaderValue::from_static(r#"Bearer error="invalid_token", error_description="Authentication required""#);
-
-/// The key that a request for one of these paths may carry instead of `X-Session-API-Key`.
-pub(crate) fn bearer<'a>(path: &str, headers: &'a HeaderMap) -> Option<&'a [u8]> {
-    if path == PROXY { token(headers) } else { None }
-}
-
-fn token(headers: &HeaderMap) -> Option<&[u8]> {
-    let value = headers.get(AUTHORIZATION)?.as_bytes();
-    let (scheme, token) = value.split_at_checked("Bearer ".len())?;
-    scheme.eq_ignore_ascii_case(b"Bearer ").then_some(token)
-}
 
 /// Any request of one of these paths.
 pub(crate) async fn serve(State(app): State<Arc<App>>, request: Request) -> Response {
@@ -77,7 +63,7 @@ pub(crate) async fn serve(State(app): State<Arc<App>>, request: Request) -> Resp
 
 fn lacks_token(options: &ServerOptions, headers: &HeaderMap) -> Option<Response> {
     let key = options.session_key.as_ref()?;
-    if token(headers).is_some_and(|token| key.matches(token)) {
+    if auth::token(headers).is_some_and(|token| key.matches(token)) {
         return None;
     }
     let body = json!({"error": "invalid_token", "error_description": "Authentication required"});

@@ -200,6 +200,21 @@ async fn a_server_that_does_not_want_to_end_ends_with_all_that_it_started() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_reads_nothing_any_more_is_ended_all_the_same() {
+    let client = connect_to(&bad("deaf", "")).await;
+    until("it reads no more", || !client.stderr().is_empty()).await;
+    let pid: u32 = client.stderr().trim().parse().unwrap();
+    // More than fits between the two.
+    let large = arguments(json!({"text": "x".repeat(1024 * 1024)}));
+    let error = within(client.call("t", large, Some(Duration::from_millis(300)))).await.unwrap_err();
+    assert!(matches!(error, CallError::Timeout { .. }), "{error}");
+    assert!(is_alive(pid));
+    let began = Instant::now();
+    within(client.close()).await;
+    assert!(!is_alive(pid), "after {:?}", began.elapsed());
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn tools_that_change_are_listed_again() {
     let client = connect_to(&bad("changing", "")).await;
     assert_eq!(names(&client).await, ["version-0", "change"]);

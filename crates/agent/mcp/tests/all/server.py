@@ -115,6 +115,9 @@ def over_stdio(mode, argument):
             for _ in range(70):
                 sys.stdout.write("x" * 1024 * 1024)
             say("")
+        if mode == "deaf" and message["method"] == "notifications/initialized":
+            print(os.getpid(), file=sys.stderr, flush=True)
+            time.sleep(1000)
         answer = server.answer(message, lambda notice: say(json.dumps(notice)))
         if answer is not None:
             say(json.dumps(answer))
