@@ -92,6 +92,9 @@ def obstacle(need):
         mounts = f"mount -t tmpfs none /mnt && mkdir /mnt/a /mnt/b && mount -t overlay none -o {layers} /etc"
         if subprocess.run(["unshare", "--mount", "sh", "-c", mounts], capture_output=True).returncode:
             return "overlays cannot be mounted here"
+    elif need == "mcp":
+        if not (CACHE / "mcp/complete").is_file():
+            return "MCP servers are not installed (scripts/setup)"
     elif need == "vscode":
         if not (CACHE / "vscode/complete").exists():
             return "VS Code is not installed (scripts/setup)"

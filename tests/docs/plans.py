@@ -35,6 +35,7 @@ git config --file "$HOME/.gitconfig" "url.file://$HOME/repository.insteadOf" htt
 """
 SERVER = "gloveport serve --workspace . --port 8000\n"
 SESSION = "ID=$(gloveport session start -q --runtime docker --image debian:13 --id ID)\n"
+MCP = 'PATH="$CACHE/mcp/bin:$PATH"\n'
 VSCODE = 'PATH="$CACHE/vscode/code-server/bin:$PATH"\n'
 EXAMPLES = 'ln -s "$CHECKOUT/examples" examples\n'
 TRAJECTORY = r"""
@@ -107,6 +108,8 @@ PLANS = {
     ),
     ("docs/ipython.md", "python3 -m pip install"): Plan(skip="it would change the Python of this machine"),
     ("docs/ipython.md", "VSCODE_PORT=41234"): Plan(given=VSCODE, needs=("vscode",)),
+    ("docs/mcp.md", "gloveport mcp tools"): Plan(given=MCP, needs=("mcp",)),
+    ("docs/mcp.md", "curl -X POST"): Plan(given=MCP + SERVER, needs=("mcp",)),
     ("docs/plugins.md", "gloveport plugin ls"): Plan(),
     ("docs/plugins.md", "mkdir -p ~/.config"): Plan(given=EXAMPLES),
     ("docs/session-commands.md", "id=$(gloveport session start)"): Plan(given=PROJECT),

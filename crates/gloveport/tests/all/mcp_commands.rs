@@ -43,7 +43,7 @@ fn tools_and_resources_of_a_program_are_listed_called_and_printed() {
 }
 
 #[test]
-fn what_is_wrong_is_said() {
+fn a_wrong_server_tool_or_argument_is_named() {
     let home = tempfile::tempdir().unwrap();
     let slow = ["call", "sleep", "{\"seconds\": 60}", "--timeout", "0.3"];
     for (words, code, said) in [
