@@ -18,7 +18,7 @@ pub(crate) use self::arguments::McpArgs;
 use self::arguments::{CallArgs, McpCommand, McpServerArgs, ResourcesArgs, ToolsArgs, Transport};
 use crate::{
     exit::INTERRUPTED,
-    key_file,
+    here, key_file,
     output::{print, print_bytes, print_json},
     session, signals,
     visible::{lines, one_line},
@@ -62,7 +62,16 @@ async fn server(which: &McpServerArgs) -> anyhow::Result<Server> {
     let text = which.server.as_deref().unwrap_or_default().trim();
     if text.starts_with("http://") || text.starts_with("https://") {
         anyhow::ensure!(which.env.is_empty(), "--env is for a server that is started, and {text} is a URL");
-        let key = which.key_file.as_deref().map(key_file::given).transpose()?.map(Secret::new);
+        // The variable with the key of a sandbox is not for whichever server somebody names.
+        let key = match (&which.key_file, &which.key) {
+            (Some(file), _) => Some(key_file::given(file)?),
+            (None, Some(key)) => {
+                tracing::warn!("everyone on this machine can see the key in the arguments; use --key-file instead");
+                Some(key.clone())
+            }
+            (None, None) => here::known_key(text),
+        };
+        let key = key.map(Secret::new);
         let server = HttpServer::new(text).with_key(key.as_ref());
         let path = text.split(['?', '#']).next().unwrap_or_default();
         let is_sse = match which.transport {
@@ -72,7 +81,8 @@ async fn server(which: &McpServerArgs) -> anyhow::Result<Server> {
         return Ok(if is_sse { Server::Sse(server) } else { Server::Http(server) });
     }
     anyhow::ensure!(which.transport.is_none(), "--transport is for a URL, and `{text}` is a command");
-    anyhow::ensure!(which.key_file.is_none(), "--key-file is for a URL, and `{text}` is a command");
+    let has_key = which.key_file.is_some() || which.key.is_some();
+    anyhow::ensure!(!has_key, "a key is for a URL, and `{text}` is a command");
     let (command, args) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
     let entry = json!({"name": "server", "command": command, "args": args});
     let entry = McpServerEntry::from_value(&entry).with_context(|| format!("--server `{text}` is no command"))?;

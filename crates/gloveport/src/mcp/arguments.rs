@@ -64,13 +64,12 @@ pub(crate) struct ResourcesArgs {
 
 /// Which server is meant: one of these.
 #[derive(Debug, Args)]
-#[group(id = "which", required = true, multiple = false, args = ["server", "session"])]
 pub(crate) struct McpServerArgs {
     /// A URL, or a command to start: `npx -y @modelcontextprotocol/server-everything`. Quotes group words; there is no shell.
-    #[arg(long)]
+    #[arg(long, required_unless_present = "session")]
     pub(crate) server: Option<String>,
     /// All servers that run in the sandbox of this session, as the sandbox serves them.
-    #[arg(long, value_name = "ID")]
+    #[arg(long, value_name = "ID", conflicts_with = "server")]
     pub(crate) session: Option<String>,
     /// How a URL is spoken to; `sse` where it ends so, otherwise `http`.
     #[arg(long, value_name = "NAME", conflicts_with = "session")]
@@ -78,7 +77,10 @@ pub(crate) struct McpServerArgs {
     /// A variable for the environment of the command, `NAME=VALUE`; can be repeated.
     #[arg(long, short = 'e', value_name = "NAME=VALUE", conflicts_with = "session")]
     pub(crate) env: Vec<String>,
-    /// File with the key that a URL needs. It is sent as a bearer token, and as X-Session-API-Key.
+    /// Key that a URL needs. It is sent as a bearer token, and as X-Session-API-Key.
+    #[arg(long, conflicts_with = "session")]
+    pub(crate) key: Option<String>,
+    /// File with that key. Prefer it to --key: everyone on this machine can see arguments.
     #[arg(long, value_name = "FILE", conflicts_with = "session")]
     pub(crate) key_file: Option<PathBuf>,
 }

@@ -24,7 +24,7 @@ fn parts(output: &Output) -> (Option<i32>, String, String) {
 fn tools_and_resources_of_a_program_are_listed_called_and_printed() {
     let home = tempfile::tempdir().unwrap();
     // Words of a server are shown and not obeyed.
-    let listed = "echo  \\u{1b}[2J\\u{202e}\ntool1  \\u{1b}[2J\\u{202e}\n";
+    let listed = "echo  ?[2J?\ntool1  ?[2J?\n";
     assert_eq!(parts(&mcp(home.path(), &["tools"])), (Some(0), listed.to_owned(), String::new()));
     let tools: Value = serde_json::from_slice(&mcp(home.path(), &["tools", "--json"]).stdout).unwrap();
     assert_eq!(tools["tools"][1]["inputSchema"], json!({"type": "object"}));
