@@ -5,6 +5,7 @@ name, mode = sys.argv[1], sys.argv[2] if len(sys.argv) > 2 else ""
 lock = threading.Lock()
 answers = {}
 cancelled = threading.Event()
+stopped = threading.Event()
 
 
 def send(message):
@@ -67,6 +68,10 @@ def call(id, params):
     elif tool == "die":
         print("its last words", file=sys.stderr, flush=True)
         os._exit(3)
+    elif tool == "nag":
+        stopped.set()
+        while True:
+            send({"id": "n" * 1000, "method": "roots/list"})
     elif tool == "endless":
         with lock:
             for _ in range(80):
@@ -126,3 +131,5 @@ if mode == "chatty":
     print("Welcome!\n{\"half\": \n[1, 2]\n", flush=True)
 for line in sys.stdin:
     handle(json.loads(line))
+    if stopped.wait(0.01 if "nag" in line else 0):
+        time.sleep(60)

@@ -25,7 +25,10 @@ pub(crate) async fn forward(
     mut request: ClientRequest,
     context: &RequestContext<RoleServer>,
 ) -> Result<Value, ErrorData> {
-    let _call = live.call();
+    let Some(_call) = live.call() else {
+        let text = format!("the MCP server {} works on too many calls; try again later", live.name);
+        return Err(ErrorData::internal_error(text, None));
+    };
     let _calling = live.back.calling(context);
     let mut meta = context.meta.clone();
     meta.0.0.retain(|name, _| !name.starts_with(OF_CONNECTION));

@@ -3,7 +3,14 @@
 //! Results are not interpreted: what the SDK does not know of them passes, too. Notifications go past the SDK, which starts
 //! a task for each: what is not taken in time is left out instead ([`Back`]).
 
-use std::{borrow::Cow, io, sync::Arc};
+use std::{
+    borrow::Cow,
+    io,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+};
 
 use bytes::{Buf as _, BytesMut};
 use gloveport_plugin::ProgramLog;
@@ -27,6 +34,8 @@ use crate::back::{Back, ProgressTo};
 
 /// Longest message of a server, in bytes. A server that sends a longer one is ended.
 pub(crate) const MOST_MESSAGE: usize = 64 * 1024 * 1024;
+/// Questions of a server whose answers it has not read. One that asks more is ended.
+const MOST_QUESTIONS: usize = 256;
 /// Bytes that are kept of a buffer for the next message.
 const KEPT: usize = 64 * 1024;
 
@@ -39,6 +48,8 @@ pub(crate) struct Lines {
     searched: usize,
     /// Whether the answer to `initialize` has come, the one that the SDK reads itself.
     is_greeted: bool,
+    /// Questions of the server whose answers are not written yet.
+    questions: Arc<AtomicUsize>,
     back: Arc<Back>,
     log: Arc<ProgramLog>,
 }
@@ -60,7 +71,16 @@ impl Lines {
     /// The messages that come from `reader` and go to `writer`.
     pub(crate) fn new(reader: Receiver, writer: Sender, back: Arc<Back>, log: Arc<ProgramLog>) -> Self {
         let writer = Arc::new(Mutex::new(Some(writer)));
-        Self { reader, writer, buffer: BytesMut::new(), searched: 0, is_greeted: false, back, log }
+        Self {
+            reader,
+            writer,
+            buffer: BytesMut::new(),
+            searched: 0,
+            is_greeted: false,
+            questions: Arc::default(),
+            back,
+            log,
+        }
     }
 
     /// The next line, without its end; `None` when there is no more. Nothing is lost if it is given up.
@@ -99,7 +119,11 @@ impl Lines {
             return None;
         };
         match (head.method, head.id) {
-            (Some(_), Some(_)) => parsed(line),
+            (Some(_), Some(_)) => {
+                let question = parsed(line)?;
+                self.questions.fetch_add(1, Ordering::Relaxed);
+                Some(question)
+            }
             (Some(_), None) => {
                 let JsonRpcMessage::Notification(told) = parsed(line)? else { return None };
                 match told.notification {
@@ -164,12 +188,18 @@ impl Transport<RoleClient> for Lines {
             }
         }
         let writer = Arc::clone(&self.writer);
+        let is_answer = matches!(message, JsonRpcMessage::Response(_) | JsonRpcMessage::Error(_));
+        let questions = is_answer.then(|| Arc::clone(&self.questions));
         async move {
             let mut line = serde_json::to_vec(&message)?;
             line.push(b'\n');
             let mut writer = writer.lock().await;
             let writer = writer.as_mut().ok_or(io::ErrorKind::NotConnected)?;
-            writer.write_all(&line).await
+            writer.write_all(&line).await?;
+            if let Some(questions) = questions {
+                questions.fetch_sub(1, Ordering::Relaxed);
+            }
+            Ok(())
         }
     }
 
@@ -178,6 +208,11 @@ impl Transport<RoleClient> for Lines {
             match self.line().await {
                 Ok(Some(line)) => {
                     if let Some(message) = self.message(&line) {
+                        if self.questions.load(Ordering::Relaxed) > MOST_QUESTIONS {
+                            let text = format!("it did not read the answers to {MOST_QUESTIONS} questions");
+                            self.back.ended(Some(text));
+                            return None;
+                        }
                         return Some(message);
                     }
                 }

@@ -17,6 +17,8 @@ use crate::back::Back;
 const GRACE: Duration = Duration::from_secs(1);
 /// Time for all of it to be gone.
 pub(super) const END: Duration = Duration::from_secs(5);
+/// Calls that one server works on at the same time; more are refused.
+const CALLS: usize = 4096;
 /// Time for the status of a server that closed its output.
 const STATUS: Duration = Duration::from_millis(500);
 
@@ -43,10 +45,14 @@ pub(crate) struct Gone(pub(crate) String);
 pub(crate) struct Call<'a>(&'a Live);
 
 impl Live {
-    /// Notes a call, so that the server is not ended during it.
-    pub(crate) fn call(&self) -> Call<'_> {
-        self.calls.send_modify(|calls| *calls += 1);
-        Call(self)
+    /// Notes a call, so that the server is not ended during it; `None` if it has too many.
+    pub(crate) fn call(&self) -> Option<Call<'_>> {
+        let has_room = self.calls.send_if_modified(|calls| {
+            let has_room = *calls < CALLS;
+            *calls += usize::from(has_room);
+            has_room
+        });
+        has_room.then(|| Call(self))
     }
 
     /// Whether its connection is gone.

@@ -109,6 +109,16 @@ async fn a_server_that_dies_is_named_and_started_again_by_the_next_call() {
 }
 
 #[tokio::test]
+async fn a_server_that_asks_and_does_not_read_the_answers_is_ended() {
+    let place = Place::new();
+    place.set(&[("a", "")]);
+    let client = place.client().await;
+    let failure = client.failure("nag", json!({})).await;
+    assert!(failure.contains("did not answer: it did not read the answers to 256 questions"), "{failure}");
+    assert_eq!(client.text("echo", json!({"text": 1})).await, "a: 1");
+}
+
+#[tokio::test]
 async fn a_server_that_never_ends_its_message_is_ended() {
     let place = Place::new();
     place.set(&[("a", "")]);
