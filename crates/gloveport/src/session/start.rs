@@ -3,6 +3,9 @@
 use std::process::ExitCode;
 
 use anyhow::Context as _;
+use gloveport_config::McpStdioServer;
+use gloveport_hosting::client;
+use gloveport_protocol::McpServerEntry;
 use gloveport_provider::{PhaseTiming, Provider, Sandbox, SandboxSpec, SessionId};
 use serde_json::json;
 
@@ -41,10 +44,28 @@ pub(super) async fn start(runtimes: &Runtimes, arguments: Box<StartArgs>) -> any
     }
     let progress = report.progress();
     let launched = launch(&*provider, &spec, &progress, &how).await;
-    if launched.is_ok() {
+    if let Ok(sandbox) = &launched {
+        if how.until_alive {
+            set_mcp_servers(&runtimes.context.config.mcp.stdio_servers, sandbox).await;
+        }
         here::refill_waiting(&runtime, &runtimes.context).await;
     }
     tell(&*provider, &report, &progress.timings(), launched, as_json).await
+}
+
+/// Sends the configured MCP servers that are programs to the sandbox, which starts them when they are used. A session without
+/// its tools is still of use.
+async fn set_mcp_servers(servers: &[McpStdioServer], sandbox: &Sandbox) {
+    if servers.is_empty() {
+        return;
+    }
+    let entries: Vec<McpServerEntry> = servers.iter().map(McpServerEntry::from).collect();
+    let set = async { anyhow::Ok(client(sandbox)?.update_mcp_servers(&entries).await?) };
+    match set.await {
+        Ok(answer) if answer.router_error_log.is_empty() => {}
+        Ok(answer) => tracing::warn!("MCP servers of the configuration: {}", answer.router_error_log),
+        Err(error) => tracing::warn!("the MCP servers of the configuration are not in the sandbox: {error:#}"),
+    }
 }
 
 /// What was made stays without us, and is told; or what went wrong is.

@@ -4,7 +4,10 @@
 
 use std::{fs, path::Path, process::Output};
 
-use crate::support::{Server, gloveport, text};
+use crate::{
+    sessions::Home,
+    support::{Server, gloveport, text},
+};
 use gloveport_testing::MCP_SERVER;
 use serde_json::{Value, json};
 
@@ -96,4 +99,22 @@ fn servers_in_a_sandbox_are_used_through_its_proxy() {
     let (code, _, error) = parts(&gloveport(home.path()).args(["mcp", "tools", "--server", &url]).output().unwrap());
     assert_eq!(code, Some(1));
     assert!(error.contains("403") || error.contains("refused"), "{error}");
+}
+
+#[test]
+fn a_session_has_the_servers_of_the_configuration() {
+    let home = Home::new();
+    let script = home.path().join("server.py");
+    fs::write(&script, MCP_SERVER).unwrap();
+    let servers = format!(
+        "[mcp]\nstdio_servers = [{{ name = \"a\", command = \"python3\", args = [\"{0}\", \"a\"] }}]\n",
+        script.display()
+    );
+    fs::write(home.path().join("config.toml"), servers).unwrap();
+    assert_eq!(home.ok(&["start", "--id", "tools"]), "tools\n");
+    let mut call = gloveport(home.path());
+    call.env_remove("XDG_STATE_HOME").current_dir(home.path());
+    let called = call.args(["mcp", "call", "echo", "{\"text\": 2}", "--session", "tools"]).output().unwrap();
+    assert_eq!(parts(&called), (Some(0), "a: 2\n".to_owned(), String::new()));
+    home.ok(&["rm", "-f", "tools"]);
 }
