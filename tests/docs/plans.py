@@ -109,7 +109,7 @@ PLANS = {
     ("docs/ipython.md", "python3 -m pip install"): Plan(skip="it would change the Python of this machine"),
     ("docs/ipython.md", "VSCODE_PORT=41234"): Plan(given=VSCODE, needs=("vscode",)),
     ("docs/mcp.md", "gloveport mcp tools"): Plan(given=MCP, needs=("mcp",)),
-    ("docs/mcp.md", "curl -X POST"): Plan(given=MCP + SERVER, needs=("mcp",)),
+    ("docs/mcp.md", "curl -H"): Plan(given=MCP + SERVER, needs=("mcp",)),
     ("docs/plugins.md", "gloveport plugin ls"): Plan(),
     ("docs/plugins.md", "mkdir -p ~/.config"): Plan(given=EXAMPLES),
     ("docs/session-commands.md", "id=$(gloveport session start)"): Plan(given=PROJECT),

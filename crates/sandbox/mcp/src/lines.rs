@@ -18,11 +18,11 @@ use rmcp::{
     ErrorData, RoleClient,
     model::{
         ClientJsonRpcMessage, CustomResult, ErrorCode, GetExtensions as _, GetMeta as _, JsonRpcError, JsonRpcMessage,
-        RequestId, ServerJsonRpcMessage, ServerNotification, ServerResult,
+        RequestId, ServerJsonRpcMessage, ServerNotification, ServerRequest, ServerResult,
     },
     transport::Transport,
 };
-use serde::Deserialize;
+use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::value::RawValue;
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
@@ -119,37 +119,40 @@ impl Lines {
             return None;
         };
         match (head.method, head.id) {
-            (Some(_), Some(_)) => {
-                let question = parsed(line)?;
+            (Some(_), Some(id)) => {
+                let question = parsed::<ServerRequest>(line)?;
                 self.questions.fetch_add(1, Ordering::Relaxed);
-                Some(question)
+                Some(JsonRpcMessage::request(question, id))
             }
-            (Some(_), None) => {
-                let JsonRpcMessage::Notification(told) = parsed(line)? else { return None };
-                match told.notification {
-                    ServerNotification::CancelledNotification(_) => Some(JsonRpcMessage::Notification(told)),
-                    other => {
-                        self.back.told(other);
-                        None
-                    }
+            (Some(_), None) => match parsed::<ServerNotification>(line)? {
+                cancelled @ ServerNotification::CancelledNotification(_) => {
+                    Some(JsonRpcMessage::notification(cancelled))
                 }
-            }
+                other => {
+                    self.back.told(other);
+                    None
+                }
+            },
             (None, Some(id)) => {
                 self.back.answered(&id);
                 match (head.result, head.error) {
-                    (Some(_), _) if !self.is_greeted => {
-                        self.is_greeted = true;
-                        parsed(line)
+                    (Some(result), _) => {
+                        let is_greeting = !std::mem::replace(&mut self.is_greeted, true);
+                        let read = if is_greeting {
+                            serde_json::from_str(result.get()).map(ServerResult::InitializeResult)
+                        } else {
+                            serde_json::from_str(result.get())
+                                .map(|result| ServerResult::CustomResult(CustomResult(result)))
+                        };
+                        Some(match read {
+                            Ok(result) => JsonRpcMessage::response(result, id),
+                            Err(error) => unreadable(id, &error),
+                        })
                     }
-                    (Some(result), _) => Some(match serde_json::from_str(result.get()) {
-                        Ok(result) => {
-                            JsonRpcMessage::response(ServerResult::CustomResult(CustomResult::new(result)), id)
-                        }
+                    (None, Some(error)) => Some(match serde_json::from_str::<ErrorData>(error.get()) {
+                        Ok(error) => JsonRpcMessage::Error(JsonRpcError::new(Some(id), error)),
                         Err(error) => unreadable(id, &error),
                     }),
-                    (None, Some(_)) => {
-                        Some(serde_json::from_slice(line).unwrap_or_else(|error| unreadable(id, &error)))
-                    }
                     (None, None) => None,
                 }
             }
@@ -158,7 +161,8 @@ impl Lines {
     }
 }
 
-fn parsed(line: &[u8]) -> Option<ServerJsonRpcMessage> {
+/// A message of one kind. All kinds at once would be tried one after the other.
+fn parsed<T: DeserializeOwned>(line: &[u8]) -> Option<T> {
     serde_json::from_slice(line)
         .inspect_err(|error| tracing::debug!(%error, "a message of an MCP server is left out"))
         .ok()

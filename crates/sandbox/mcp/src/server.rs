@@ -116,6 +116,9 @@ impl Server {
 
     /// The server, started if it does not run, for at most `limit`. A start goes on when nobody waits for it any more.
     pub(crate) async fn live(self: &Arc<Self>, limit: Duration) -> Result<Arc<Live>, Gone> {
+        if *self.retired.borrow() && self.running().is_none() {
+            return Err(Gone(format!("{} is not configured any more", self.name())));
+        }
         let mut standing = self.standing.subscribe();
         self.start_if_needed();
         let settled = standing.wait_for(|standing| !matches!(standing, Standing::Idle | Standing::Starting { .. }));

@@ -61,8 +61,13 @@ async fn a_new_list_keeps_servers_that_stay_and_lets_the_others_finish() {
     place.set(&[("b", "chatty")]);
     assert_ne!(client.text("pid", json!({})).await, b);
     ended(&b).await;
+    // Whoever has found a server just before is told at once that it is gone.
+    place.set(&[("b", ""), ("c", "")]);
+    let found = place.proxy.servers();
     place.proxy.update(Vec::new());
     assert!(place.proxy.is_empty());
+    let gone = within(found[1].live(Duration::from_hours(1))).await.unwrap_err();
+    assert_eq!(gone.to_string(), "the MCP server c is not configured any more");
 }
 
 #[tokio::test]
