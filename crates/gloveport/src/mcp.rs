@@ -27,6 +27,9 @@ use crate::{
 /// Where a sandbox serves its MCP servers as one.
 const PROXY: &str = "/mcp/proxy";
 
+/// Most bytes of arguments that are read from standard input: a message of a sandbox's server has room for no more.
+const MOST_ARGUMENTS: u64 = 64 * 1024 * 1024;
+
 /// Runs the command. C-c ends it, and a server that it has started.
 pub(crate) async fn mcp(arguments: McpArgs) -> anyhow::Result<ExitCode> {
     let mut interrupts = signals::interrupts()?;
@@ -132,9 +135,10 @@ fn object(text: &str) -> anyhow::Result<Map<String, Value>> {
     let text = match text.strip_prefix('@') {
         Some(file) => std::fs::read_to_string(file).with_context(|| format!("cannot read {file}"))?,
         None if text == "-" => {
-            let mut input = std::io::stdin().lock();
             let mut whole = String::new();
-            input.read_to_string(&mut whole).context("cannot read the arguments from standard input")?;
+            let read = std::io::stdin().lock().take(MOST_ARGUMENTS + 1).read_to_string(&mut whole);
+            let count = read.context("cannot read the arguments from standard input")?;
+            anyhow::ensure!(count as u64 <= MOST_ARGUMENTS, "the arguments have more than {MOST_ARGUMENTS} bytes");
             whole
         }
         None => text.to_owned(),
