@@ -3,8 +3,8 @@
 use std::{collections::VecDeque, sync::Arc, time::Duration};
 
 use base64::Engine as _;
-use gloveport_protocol::exec::{ExecEnd, ExecInput, ExecRequest, ExecStatus};
-use reqwest::header::HeaderValue;
+use gloveport_protocol::exec::{ExecEnd, ExecEvent, ExecInput, ExecRequest, ExecStatus};
+use reqwest::header::{ACCEPT, HeaderValue};
 use serde::Deserialize;
 
 use crate::{
@@ -19,36 +19,11 @@ const RECONNECTIONS: u32 = 10;
 const RECONNECTION_PAUSE: Duration = Duration::from_millis(200);
 const PATH: &str = "v1/exec";
 
-/// Something that a native command does.
-#[derive(Debug, Clone, PartialEq)]
-pub enum ExecEvent {
-    /// It wrote something.
-    Output {
-        /// Offset of the first byte in the session's output.
-        offset: u64,
-        /// The bytes as they were written.
-        bytes: Vec<u8>,
-    },
-    /// A part of the output is no longer kept by the server.
-    Gap {
-        /// Offset of the first byte that is lost.
-        from: u64,
-        /// Offset behind the last one.
-        to: u64,
-    },
-    /// It waits for input, or no longer does.
-    Waiting(bool),
-    /// It waits for a line that its terminal does not show, such as a password.
-    WaitingForSecret,
-    /// It ended. Nothing follows.
-    Ended(ExecEnd),
-}
-
 /// A running native command. Dropping it does not end the command.
 #[derive(Debug)]
 pub struct ExecStream {
     session: Arc<Session>,
-    request: ExecRequest,
+    asked: Asked,
     id: String,
     events: Option<Events>,
     last_id: Option<String>,
@@ -56,6 +31,15 @@ pub struct ExecStream {
     attempts: u32,
     ready: VecDeque<ExecEvent>,
     ended: bool,
+}
+
+/// How a command is followed.
+#[derive(Debug)]
+enum Asked {
+    /// With the request that starts it, however often it is sent.
+    Start(ExecRequest),
+    /// One that was started before, from this offset on.
+    Known(u64),
 }
 
 #[derive(Deserialize)]
@@ -92,9 +76,18 @@ impl ActionExecutionClient {
             None => random_id(self.url())?,
         };
         request.id = Some(id.clone());
+        self.follow(id, Asked::Start(request)).await
+    }
+
+    /// Follows a native command that was started before, from an offset of its output on.
+    pub async fn exec_follow(&self, id: &str, offset: u64) -> Result<ExecStream, ClientError> {
+        self.follow(id.to_owned(), Asked::Known(offset)).await
+    }
+
+    async fn follow(&self, id: String, asked: Asked) -> Result<ExecStream, ClientError> {
         let mut stream = ExecStream {
             session: Arc::clone(&self.shared.session),
-            request,
+            asked,
             id,
             events: None,
             last_id: None,
@@ -239,12 +232,23 @@ impl ExecStream {
 
     async fn connect(&mut self) -> Result<(), ClientError> {
         self.events = None;
-        let mut call = Call::post(PATH, &self.request, Some(self.session.limits.stream))?;
+        let limit = self.session.limits.stream;
+        let output;
+        let mut call = match &self.asked {
+            Asked::Start(request) => Call::post(PATH, request, Some(limit))?,
+            Asked::Known(offset) => {
+                output = format!("{PATH}/{}/output", segment(&self.id));
+                let mut call = Call::get(&output, limit);
+                call.headers.insert(ACCEPT, HeaderValue::from_static("text/event-stream"));
+                call.query.push(("offset", offset.to_string()));
+                call
+            }
+        };
         if let Some(value) = self.last_id.as_deref().and_then(|id| HeaderValue::from_str(id).ok()) {
             call.headers.insert("last-event-id", value);
         }
         let response = self.session.send(&call).await?;
-        self.events = Some(Events::new(response, self.session.limits.stream));
+        self.events = Some(Events::new(response, limit));
         Ok(())
     }
 

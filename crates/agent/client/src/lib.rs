@@ -31,10 +31,11 @@ mod tree;
 
 pub use client::ActionExecutionClient;
 pub use error::{ClientError, NativeError, StatusError, causes};
-pub use exec::{ExecEvent, ExecStream};
+pub use exec::ExecStream;
 pub use files::{
     ByteStream, Content, ContentInfo, Files, ListOptions, PutOptions, Range, RemotePath, Upload, Watch, WatchEvent,
 };
+pub use gloveport_protocol::exec::ExecEvent;
 pub use kernels::{CellEvent, CellStream, Kernels};
 pub use options::{ClientOptions, Clock, Pause, RequestLimits};
 pub use pool::{Certificates, Pool};

@@ -114,6 +114,31 @@ pub struct ExecEnd {
     pub usage: Option<ExecUsage>,
 }
 
+/// Something that a native command does.
+#[derive(Debug, Clone, PartialEq)]
+pub enum ExecEvent {
+    /// It wrote something.
+    Output {
+        /// Offset of the first byte in the session's output.
+        offset: u64,
+        /// The bytes as they were written.
+        bytes: Vec<u8>,
+    },
+    /// A part of the output is no longer kept by the server.
+    Gap {
+        /// Offset of the first byte that is lost.
+        from: u64,
+        /// Offset behind the last one.
+        to: u64,
+    },
+    /// It waits for input, or no longer does.
+    Waiting(bool),
+    /// It waits for a line that its terminal does not show, such as a password.
+    WaitingForSecret,
+    /// It ended. Nothing follows.
+    Ended(ExecEnd),
+}
+
 /// What a native command used.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct ExecUsage {

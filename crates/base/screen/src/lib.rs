@@ -8,9 +8,11 @@
 //! the cursor and the cells, `grid` holds the rows, `row` is one line of cells and `history` the text that has left the
 //! screen.
 //!
-//! What a cell of a notebook shows is no terminal: a [`Collector`] keeps its beginning and its end, without colours.
+//! Of long output an [`Excerpt`] keeps the beginning and the end. What a cell of a notebook shows is no terminal: a
+//! [`Collector`] keeps its beginning and its end, without colours.
 
 mod collect;
+mod excerpt;
 mod grid;
 mod history;
 mod parser;
@@ -22,6 +24,7 @@ mod tests;
 use memchr::memchr_iter;
 
 pub use collect::Collector;
+pub use excerpt::Excerpt;
 use parser::Parser;
 use screen::{Arrows, Screen};
 

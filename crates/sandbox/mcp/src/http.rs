@@ -7,9 +7,12 @@ use axum::{
     response::{IntoResponse as _, Response},
 };
 use http::{Method, Request, StatusCode};
-use rmcp::transport::streamable_http_server::{
-    StreamableHttpServerConfig, StreamableHttpService,
-    session::local::{LocalSessionManager, SessionConfig},
+use rmcp::{
+    ServerHandler,
+    transport::streamable_http_server::{
+        StreamableHttpServerConfig, StreamableHttpService,
+        session::local::{LocalSessionManager, SessionConfig},
+    },
 };
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
@@ -23,23 +26,18 @@ pub(crate) const MOST_CLIENTS: usize = 256;
 /// Time after which a client over streamable HTTP that sends nothing has left.
 const IDLE: Duration = Duration::from_hours(1);
 
-/// The face of a proxy towards clients.
-pub struct Face {
-    proxy: Arc<Proxy>,
-    streams: Arc<Streams>,
-    streamable: StreamableHttpService<Session, LocalSessionManager>,
-    stop: CancellationToken,
-}
+/// A server over the transport "streamable HTTP", in a session for each client.
+pub struct Streamable<S: ServerHandler>(StreamableHttpService<S, LocalSessionManager>);
 
-impl fmt::Debug for Face {
+impl<S: ServerHandler> fmt::Debug for Streamable<S> {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.debug_struct("Face").field("proxy", &self.proxy).finish_non_exhaustive()
+        formatter.debug_struct("Streamable").finish_non_exhaustive()
     }
 }
 
-impl Face {
-    /// The face of this proxy, until `stop` is cancelled.
-    pub fn new(proxy: Arc<Proxy>, stop: CancellationToken) -> Self {
+impl<S: ServerHandler> Streamable<S> {
+    /// Clients for each of which `make` makes a server, until `stop` is cancelled. Who may ask has been checked before.
+    pub fn new(make: impl Fn() -> io::Result<S> + Send + Sync + 'static, stop: &CancellationToken) -> Self {
         let mut sessions = LocalSessionManager::default();
         sessions.session_config = SessionConfig::default();
         sessions.session_config.keep_alive = Some(IDLE);
@@ -52,6 +50,38 @@ impl Face {
             .with_max_request_body_bytes(MOST_BODY)
             .with_sse_retry(None)
             .with_cancellation_token(stop.child_token());
+        Self(StreamableHttpService::new(make, Arc::new(sessions), config))
+    }
+
+    /// Any request.
+    pub async fn handle(&self, request: Request<Body>) -> Response {
+        let leaves = request.method() == Method::DELETE;
+        let mut response = self.0.handle(request).await.map(Body::new);
+        if leaves && response.status() == StatusCode::ACCEPTED {
+            // Clients know a session as ended by one of 200 and 204.
+            *response.status_mut() = StatusCode::NO_CONTENT;
+        }
+        response
+    }
+}
+
+/// The face of a proxy towards clients.
+pub struct Face {
+    proxy: Arc<Proxy>,
+    streams: Arc<Streams>,
+    streamable: Streamable<Session>,
+    stop: CancellationToken,
+}
+
+impl fmt::Debug for Face {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Face").field("proxy", &self.proxy).finish_non_exhaustive()
+    }
+}
+
+impl Face {
+    /// The face of this proxy, until `stop` is cancelled.
+    pub fn new(proxy: Arc<Proxy>, stop: CancellationToken) -> Self {
         let served = Arc::clone(&proxy);
         let make = move || {
             let is_full = served.audience.size() >= 2 * MOST_CLIENTS;
@@ -61,7 +91,7 @@ impl Face {
                 Ok(Session::new(&served))
             }
         };
-        let streamable = StreamableHttpService::new(make, Arc::new(sessions), config);
+        let streamable = Streamable::new(make, &stop);
         Self { proxy, streams: Arc::default(), streamable, stop }
     }
 
@@ -82,13 +112,7 @@ impl Face {
 
     /// Any request of the transport "streamable HTTP".
     pub async fn streamable(&self, request: Request<Body>) -> Response {
-        let leaves = request.method() == Method::DELETE;
-        let mut response = self.streamable.handle(request).await.map(Body::new);
-        if leaves && response.status() == StatusCode::ACCEPTED {
-            // Clients know a session as ended by one of 200 and 204.
-            *response.status_mut() = StatusCode::NO_CONTENT;
-        }
-        response
+        self.streamable.handle(request).await
     }
 }
 

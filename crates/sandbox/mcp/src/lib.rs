@@ -42,7 +42,7 @@ mod tests;
 mod typed;
 
 pub use self::{
-    http::{Face, MOST_BODY},
+    http::{Face, MOST_BODY, Streamable},
     proxy::Proxy,
     server::{ServerState, ServerStatus},
 };

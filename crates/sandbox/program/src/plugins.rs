@@ -10,9 +10,19 @@ use gloveport_vscode::VsCode;
 /// Plugins of `gloveport serve` that are there without being asked for.
 const OFFERED: [&str; 2] = ["agent_skills", "jupyter"];
 
-/// Exactly the plugins that were asked for, with those that they require; the kernel starts with the sandbox.
+/// Exactly the plugins that were asked for, with those that they require; the kernel starts with the sandbox, unless the
+/// environment says otherwise.
 pub fn asked(names: &[String]) -> anyhow::Result<PluginOptions> {
-    select(names, has(names, "agent_skills"), FirstKernel::AtOnce)
+    select(names, has(names, "agent_skills"), first_kernel()?)
+}
+
+/// When the environment wants the first kernel.
+fn first_kernel() -> anyhow::Result<FirstKernel> {
+    match std::env::var("GLOVEPORT_FIRST_KERNEL").as_deref() {
+        Ok("when-needed") => Ok(FirstKernel::WhenNeeded),
+        Ok("at-once" | "") | Err(_) => Ok(FirstKernel::AtOnce),
+        Ok(other) => anyhow::bail!("GLOVEPORT_FIRST_KERNEL must be `at-once` or `when-needed`, and is `{other}`"),
+    }
 }
 
 /// The plugins that were asked for, and beside them those of ours, which start with their first use.

@@ -9,10 +9,11 @@ use std::{
 };
 
 use gloveport_executor::Executor;
-use gloveport_mcp::{Face, Proxy};
+use gloveport_mcp::{Face, Proxy, Streamable};
+use gloveport_mcp_server::{McpServer, Tool};
 use tokio_util::sync::CancellationToken;
 
-use crate::{metrics::Metrics, options::ServerOptions, passage::Passage, transfer::Transfers};
+use crate::{computer::Inside, metrics::Metrics, options::ServerOptions, passage::Passage, transfer::Transfers};
 
 /// The executor, the options, and what is counted.
 #[derive(Debug)]
@@ -24,6 +25,8 @@ pub(crate) struct App {
     pub(crate) passage: Passage,
     /// The MCP servers of the sandbox.
     pub(crate) mcp: Face,
+    /// The sandbox as an MCP server.
+    pub(crate) computer: Streamable<McpServer>,
     /// The server stops: whoever holds a connection open for long gives it up.
     pub(crate) stop: CancellationToken,
     started: Instant,
@@ -37,7 +40,9 @@ impl App {
         let transfers = Transfers::new(&options.limits);
         let passage = Passage::new();
         let mcp = Face::new(Proxy::new(executor.surroundings()), stop.clone());
-        Arc::new(Self { executor, options, metrics, transfers, passage, mcp, stop, started, last_action })
+        let shared = McpServer::new(Arc::new(Inside::new(&executor)), tools(&executor));
+        let computer = Streamable::new(move || Ok(shared.for_another()), &stop);
+        Arc::new(Self { executor, options, metrics, transfers, passage, mcp, computer, stop, started, last_action })
     }
 
     /// Notes that an action arrived.
@@ -57,4 +62,10 @@ impl App {
     fn micros(&self) -> u64 {
         u64::try_from(self.started.elapsed().as_micros()).unwrap_or(u64::MAX)
     }
+}
+
+/// The tools that a sandbox has for MCP clients: Python is one where it can run cells.
+fn tools(executor: &Executor) -> Vec<Tool> {
+    let has_python = executor.plugins().notebook().is_some();
+    Tool::ALL.into_iter().filter(|tool| *tool != Tool::Python || has_python).collect()
 }

@@ -28,6 +28,7 @@ use http::{
 use crate::{
     answer,
     body::closing,
+    mcp,
     options::{ServerOptions, SessionKey, StrangeNames},
 };
 
@@ -35,8 +36,8 @@ use crate::{
 const KEY_PROTOCOL: &str = "gloveport.key.";
 /// The path that everybody may ask for.
 const ALIVE: &str = "/alive";
-/// The path whose key may come as `Authorization: Bearer`, which is all that most of its clients can send.
-pub(crate) const BY_TOKEN: &str = "/mcp/proxy";
+/// The paths whose key may come as `Authorization: Bearer`, which is all that most of their clients can send.
+const BY_TOKEN: [&str; 2] = [mcp::COMPUTER, mcp::PROXY];
 /// The path that needs no key where there is one.
 const INFO: &str = "/server_info";
 
@@ -116,7 +117,7 @@ pub(crate) fn trust<B>(options: &ServerOptions, request: &Request<B>) -> Trust {
 
 fn shows(key: &SessionKey, path: &str, headers: &HeaderMap) -> bool {
     presented(headers).is_some_and(|presented| key.matches(&presented))
-        || path == BY_TOKEN && token(headers).is_some_and(|token| key.matches(token))
+        || BY_TOKEN.contains(&path) && token(headers).is_some_and(|token| key.matches(token))
 }
 
 /// What a request carries as `Authorization: Bearer`.

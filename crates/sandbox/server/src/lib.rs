@@ -12,7 +12,8 @@
 //! | [`viewer`] | pages that show images and PDF files to a browser on the same machine |
 //! | `occupancy` | when the server was used last |
 //! | `plugins`, `passage` | the way to the services of plugins under `/plugins/NAME/` |
-//! | `mcp` | the MCP servers of the sandbox, as one |
+//! | `mcp` | the MCP servers of the sandbox, as one, and the sandbox as one |
+//! | `computer` | the sandbox itself as an MCP server uses it |
 //! | `health` | `/ready` and `/metrics` |
 //! | `docs` | `/openapi.json` and `/docs` |
 //!
@@ -22,6 +23,7 @@ mod answer;
 mod app;
 mod auth;
 mod body;
+mod computer;
 mod docs;
 mod error;
 mod health;

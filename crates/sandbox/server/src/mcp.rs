@@ -1,12 +1,13 @@
-//! The MCP servers of the sandbox as one, under `/mcp/` (action-execution-api 5). Without a server there is nothing here.
+//! MCP: the sandbox as a server, and under `/mcp/` its own servers as one (action-execution-api 5), where there are any.
 //!
-//! | path | transport |
-//! |---|---|
-//! | `/mcp/sse`, `/mcp/messages/` | HTTP+SSE, as clients of OpenHands 0.62 speak it |
-//! | `/mcp/proxy` | streamable HTTP |
+//! | path | what | transport |
+//! |---|---|---|
+//! | `/mcp` | the sandbox as a computer | streamable HTTP |
+//! | `/mcp/sse`, `/mcp/messages/` | its servers | HTTP+SSE, as clients of OpenHands 0.62 speak it |
+//! | `/mcp/proxy` | its servers | streamable HTTP |
 //!
-//! The first two need the session's key twice where there is one, as `X-Session-API-Key` and as `Authorization: Bearer`. For
-//! the third, either will do: most clients can only send the latter.
+//! Those of HTTP+SSE need the session's key twice where there is one, as `X-Session-API-Key` and as `Authorization: Bearer`.
+//! For the others, either will do: most clients can only send the latter.
 
 use std::sync::Arc;
 
@@ -21,8 +22,11 @@ use serde_json::json;
 use crate::{answer, app::App, auth, body, options::ServerOptions};
 
 /// The paths, for every method.
-pub(crate) const PATHS: [&str; 4] = ["/mcp/sse", "/mcp/messages/", "/mcp/messages", PROXY];
-const PROXY: &str = auth::BY_TOKEN;
+pub(crate) const PATHS: [&str; 5] = [COMPUTER, "/mcp/sse", "/mcp/messages/", "/mcp/messages", PROXY];
+/// The sandbox as a computer.
+pub(crate) const COMPUTER: &str = "/mcp";
+/// The servers of the sandbox over streamable HTTP.
+pub(crate) const PROXY: &str = "/mcp/proxy";
 
 /// Why a request with one key but without the other is refused, as the protocol words it.
 const CHALLENGE: HeaderValue =
@@ -31,6 +35,9 @@ const CHALLENGE: HeaderValue =
 /// Any request of one of these paths.
 pub(crate) async fn serve(State(app): State<Arc<App>>, request: Request) -> Response {
     let path = request.uri().path();
+    if path == COMPUTER {
+        return computer(&app, request).await;
+    }
     if app.mcp.proxy().is_empty() {
         return answer::detail(StatusCode::NOT_FOUND, "Not Found");
     }
@@ -40,14 +47,10 @@ pub(crate) async fn serve(State(app): State<Arc<App>>, request: Request) -> Resp
         return refusal;
     }
     match (path, request.method()) {
-        (PROXY, &Method::POST) => {
-            let (parts, body) = request.into_parts();
-            match body::text_of_json(MOST_BODY, body, &app.options.limits).await {
-                Ok(body) => app.mcp.streamable(Request::from_parts(parts, body.into())).await,
-                Err(error) => error.answer(),
-            }
-        }
-        (PROXY, _) => app.mcp.streamable(request).await,
+        (PROXY, _) => match whole(&app, request).await {
+            Ok(request) => app.mcp.streamable(request).await,
+            Err(refusal) => *refusal,
+        },
         ("/mcp/sse", &Method::GET) => app.mcp.open_stream(),
         ("/mcp/messages/" | "/mcp/messages", &Method::POST) => {
             let query = request.uri().query().unwrap_or_default().to_owned();
@@ -58,6 +61,29 @@ pub(crate) async fn serve(State(app): State<Arc<App>>, request: Request) -> Resp
             }
         }
         _ => answer::detail(StatusCode::METHOD_NOT_ALLOWED, "Method Not Allowed"),
+    }
+}
+
+/// A request to the sandbox as a computer.
+async fn computer(app: &App, request: Request) -> Response {
+    if request.method() == Method::POST {
+        app.action_arrived();
+    }
+    match whole(app, request).await {
+        Ok(request) => app.computer.handle(request).await,
+        Err(refusal) => *refusal,
+    }
+}
+
+/// The request with all of its message, within the bounds of the server.
+async fn whole(app: &App, request: Request) -> Result<Request, Box<Response>> {
+    if request.method() != Method::POST {
+        return Ok(request);
+    }
+    let (parts, body) = request.into_parts();
+    match body::text_of_json(MOST_BODY, body, &app.options.limits).await {
+        Ok(body) => Ok(Request::from_parts(parts, body.into())),
+        Err(error) => Err(Box::new(error.answer())),
     }
 }
 

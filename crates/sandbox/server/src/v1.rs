@@ -5,7 +5,7 @@ mod blocking;
 mod error;
 mod events;
 mod files;
-mod follower;
+pub(crate) mod follower;
 mod kernels;
 mod output;
 mod plugins;

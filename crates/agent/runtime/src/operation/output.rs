@@ -1,10 +1,10 @@
 //! The observation of a command whose output came while it ran. This is the one place that makes it.
 
-use std::{collections::VecDeque, fmt};
+use std::fmt;
 
 use gloveport_event_stream::{MaskStream, Masker};
 use gloveport_protocol::{CommandMetadata, Observation, RunAction, RunObservation, exec::ExecEnd};
-use gloveport_screen::{Renderer, Size};
+use gloveport_screen::Excerpt;
 
 /// Bytes that are kept of the beginning, and as many of the end: more than an observation shows.
 pub(super) const KEPT: usize = 128 * 1024;
@@ -61,70 +61,45 @@ pub enum RunEnd<'a> {
 /// The output of a command without secrets: its beginning and its end.
 pub struct RunOutput {
     mask: Option<MaskStream>,
-    /// Bytes that are kept of the beginning, and as many of the end.
-    kept: usize,
     /// The observation is not cut to what agents see.
     in_full: bool,
-    head: Vec<u8>,
-    tail: VecDeque<u8>,
-    /// Bytes between the two.
-    lost: u64,
+    excerpt: Excerpt,
 }
 
 impl fmt::Debug for RunOutput {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let kept = self.head.len() + self.tail.len();
-        formatter.debug_struct("RunOutput").field("kept", &kept).field("lost", &self.lost).finish_non_exhaustive()
+        formatter
+            .debug_struct("RunOutput")
+            .field("kept", &self.excerpt.kept())
+            .field("lost", &self.excerpt.left_out())
+            .finish_non_exhaustive()
     }
 }
 
 impl RunOutput {
     pub(super) const fn new(mask: MaskStream) -> Self {
-        Self { mask: Some(mask), kept: KEPT, in_full: false, head: Vec::new(), tail: VecDeque::new(), lost: 0 }
+        Self { mask: Some(mask), in_full: false, excerpt: Excerpt::new(KEPT) }
     }
 
     /// For the person who ran the command, who may see what it wrote: nothing is masked, and of the output more is kept
     /// than agents see.
     pub fn in_full() -> Self {
-        Self { kept: KEPT_IN_FULL, in_full: true, ..Self::new(Masker::default().stream()) }
+        Self { in_full: true, excerpt: Excerpt::new(KEPT_IN_FULL), ..Self::new(Masker::default().stream()) }
     }
 
     /// Takes what it wrote.
     pub fn push(&mut self, bytes: &[u8]) {
         if let Some(mask) = &mut self.mask {
-            let bytes = mask.push_bytes(bytes);
-            self.keep(&bytes);
+            self.excerpt.push(&mask.push_bytes(bytes));
         }
-    }
-
-    fn keep(&mut self, bytes: &[u8]) {
-        let (head, rest) = bytes.split_at(bytes.len().min(self.kept - self.head.len()));
-        self.head.extend_from_slice(head);
-        // Of much at once only the end can stay.
-        let skipped = rest.len().saturating_sub(self.kept);
-        let rest = rest.get(skipped..).unwrap_or_default();
-        let over = (self.tail.len() + rest.len()).saturating_sub(self.kept);
-        self.tail.drain(..over);
-        self.tail.extend(rest);
-        self.lost += (skipped + over) as u64;
     }
 
     /// What a terminal would show of it.
     fn text(mut self) -> String {
         if let Some(mask) = self.mask.take() {
-            let rest = mask.finish_bytes();
-            self.keep(&rest);
+            self.excerpt.push(&mask.finish_bytes());
         }
-        // Each line has a byte at least.
-        let mut screen = Renderer::new(Size { history: 3 * self.kept, ..Size::default() });
-        screen.feed(&self.head);
-        if self.lost > 0 {
-            screen.feed(format!("\r\n[... {} bytes are left out ...]\r\n", self.lost).as_bytes());
-        }
-        let (one, other) = self.tail.as_slices();
-        screen.feed(one);
-        screen.feed(other);
-        screen.text()
+        self.excerpt.text(|count| format!("[... {count} bytes are left out ...]"))
     }
 
     /// What came of the command.

@@ -11,7 +11,10 @@ use gloveport_terminal::TerminalError;
 use http::StatusCode;
 use rustix::io::Errno;
 
-use super::files::{ArchiveRefusal, PathError};
+use super::{
+    files::{ArchiveRefusal, PathError},
+    follower::FollowError,
+};
 use crate::{
     answer,
     body::{BodyError, JsonError, closing},
@@ -43,12 +46,10 @@ pub(super) enum ApiError {
     NoId,
     #[error("Last-Event-ID must be an offset, and is {0:?}")]
     LastEventId(String),
-    #[error("offset {asked} is behind the end of the output of exec `{id}`, which is {end}")]
-    Ahead { id: String, asked: u64, end: u64 },
     #[error("the output of exec `{id}` at offset {asked} is no longer kept; the oldest kept offset is {oldest}")]
     Gone { id: String, asked: u64, oldest: u64 },
-    #[error("the output of exec `{id}` cannot be read: {reason}")]
-    Unreadable { id: String, reason: String },
+    #[error(transparent)]
+    Follow(#[from] FollowError),
     #[error(transparent)]
     Target(#[from] PathError),
     #[error(transparent)]
@@ -146,11 +147,11 @@ impl ApiError {
                 "invalid_last_event_id",
                 "repeat the request with its id, and send the id of the last event that was received",
             ),
-            Self::Ahead { .. } => {
+            Self::Follow(FollowError::Ahead { .. }) => {
                 (StatusCode::RANGE_NOT_SATISFIABLE, "offset_ahead", "continue at the offset of X-Output-Next")
             }
             Self::Gone { .. } => (StatusCode::GONE, "output_gone", "continue at the oldest kept offset"),
-            Self::Unreadable { .. } => {
+            Self::Follow(FollowError::Unreadable { .. }) => {
                 (StatusCode::INTERNAL_SERVER_ERROR, "output_unreadable", "look into the log of the server")
             }
         }

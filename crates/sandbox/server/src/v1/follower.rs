@@ -7,11 +7,9 @@ use gloveport_executor::Execution;
 use gloveport_protocol::exec::ExecState;
 use tokio::sync::watch;
 
-use super::error::ApiError;
-
 /// Where a reader stands in the output of a command.
 #[derive(Debug)]
-pub(super) struct Follower {
+pub(crate) struct Follower {
     execution: Arc<Execution>,
     state: watch::Receiver<ExecState>,
     /// Offset that was asked for, and then the offset of the next byte. It counts from the beginning of the command's
@@ -21,9 +19,18 @@ pub(super) struct Follower {
     start: Option<u64>,
 }
 
+/// Why there is nothing to read.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum FollowError {
+    #[error("offset {asked} is behind the end of the output of exec `{id}`, which is {end}")]
+    Ahead { id: String, asked: u64, end: u64 },
+    #[error("the output of exec `{id}` cannot be read: {reason}")]
+    Unreadable { id: String, reason: String },
+}
+
 /// What there is at the cursor.
 #[derive(Debug)]
-pub(super) enum Found {
+pub(crate) enum Found {
     /// The command waits for its turn.
     Nothing,
     /// Bytes at the cursor; none if more may come.
@@ -37,7 +44,7 @@ pub(super) enum Found {
 impl Follower {
     /// A reader that begins at `from`, or where the output of the command does. An offset behind the output is
     /// refused if that is known already.
-    pub(super) fn new(execution: Arc<Execution>, from: Option<u64>) -> Result<Self, ApiError> {
+    pub(crate) fn new(execution: Arc<Execution>, from: Option<u64>) -> Result<Self, FollowError> {
         let state = execution.watch();
         let follower = Self { execution, state, cursor: from, start: None };
         let length = match &*follower.state.borrow() {
@@ -48,32 +55,32 @@ impl Follower {
         if let (Some(asked), Some(end)) = (from, length)
             && asked > end
         {
-            return Err(ApiError::Ahead { id: follower.execution.id().to_owned(), asked, end });
+            return Err(FollowError::Ahead { id: follower.execution.id().to_owned(), asked, end });
         }
         Ok(follower)
     }
 
-    pub(super) fn execution(&self) -> &Execution {
+    pub(crate) fn execution(&self) -> &Execution {
         &self.execution
     }
 
     /// How the command stands. Changes after this are told by [`Self::changed`].
-    pub(super) fn state(&mut self) -> ExecState {
+    pub(crate) fn state(&mut self) -> ExecState {
         self.state.borrow_and_update().clone()
     }
 
     /// Offset of the next byte, once it is known where the output begins.
-    pub(super) fn cursor(&self) -> Option<u64> {
+    pub(crate) fn cursor(&self) -> Option<u64> {
         self.cursor
     }
 
     /// The bytes up to this offset are done with.
-    pub(super) fn advance(&mut self, to: u64) {
+    pub(crate) fn advance(&mut self, to: u64) {
         self.cursor = Some(to);
     }
 
     /// Up to `most` bytes at the cursor, for a state that was just looked at.
-    pub(super) fn look(&mut self, state: &ExecState, most: usize) -> Result<Found, ApiError> {
+    pub(crate) fn look(&mut self, state: &ExecState, most: usize) -> Result<Found, FollowError> {
         let (start, end) = match state {
             ExecState::Queued => return Ok(Found::Nothing),
             ExecState::Running { start, .. } => (*start, None),
@@ -92,13 +99,13 @@ impl Follower {
                 if at < oldest {
                     return Ok(Found::Gap(end.unwrap_or(oldest).min(oldest) - start));
                 }
-                Err(ApiError::Unreadable { id: self.execution.id().to_owned(), reason: error.to_string() })
+                Err(FollowError::Unreadable { id: self.execution.id().to_owned(), reason: error.to_string() })
             }
         }
     }
 
     /// Returns when there are bytes behind the cursor and the `seen` ones, or when the state changed.
-    pub(super) async fn changed(&mut self, seen: usize) {
+    pub(crate) async fn changed(&mut self, seen: usize) {
         let Self { execution, state, cursor, start } = self;
         match start.zip(*cursor).map(|(start, cursor)| start.saturating_add(cursor)) {
             Some(at) => {

@@ -1,0 +1,213 @@
+//! One client's view of a sandbox.
+
+use std::{
+    fmt,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use rmcp::{
+    ErrorData, RoleServer, ServerHandler,
+    model::{
+        CallToolRequestParams, CallToolResponse, Implementation, ListResourceTemplatesResult, ListResourcesResult,
+        ListToolsResult, PaginatedRequestParams, ReadResourceRequestParams, ReadResourceResponse, ServerCapabilities,
+        ServerConfig, ServerNotification, SubscribeRequestParams, SubscriptionFilter, UnsubscribeRequestParams,
+    },
+    service::{NotificationContext, RequestContext, SubscriptionContext, SubscriptionSendError},
+};
+use tokio::sync::mpsc;
+
+use crate::{
+    answer,
+    changes::Watches,
+    computer::{Computer, Failure},
+    files, python, resources, search,
+    shell::Shells,
+    tool::{Tool, UnknownTool},
+};
+
+type Context = RequestContext<RoleServer>;
+
+/// A sandbox as an MCP server, for one client.
+pub struct McpServer {
+    shared: Arc<Shared>,
+    watches: Watches,
+    /// What the watches tell, until somebody listens.
+    waiting: Mutex<Option<mpsc::Receiver<ServerNotification>>>,
+}
+
+/// What all clients of a sandbox have in common.
+struct Shared {
+    computer: Arc<dyn Computer>,
+    tools: Vec<Tool>,
+    shells: Shells,
+}
+
+impl fmt::Debug for McpServer {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("McpServer").field("tools", &self.shared.tools).finish_non_exhaustive()
+    }
+}
+
+impl McpServer {
+    /// A server with these tools.
+    pub fn new(computer: Arc<dyn Computer>, tools: Vec<Tool>) -> Self {
+        Self::with(Arc::new(Shared { computer, tools, shells: Shells::default() }))
+    }
+
+    /// The same for another client.
+    #[must_use]
+    pub fn for_another(&self) -> Self {
+        Self::with(Arc::clone(&self.shared))
+    }
+
+    fn with(shared: Arc<Shared>) -> Self {
+        let (watches, waiting) = Watches::new();
+        Self { shared, watches, waiting: Mutex::new(Some(waiting)) }
+    }
+
+    fn take_waiting(&self) -> Option<mpsc::Receiver<ServerNotification>> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    fn computer(&self) -> &dyn Computer {
+        &*self.shared.computer
+    }
+
+    async fn call(
+        &self,
+        tool: Tool,
+        call: CallToolRequestParams,
+        context: &Context,
+    ) -> Result<answer::Answer, Failure> {
+        let (computer, arguments) = (self.computer(), call.arguments.unwrap_or_default());
+        let shells = &self.shared.shells;
+        match tool {
+            Tool::Shell => shells.shell(computer, arguments, context).await,
+            Tool::ShellOutput => shells.output(computer, arguments, context).await,
+            Tool::ShellInput => shells.input(computer, arguments, context).await,
+            Tool::ShellStop => shells.stop(computer, arguments, context).await,
+            Tool::Python => python::run(computer, arguments, context).await,
+            Tool::ReadFile => files::read(computer, arguments).await,
+            Tool::WriteFile => files::write(computer, arguments).await,
+            Tool::EditFile => files::edit(computer, arguments).await,
+            Tool::SearchFiles => search::search(computer, arguments).await,
+        }
+    }
+}
+
+impl ServerHandler for McpServer {
+    fn get_info(&self) -> ServerConfig {
+        let capabilities = ServerCapabilities::builder()
+            .enable_tools()
+            .enable_resources()
+            .enable_resources_list_changed()
+            .enable_resources_subscribe()
+            .build();
+        let computer = self.computer();
+        let place = if computer.is_the_users() {
+            "on the user's own machine, with all that the user may do there"
+        } else {
+            "in a Linux sandbox, which is another computer than the user's"
+        };
+        let mut info = ServerConfig::new(capabilities).with_instructions(format!(
+            "These tools work {place}. The work is in {}, where relative paths and the shell start.",
+            computer.directory()
+        ));
+        info.server_info = Implementation::new("gloveport", env!("CARGO_PKG_VERSION"));
+        info
+    }
+
+    async fn list_tools(
+        &self,
+        _page: Option<PaginatedRequestParams>,
+        _context: Context,
+    ) -> Result<ListToolsResult, ErrorData> {
+        Ok(ListToolsResult::with_all_items(self.shared.tools.iter().map(|tool| tool.describe()).collect()))
+    }
+
+    async fn call_tool(&self, call: CallToolRequestParams, context: Context) -> Result<CallToolResponse, ErrorData> {
+        let wrong = |error: UnknownTool| ErrorData::invalid_params(error.to_string(), None);
+        let tool: Tool = call.name.parse().map_err(wrong)?;
+        if !self.shared.tools.contains(&tool) {
+            return Err(ErrorData::invalid_params(format!("the tool `{}` is switched off here", tool.name()), None));
+        }
+        let result = match Box::pin(self.call(tool, call, &context)).await {
+            Ok(answer) => answer.into_result(),
+            Err(failure) => answer::failed(failure),
+        };
+        Ok(CallToolResponse::Complete(result))
+    }
+
+    async fn list_resources(
+        &self,
+        page: Option<PaginatedRequestParams>,
+        _context: Context,
+    ) -> Result<ListResourcesResult, ErrorData> {
+        // Whoever has seen the list wants to know of the next one.
+        self.watches.list(&self.shared.computer).await;
+        resources::list(self.computer(), page.and_then(|page| page.cursor).as_deref()).await
+    }
+
+    async fn list_resource_templates(
+        &self,
+        _page: Option<PaginatedRequestParams>,
+        _context: Context,
+    ) -> Result<ListResourceTemplatesResult, ErrorData> {
+        Ok(resources::templates())
+    }
+
+    async fn read_resource(
+        &self,
+        read: ReadResourceRequestParams,
+        _context: Context,
+    ) -> Result<ReadResourceResponse, ErrorData> {
+        resources::read(self.computer(), &read.uri).await.map(ReadResourceResponse::Complete)
+    }
+
+    async fn subscribe(&self, subscribe: SubscribeRequestParams, _context: Context) -> Result<(), ErrorData> {
+        self.watches.file(&self.shared.computer, &subscribe.uri).await
+    }
+
+    async fn unsubscribe(&self, unsubscribe: UnsubscribeRequestParams, _context: Context) -> Result<(), ErrorData> {
+        self.watches.forget(&unsubscribe.uri);
+        Ok(())
+    }
+
+    async fn on_initialized(&self, context: NotificationContext<RoleServer>) {
+        let Some(mut waiting) = self.take_waiting() else { return };
+        // It ends with the watches, or with the client.
+        tokio::spawn(async move {
+            while let Some(notification) = waiting.recv().await {
+                if context.peer.send_notification(notification).await.is_err() {
+                    return;
+                }
+            }
+        });
+    }
+
+    fn accepted_subscription_filter(&self, requested: &SubscriptionFilter) -> Option<SubscriptionFilter> {
+        Some(requested.clone())
+    }
+
+    /// What clients of revisions without `initialize` listen to.
+    async fn listen(&self, subscription: SubscriptionContext) -> Result<(), ErrorData> {
+        let (watches, mut waiting) = Watches::new();
+        for uri in subscription.accepted().resource_subscriptions.iter().flatten() {
+            watches.file(&self.shared.computer, uri).await?;
+        }
+        if subscription.accepted().resources_list_changed == Some(true) {
+            watches.list(&self.shared.computer).await;
+        }
+        loop {
+            tokio::select! {
+                () = subscription.cancelled() => return Ok(()),
+                Some(told) = waiting.recv() => {
+                    let sent = subscription.sink().send(told).await;
+                    if let Err(SubscriptionSendError::Service(_) | SubscriptionSendError::SubscriptionClosed) = sent {
+                        return Ok(());
+                    }
+                }
+            }
+        }
+    }
+}
