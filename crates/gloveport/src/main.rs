@@ -122,7 +122,14 @@ fn start(cli: Cli) -> anyhow::Result<ExitCode> {
             logging::for_people();
             runtime()?.block_on(here::plugin(arguments, &owner))
         }
-        Command::Mcp(arguments) => people(mcp::mcp(arguments)),
+        Command::Mcp(arguments) => {
+            logging::for_people();
+            let runtime = runtime()?;
+            let done = runtime.block_on(mcp::mcp(arguments));
+            // A thread may still read standard input, which stays open as long as a client likes.
+            runtime.shutdown_background();
+            done
+        }
         Command::Config(arguments) => config::config(arguments),
         Command::Doctor(arguments) => {
             let owner = here::Owner::start();

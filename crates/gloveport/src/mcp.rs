@@ -1,6 +1,8 @@
-//! `gloveport mcp`: tools and resources of any MCP server, by hand.
+//! `gloveport mcp`: a sandbox as an MCP server; and tools and resources of any MCP server, by hand.
 
 mod arguments;
+mod computer;
+mod serve;
 
 use std::{
     fmt::Write as _,
@@ -32,8 +34,9 @@ const MOST_ARGUMENTS: u64 = 64 * 1024 * 1024;
 
 /// Runs the command. C-c ends it, and a server that it has started.
 pub(crate) async fn mcp(arguments: McpArgs) -> anyhow::Result<ExitCode> {
+    let Some(command) = arguments.command else { return serve::serve(*arguments.serve).await };
     let mut interrupts = signals::interrupts()?;
-    let which = match &arguments.command {
+    let which = match &command {
         McpCommand::Tools(arguments) => &arguments.server,
         McpCommand::Call(arguments) => &arguments.server,
         McpCommand::Resources(arguments) => &arguments.server,
@@ -41,7 +44,7 @@ pub(crate) async fn mcp(arguments: McpArgs) -> anyhow::Result<ExitCode> {
     let work = async {
         let server = server(which).await?;
         let client = Client::connect(&server).await?;
-        let done = match &arguments.command {
+        let done = match &command {
             McpCommand::Tools(arguments) => tools(&client, arguments).await,
             McpCommand::Call(arguments) => call(&client, arguments).await,
             McpCommand::Resources(arguments) => resources(&client, arguments).await,

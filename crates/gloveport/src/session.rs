@@ -1,6 +1,7 @@
 //! `gloveport session`: sandboxes with a history, over any provider.
 
 mod arguments;
+mod computer;
 mod copy;
 mod events;
 mod exec;
@@ -33,6 +34,7 @@ use std::process::ExitCode;
 
 use arguments::SessionCommand;
 pub(crate) use arguments::{MakeArgs, SessionArgs};
+pub(crate) use computer::{Borrowed, FreshComputer, Which, borrow};
 pub(crate) use fresh::run_in_fresh;
 use gloveport_protocol::Secret;
 pub(crate) use hosted::{Fresh, hosted};

@@ -51,7 +51,12 @@ pub trait Changes: Send {
 
 /// A sandbox, as the tools use it. Paths are absolute.
 pub trait Computer: Send + Sync + 'static {
-    /// The directory that holds the work.
+    /// Waits until it can be used. Nothing but what needs no waiting is asked before.
+    fn ready(&self) -> BoxFuture<'_, Result<(), Failure>> {
+        Box::pin(std::future::ready(Ok(())))
+    }
+
+    /// The directory that holds the work; empty as long as it is not known.
     fn directory(&self) -> &str;
 
     /// It is the user's own machine, with nothing in between.

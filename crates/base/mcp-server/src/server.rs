@@ -73,6 +73,10 @@ impl McpServer {
         &*self.shared.computer
     }
 
+    async fn ready(&self) -> Result<(), ErrorData> {
+        self.computer().ready().await.map_err(|failure| ErrorData::internal_error(failure.text, None))
+    }
+
     async fn call(
         &self,
         tool: Tool,
@@ -109,9 +113,12 @@ impl ServerHandler for McpServer {
         } else {
             "in a Linux sandbox, which is another computer than the user's"
         };
+        let directory = match computer.directory() {
+            "" => "the directory",
+            directory => directory,
+        };
         let mut info = ServerConfig::new(capabilities).with_instructions(format!(
-            "These tools work {place}. The work is in {}, where relative paths and the shell start.",
-            computer.directory()
+            "These tools work {place}. The work is in {directory}, where relative paths and the shell start."
         ));
         info.server_info = Implementation::new("gloveport", env!("CARGO_PKG_VERSION"));
         info
@@ -131,7 +138,14 @@ impl ServerHandler for McpServer {
         if !self.shared.tools.contains(&tool) {
             return Err(ErrorData::invalid_params(format!("the tool `{}` is switched off here", tool.name()), None));
         }
-        let result = match Box::pin(self.call(tool, call, &context)).await {
+        let called = Box::pin(async {
+            tokio::select! {
+                ready = self.computer().ready() => ready?,
+                () = context.ct.cancelled() => return Err(Failure::new("the call was cancelled")),
+            }
+            self.call(tool, call, &context).await
+        });
+        let result = match called.await {
             Ok(answer) => answer.into_result(),
             Err(failure) => answer::failed(failure),
         };
@@ -143,6 +157,7 @@ impl ServerHandler for McpServer {
         page: Option<PaginatedRequestParams>,
         _context: Context,
     ) -> Result<ListResourcesResult, ErrorData> {
+        self.ready().await?;
         // Whoever has seen the list wants to know of the next one.
         self.watches.list(&self.shared.computer).await;
         resources::list(self.computer(), page.and_then(|page| page.cursor).as_deref()).await
@@ -161,10 +176,12 @@ impl ServerHandler for McpServer {
         read: ReadResourceRequestParams,
         _context: Context,
     ) -> Result<ReadResourceResponse, ErrorData> {
+        self.ready().await?;
         resources::read(self.computer(), &read.uri).await.map(ReadResourceResponse::Complete)
     }
 
     async fn subscribe(&self, subscribe: SubscribeRequestParams, _context: Context) -> Result<(), ErrorData> {
+        self.ready().await?;
         self.watches.file(&self.shared.computer, &subscribe.uri).await
     }
 
@@ -191,6 +208,7 @@ impl ServerHandler for McpServer {
 
     /// What clients of revisions without `initialize` listen to.
     async fn listen(&self, subscription: SubscriptionContext) -> Result<(), ErrorData> {
+        self.ready().await?;
         let (watches, mut waiting) = Watches::new();
         for uri in subscription.accepted().resource_subscriptions.iter().flatten() {
             watches.file(&self.shared.computer, uri).await?;

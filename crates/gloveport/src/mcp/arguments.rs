@@ -3,15 +3,59 @@
 use std::{path::PathBuf, time::Duration};
 
 use clap::{Args, Subcommand, ValueEnum};
+use gloveport_mcp_server::{Tool, UnknownTool};
+
+use crate::{approve::ApproveArgs, session::MakeArgs};
 
 /// Exit codes, as `--help` shows them.
 pub(crate) const EXIT_CODES: &str =
     "Exit codes: 0 done; 1 failed, or the tool says that it failed; 2 wrong command line; 130 interrupted.";
 
 #[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true, subcommand_help_heading = "Servers of others, by hand")]
 pub(crate) struct McpArgs {
     #[command(subcommand)]
-    pub(crate) command: McpCommand,
+    pub(crate) command: Option<McpCommand>,
+    #[command(flatten)]
+    pub(crate) serve: Box<ServeArgs>,
+}
+
+/// The sandbox that is served.
+#[derive(Debug, Args)]
+pub(crate) struct ServeArgs {
+    /// What hosts the sandbox: `local`, `docker`, `exec:PROGRAM`, or NAME for a program gloveport-provider-NAME in PATH.
+    #[arg(long, value_name = "NAME", env = "GLOVEPORT_RUNTIME")]
+    pub(super) runtime: Option<String>,
+    /// Share the sandbox of this session, and its shell, instead of making one.
+    #[arg(long, value_name = "ID", conflicts_with_all = ["MakeArgs", "keep", "env"])]
+    pub(super) session: Option<String>,
+    /// Share the sandbox of the gloveport server at this URL instead of making one.
+    #[arg(long, value_name = "URL", conflicts_with_all = ["session", "MakeArgs", "keep", "env"])]
+    pub(super) url: Option<String>,
+    /// Key of that server. By default that of the variable `GLOVEPORT_KEY`.
+    #[arg(long, requires = "url")]
+    pub(super) key: Option<String>,
+    /// File with the key of that server. Prefer it to --key: everyone on this machine can see arguments.
+    #[arg(long, value_name = "FILE", requires = "url")]
+    pub(super) key_file: Option<PathBuf>,
+    /// The tools to offer, separated by commas. By default all of them: shell, shell_output, shell_input, shell_stop,
+    /// python, read_file, write_file, edit_file, search_files.
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = tool, hide_possible_values = true)]
+    pub(super) tools: Vec<Tool>,
+    /// Let the sandbox go on when the client has gone. It is a session, whose id is told on standard error.
+    #[arg(long)]
+    pub(super) keep: bool,
+    /// Set a variable: NAME=VALUE, or NAME to pass on your own; may be repeated.
+    #[arg(long, short, value_name = "NAME[=VALUE]", value_parser = crate::session::values::variable)]
+    pub(super) env: Vec<(String, String)>,
+    #[command(flatten, next_help_heading = "What the sandbox is made of")]
+    pub(super) make: MakeArgs,
+    #[command(flatten)]
+    pub(super) approve: ApproveArgs,
+}
+
+fn tool(name: &str) -> Result<Tool, UnknownTool> {
+    name.trim().parse()
 }
 
 #[derive(Debug, Subcommand)]

@@ -13,7 +13,9 @@ use gloveport_client::ActionExecutionClient;
 use gloveport_event_stream::{EventStore, MaskStream, Masker};
 use gloveport_protocol::{BoxFuture, Event, EventSource, Secret};
 use gloveport_provider::ProviderContext;
-use gloveport_runtime::{Journal, NoJournal, Operation, Operations, RunEnd, RuntimeError, gate_of_operations};
+use gloveport_runtime::{
+    Approver, Journal, NoJournal, Operation, Operations, RunEnd, RuntimeError, gate_of_operations,
+};
 
 use super::{
     handling::Handling,
@@ -30,6 +32,17 @@ pub(super) async fn of_session(
     found: &Found,
     handling: Handling,
 ) -> anyhow::Result<Operations> {
+    asked_by(runtimes, client, found, handling, person(handling)).await
+}
+
+/// The same with somebody else who answers questions.
+pub(super) async fn asked_by(
+    runtimes: &Runtimes,
+    client: &ActionExecutionClient,
+    found: &Found,
+    handling: Handling,
+    approver: Arc<dyn Approver>,
+) -> anyhow::Result<Operations> {
     let journal: Arc<dyn Journal> = if handling.unrecorded {
         Arc::new(NoJournal)
     } else {
@@ -42,24 +55,33 @@ pub(super) async fn of_session(
             }
         }
     };
-    operations(&runtimes.context, found.sandbox.workspace.as_deref(), handling, journal)
+    operations(&runtimes.context, found.sandbox.workspace.as_deref(), approver, journal)
 }
 
 /// The operations of a sandbox that is only made for one, and of which nothing is kept.
 pub(super) fn of_fresh(context: &ProviderContext, handling: Handling) -> anyhow::Result<Operations> {
-    operations(context, None, handling, Arc::new(NoJournal))
+    of_fresh_asked_by(context, person(handling))
+}
+
+/// The same with somebody else who answers questions.
+pub(super) fn of_fresh_asked_by(context: &ProviderContext, approver: Arc<dyn Approver>) -> anyhow::Result<Operations> {
+    operations(context, None, approver, Arc::new(NoJournal))
+}
+
+/// Whoever runs the command.
+fn person(handling: Handling) -> Arc<dyn Approver> {
+    Arc::new(Person::new(handling.approve, handling.input_is_taken))
 }
 
 fn operations(
     context: &ProviderContext,
     workspace: Option<&str>,
-    handling: Handling,
+    approver: Arc<dyn Approver>,
     journal: Arc<dyn Journal>,
 ) -> anyhow::Result<Operations> {
     let gate = gate_of_operations(&context.config, &context.environment, workspace)
         .context("the section [security] of the configuration cannot be followed")?;
-    let person = Person::new(handling.approve, handling.input_is_taken);
-    Ok(Operations::new(gate, Arc::new(person), journal))
+    Ok(Operations::new(gate, approver, journal))
 }
 
 /// What was done for a command, and its operation; or the error with which it failed, which its history tells then.

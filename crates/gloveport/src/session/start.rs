@@ -24,7 +24,7 @@ use crate::{
 };
 
 /// What a person must know of the runtime that is chosen when none is.
-const NO_ISOLATION: &str = "note: the runtime `local` has no isolation: commands run on this machine as you, with all your \
+pub(super) const NO_ISOLATION: &str = "note: the runtime `local` has no isolation: commands run on this machine as you, with all your \
     files; --runtime docker runs them in a container";
 
 pub(super) async fn start(runtimes: &Runtimes, arguments: Box<StartArgs>) -> anyhow::Result<ExitCode> {

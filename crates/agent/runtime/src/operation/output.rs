@@ -38,6 +38,11 @@ pub enum RunEnd<'a> {
         /// Its id.
         id: &'a str,
     },
+    /// It is what was typed into a command that runs, whose observation has the output.
+    Typed {
+        /// The id of that command.
+        id: &'a str,
+    },
     /// It had a terminal, whose contents nobody keeps. The exit code is absent if it was left running.
     OnTerminal {
         /// Its exit code, if it has ended.
@@ -171,6 +176,7 @@ fn suffix(end: RunEnd<'_>) -> String {
         RunEnd::Left => "The user left the command to itself; it may still run.".to_owned(),
         RunEnd::Unread => "The user read no further; the command was interrupted.".to_owned(),
         RunEnd::Detached { id } => format!("The command was started as {id}, and its output is not followed."),
+        RunEnd::Typed { id } => format!("It was typed into the command {id}, whose observation has the output."),
         RunEnd::OnTerminal { exit_code: Some(code) } => {
             format!("{HAD_TERMINAL}, {NOT_KEPT}, and completed with exit code {code}.")
         }
@@ -268,6 +274,7 @@ mod tests {
         assert_eq!(observed(RunEnd::Left).0, -1);
         assert!(observed(RunEnd::TimedOut(None)).2.contains("still runs"));
         assert!(observed(RunEnd::Detached { id: "e1" }).2.contains("started as e1"));
+        assert!(observed(RunEnd::Typed { id: "e1" }).2.contains("into the command e1"));
         assert_eq!(observed(RunEnd::OnTerminal { exit_code: Some(5) }).0, 5);
         assert_eq!(observed(RunEnd::OnTerminal { exit_code: None }).0, -1);
         let attached = |exit_code| observed(RunEnd::Attached { terminal: "main", exit_code });

@@ -1,0 +1,186 @@
+//! A sandbox for `gloveport mcp`: a fresh one that ends with its client, a session that is shared, or a server.
+
+use std::{sync::Arc, time::Duration};
+
+use anyhow::Context as _;
+use gloveport_client::ActionExecutionClient;
+use gloveport_hosting::client;
+use gloveport_provider::{Provider, Sandbox, SandboxSpec, SessionId};
+use gloveport_runtime::{Approver, Nobody, Operations};
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    MakeArgs,
+    handling::Handling,
+    launch::{Launch, launch},
+    operations,
+    report::Report,
+    runtimes::Runtimes,
+    settings::{Wanted, wanted},
+    start::{NO_ISOLATION, random_id},
+};
+use crate::{
+    approve::{ApproveArgs, Person},
+    here, key_file,
+    names::LOCAL,
+    output::tell,
+};
+
+/// How long a fresh sandbox has to come to life, and how long its removal may take.
+const START: Duration = Duration::from_mins(10);
+const REMOVAL: Duration = Duration::from_secs(30);
+/// The plugin without which there is no Python, and how it is told to wait until it is used.
+const JUPYTER: &str = "jupyter";
+const FIRST_KERNEL: (&str, &str) = ("GLOVEPORT_FIRST_KERNEL", "when-needed");
+
+/// Which sandbox is meant.
+pub(crate) enum Which {
+    /// One that is made for this client.
+    Fresh(Box<FreshComputer>),
+    /// That of a session.
+    Session(String),
+    /// That of a server, with its key.
+    Server { url: String, key: Option<String>, key_file: Option<std::path::PathBuf> },
+}
+
+/// What a fresh sandbox is made from.
+pub(crate) struct FreshComputer {
+    pub(crate) runtime: Option<String>,
+    pub(crate) make: MakeArgs,
+    pub(crate) variables: Vec<(String, String)>,
+    /// It is to run cells.
+    pub(crate) has_python: bool,
+    /// It goes on when its client has gone.
+    pub(crate) keep: bool,
+}
+
+/// A sandbox that is used for a while.
+pub(crate) struct Borrowed {
+    pub(crate) client: ActionExecutionClient,
+    /// What rates and records all that is done in it.
+    pub(crate) operations: Operations,
+    /// Where its tools start.
+    pub(crate) directory: String,
+    /// It is the user's own machine.
+    pub(crate) is_here: bool,
+    own: Option<Own>,
+}
+
+/// A sandbox that was made.
+struct Own {
+    provider: Arc<dyn Provider>,
+    sandbox: Sandbox,
+    keep: bool,
+}
+
+impl Borrowed {
+    /// Ends a sandbox that was made for this, unless it is to be kept.
+    pub(crate) async fn give_back(&self) {
+        let Some(Own { provider, sandbox, keep }) = &self.own else { return };
+        let session = &sandbox.session_id;
+        if *keep {
+            if let Err(error) = provider.release(&sandbox.id).await {
+                tracing::warn!("the session `{session}` keeps running, but may be mistaken for an orphan: {error}");
+            }
+            provider.close().await;
+            tell(&format!("note: the session `{session}` goes on; `gloveport session rm -f {session}` removes it"));
+            return;
+        }
+        let deleted = timeout(REMOVAL, async {
+            let deleted = provider.delete(&sandbox.id).await;
+            provider.close().await;
+            deleted
+        });
+        match deleted.await {
+            Ok(Ok(_)) => {}
+            Ok(Err(error)) => tracing::warn!("the sandbox `{}` is left behind: {error}", sandbox.id),
+            Err(_) => tracing::warn!("the sandbox `{}` is still being deleted; see `gloveport session gc`", sandbox.id),
+        }
+    }
+}
+
+/// The sandbox that is meant, which answers now. One that is being made is given up when it is to stop.
+pub(crate) async fn borrow(which: Which, approve: ApproveArgs, stop: CancellationToken) -> anyhow::Result<Borrowed> {
+    // A client's terminal shows something else than our questions.
+    let approver: Arc<dyn Approver> =
+        if approve.yes || approve.deny { Arc::new(Person::new(approve, true)) } else { Arc::new(Nobody) };
+    match which {
+        Which::Fresh(fresh) => make(*fresh, approver, stop).await,
+        Which::Session(id) => {
+            let runtimes = Runtimes::new(None)?;
+            let mut found = runtimes.find(&id).await?;
+            let client = found.client().await?;
+            let handling = Handling { approve, input_is_taken: true, unrecorded: false };
+            let operations = operations::asked_by(&runtimes, &client, &found, handling, approver).await?;
+            let directory = directory(&client, found.sandbox.workspace.as_deref()).await?;
+            Ok(Borrowed { client, operations, directory, is_here: found.runtime == LOCAL, own: None })
+        }
+        Which::Server { url, key, key_file } => {
+            let runtimes = Runtimes::new(None)?;
+            let options = key_file::options(&url, key.as_deref(), key_file.as_deref())?;
+            let client = ActionExecutionClient::new(&options)?;
+            let operations = operations::of_fresh_asked_by(&runtimes.context, approver)?;
+            let directory = directory(&client, None).await?;
+            Ok(Borrowed { client, operations, directory, is_here: false, own: None })
+        }
+    }
+}
+
+async fn make(fresh: FreshComputer, approver: Arc<dyn Approver>, stop: CancellationToken) -> anyhow::Result<Borrowed> {
+    let FreshComputer { runtime, mut make, mut variables, has_python, keep } = fresh;
+    let runtimes = Runtimes::new(runtime)?;
+    let operations = operations::of_fresh_asked_by(&runtimes.context, approver)?;
+    let (runtime, provider) = runtimes.one()?;
+    if has_python && !make.plugin.iter().any(|plugin| plugin == JUPYTER) {
+        make.plugin.push(JUPYTER.to_owned());
+        variables.push((FIRST_KERNEL.0.to_owned(), FIRST_KERNEL.1.to_owned()));
+    }
+    let session: SessionId = random_id()?;
+    let Wanted { spec, options } = wanted(&runtimes, &runtime, &provider.capabilities(), session, make, variables)?;
+    let keep = keep || options.keep_alive;
+    let spec = SandboxSpec { keep_alive: keep, ..spec };
+    if runtime == LOCAL {
+        tell(NO_ISOLATION);
+    }
+    let report = Report::new(false);
+    let launching = Launch { until_alive: true, limit: START, stop };
+    let launched = launch(&*provider, &spec, &report.progress(), &launching).await;
+    report.clear();
+    let sandbox = match launched {
+        Ok(sandbox) => sandbox,
+        Err(error) => {
+            provider.close().await;
+            return Err(error);
+        }
+    };
+    let own = Own { provider, sandbox, keep };
+    let connected = async {
+        let client = client(&own.sandbox)?;
+        let directory = directory(&client, own.sandbox.workspace.as_deref()).await?;
+        anyhow::Ok((client, directory))
+    };
+    let (client, directory) = match connected.await {
+        Ok(connected) => connected,
+        Err(error) => {
+            if let Err(left) = own.provider.delete(&own.sandbox.id).await {
+                tracing::warn!("the sandbox `{}` is left behind: {left}", own.sandbox.id);
+            }
+            own.provider.close().await;
+            return Err(error);
+        }
+    };
+    here::refill_waiting(&runtime, &runtimes.context).await;
+    Ok(Borrowed { client, operations, directory, is_here: runtime == LOCAL, own: Some(own) })
+}
+
+/// Where the tools start.
+async fn directory(client: &ActionExecutionClient, known: Option<&str>) -> anyhow::Result<String> {
+    if let Some(known) = known {
+        return Ok(known.to_owned());
+    }
+    let start = client.files().stat(".", false).await;
+    let start = start.with_context(|| format!("{} cannot serve MCP; a server of gloveport can", client.url()))?;
+    let path = start.path.trim_end_matches(['/', '.']);
+    Ok(if path.is_empty() { "/".to_owned() } else { path.to_owned() })
+}
