@@ -46,9 +46,13 @@ def count(who, words):
 
 
 def inspect(url, kind, home, *words):
-    """An answer that the Inspector's command line prints."""
     headers = ["--header", f"Authorization: Bearer {KEY}", "--header", f"X-Session-API-Key: {KEY}"]
-    ended = run([f"{BIN}/mcp-inspector", "--cli", url, "--transport", kind, *headers, *words], env={**os.environ, "HOME": home})
+    return answer_of([f"{BIN}/mcp-inspector", "--cli", url, "--transport", kind, *headers], home, *words)
+
+
+def answer_of(inspector, home, *words):
+    """An answer that the Inspector's command line prints."""
+    ended = run([*inspector, *words], env={**os.environ, "HOME": home})
     try:
         return json.loads(ended.stdout)
     except ValueError:
@@ -62,7 +66,7 @@ def main():
         url = f"http://127.0.0.1:{port}"
         work = os.path.join(home, "work")
         os.mkdir(work)
-        words = [BINARY, "action-execution-server", str(port), "--working-dir", work, "--username", "root", "--user-id", "0", "--no-enable-browser"]
+        words = [BINARY, "action-execution-server", str(port), "--working-dir", work, "--username", "root", "--user-id", "0", "--no-enable-browser", "--plugins", "jupyter"]
         environment = {**os.environ, "HOME": home, "SESSION_API_KEY": KEY, "SU_TO_USER": "false"}
         server = subprocess.Popen(words, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
         try:
@@ -87,6 +91,15 @@ def main():
             check("the servers are set", answer["router_error_log"] == "", answer)
             count("SDK for Python", [f"{CACHE}/mcp/python/bin/python", "client.py", url, KEY, json.dumps(servers)])
             count("SDK for Node", [NODE, "client.mjs", url, KEY, PACKAGES])
+            count("a sandbox, SDK for Python", [f"{CACHE}/mcp/python/bin/python", "computer.py", url, KEY, BINARY])
+            count("a sandbox, SDK for Node", [NODE, "computer.mjs", url, KEY, PACKAGES, BINARY])
+            ways = {"http": [f"{url}/mcp", "--transport", "http", "--header", f"Authorization: Bearer {KEY}"], "stdio": [BINARY, "mcp"]}
+            for kind, way in ways.items():
+                words = [f"{BIN}/mcp-inspector", "--cli", *way]
+                listed = answer_of(words, home, "--method", "tools/list").get("tools", [])
+                check(f"a sandbox, Inspector, {kind}: tools", len(listed) == 9, listed)
+                ran = answer_of(words, home, "--method", "tools/call", "--tool-name", "shell", "--tool-arg", "command=echo hi")
+                check(f"a sandbox, Inspector, {kind}: shell", ran.get("structuredContent", {}).get("output") == "hi", ran)
             for kind, path in [("http", "/mcp/proxy"), ("sse", "/mcp/sse")]:
                 who, at = f"Inspector, {kind}", url + path
                 names = [tool["name"] for tool in inspect(at, kind, home, "--method", "tools/list").get("tools", [])]

@@ -10,8 +10,13 @@ use crate::{computer::Failure, schema::LONGEST_WAIT, tool::Tool};
 
 /// Reads the arguments of a call.
 pub(crate) fn parse<T: DeserializeOwned>(tool: Tool, arguments: JsonObject) -> Result<T, Failure> {
-    serde_json::from_value(Value::Object(arguments))
-        .map_err(|error| Failure::new(format!("the arguments of {} are wrong: {error}", tool.name())))
+    serde_path_to_error::deserialize(Value::Object(arguments)).map_err(|error| {
+        let place = match error.path().to_string().as_str() {
+            "." | "?" => String::new(),
+            place => format!("{place}: "),
+        };
+        Failure::new(format!("the arguments of {} are wrong: {place}{}", tool.name(), error.inner()))
+    })
 }
 
 /// How long a call waits.

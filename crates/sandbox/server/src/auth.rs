@@ -28,7 +28,6 @@ use http::{
 use crate::{
     answer,
     body::closing,
-    mcp,
     options::{ServerOptions, SessionKey, StrangeNames},
 };
 
@@ -36,8 +35,11 @@ use crate::{
 const KEY_PROTOCOL: &str = "gloveport.key.";
 /// The path that everybody may ask for.
 const ALIVE: &str = "/alive";
+/// The sandbox as an MCP server, and its MCP servers as one.
+pub(crate) const COMPUTER: &str = "/mcp";
+pub(crate) const PROXY: &str = "/mcp/proxy";
 /// The paths whose key may come as `Authorization: Bearer`, which is all that most of their clients can send.
-const BY_TOKEN: [&str; 2] = [mcp::COMPUTER, mcp::PROXY];
+const BY_TOKEN: [&str; 2] = [COMPUTER, PROXY];
 /// The path that needs no key where there is one.
 const INFO: &str = "/server_info";
 

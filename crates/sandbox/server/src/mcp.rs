@@ -19,14 +19,16 @@ use gloveport_mcp::MOST_BODY;
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header::WWW_AUTHENTICATE};
 use serde_json::json;
 
-use crate::{answer, app::App, auth, body, options::ServerOptions};
+use crate::{
+    answer,
+    app::App,
+    auth::{self, COMPUTER, PROXY},
+    body,
+    options::ServerOptions,
+};
 
 /// The paths, for every method.
 pub(crate) const PATHS: [&str; 5] = [COMPUTER, "/mcp/sse", "/mcp/messages/", "/mcp/messages", PROXY];
-/// The sandbox as a computer.
-pub(crate) const COMPUTER: &str = "/mcp";
-/// The servers of the sandbox over streamable HTTP.
-pub(crate) const PROXY: &str = "/mcp/proxy";
 
 /// Why a request with one key but without the other is refused, as the protocol words it.
 const CHALLENGE: HeaderValue =
