@@ -50,30 +50,32 @@ pub(super) async fn serve(arguments: ServeArgs) -> anyhow::Result<ExitCode> {
     // Whichever end comes first, a sandbox that is being made is given up.
     let ending = CancellationToken::new();
     let remote = Arc::new(Remote::new(ending.clone()));
-    let making = async {
-        match borrow(which, approve, ending.clone()).await {
-            Ok(sandbox) => {
-                remote.set(sandbox);
-                Ok(())
-            }
-            Err(error) => {
-                remote.fail(&error);
-                Err(error)
-            }
+    // A runtime may hold its thread up while it begins.
+    let serving = tokio::spawn({
+        let (remote, ending) = (Arc::clone(&remote), ending.clone());
+        async move {
+            let served = tokio::select! {
+                served = serve_when_ready(&remote, tools) => served,
+                () = stop.cancelled() => Ok(End::Signal),
+            };
+            ending.cancel();
+            served
+        }
+    });
+    let made = match Box::pin(borrow(which, approve, ending)).await {
+        Ok(sandbox) => {
+            remote.set(sandbox);
+            Ok(())
+        }
+        Err(error) => {
+            remote.fail(&error);
+            Err(error)
         }
     };
-    let serving = async {
-        let served = tokio::select! {
-            served = serve_when_ready(&remote, tools) => served,
-            () = stop.cancelled() => Ok(End::Signal),
-        };
-        ending.cancel();
-        served
-    };
-    let (made, served) = tokio::join!(Box::pin(making), Box::pin(serving));
+    let served = serving.await.context("the MCP server stopped")?;
     remote.end().await;
     match served? {
-        End::Client => Ok(ExitCode::SUCCESS),
+        End::Client => made.map(|()| ExitCode::SUCCESS),
         End::Signal => Ok(ExitCode::from(INTERRUPTED)),
         End::NoSandbox => made.map(|()| ExitCode::FAILURE),
     }

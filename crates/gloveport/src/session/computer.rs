@@ -2,7 +2,6 @@
 
 use std::{sync::Arc, time::Duration};
 
-use anyhow::Context as _;
 use gloveport_client::ActionExecutionClient;
 use gloveport_hosting::client;
 use gloveport_provider::{Provider, Sandbox, SandboxSpec, SessionId};
@@ -25,6 +24,7 @@ use crate::{
     here, key_file,
     names::LOCAL,
     output::tell,
+    run::{is_foreign, told},
 };
 
 /// How long a fresh sandbox has to come to life, and how long its removal may take.
@@ -179,8 +179,13 @@ async fn directory(client: &ActionExecutionClient, known: Option<&str>) -> anyho
     if let Some(known) = known {
         return Ok(known.to_owned());
     }
-    let start = client.files().stat(".", false).await;
-    let start = start.with_context(|| format!("{} cannot serve MCP; a server of gloveport can", client.url()))?;
+    let start = client.files().stat(".", false).await.map_err(|error| {
+        if is_foreign(&error) {
+            anyhow::anyhow!("{} has only the OpenHands interface; this needs a gloveport server", client.url())
+        } else {
+            told(error, client.url())
+        }
+    })?;
     let path = start.path.trim_end_matches(['/', '.']);
     Ok(if path.is_empty() { "/".to_owned() } else { path.to_owned() })
 }

@@ -21,6 +21,7 @@ mod local_pause;
 mod local_provider;
 mod local_sessions;
 mod mcp_commands;
+mod mcp_serve;
 mod plugin_commands;
 mod provider;
 mod replay;
