@@ -108,6 +108,7 @@ PLANS = {
     ),
     ("docs/ipython.md", "python3 -m pip install"): Plan(skip="it would change the Python of this machine"),
     ("docs/ipython.md", "VSCODE_PORT=41234"): Plan(given=VSCODE, needs=("vscode",)),
+    ("docs/mcp.md", "gloveport mcp call"): Plan(given=SERVER),
     ("docs/mcp.md", "gloveport mcp tools"): Plan(given=MCP, needs=("mcp",)),
     ("docs/mcp.md", "curl -H"): Plan(given=MCP + SERVER, needs=("mcp",)),
     ("docs/plugins.md", "gloveport plugin ls"): Plan(),
