@@ -1,4 +1,4 @@
-//! Measurements of `gloveport run --runtime cli` as a whole process, beside a bare `bash -c`.
+//! Measurements of commands as whole processes: `gloveport run --runtime cli` beside a bare `bash -c`, and `gloveport mcp`.
 
 use std::{
     path::Path,
@@ -9,7 +9,10 @@ use std::{
 use anyhow::Context as _;
 use serde::Serialize;
 
-use crate::sample::Sample;
+use crate::{
+    mcp::{self, McpAmount, McpNumbers},
+    sample::Sample,
+};
 
 /// Whole processes, from their start to their end.
 #[derive(Debug, Clone, Serialize)]
@@ -18,10 +21,12 @@ pub(crate) struct CommandNumbers {
     pub(crate) bash: Sample,
     /// `gloveport run --runtime cli true`.
     pub(crate) cli: Sample,
+    /// `gloveport mcp`.
+    pub(crate) mcp: McpNumbers,
 }
 
-/// Measures with this binary, both in turn, so that what else the machine does concerns both.
-pub(crate) fn measure(binary: &Path, count: usize) -> anyhow::Result<CommandNumbers> {
+/// Measures with this binary, both shells in turn, so that what else the machine does concerns both.
+pub(crate) fn measure(binary: &Path, count: usize, mcp: McpAmount) -> anyhow::Result<CommandNumbers> {
     let home = tempfile::tempdir()?;
     let binary = binary.canonicalize()?;
     let once = |program: &Path, arguments: &[&str]| {
@@ -37,5 +42,5 @@ pub(crate) fn measure(binary: &Path, count: usize) -> anyhow::Result<CommandNumb
         bash.push(once(Path::new("bash"), &["-c", "true"])?);
         cli.push(once(&binary, &["run", "--runtime", "cli", "true"])?);
     }
-    Ok(CommandNumbers { bash: Sample::new(bash), cli: Sample::new(cli) })
+    Ok(CommandNumbers { bash: Sample::new(bash), cli: Sample::new(cli), mcp: mcp::measure(&binary, mcp)? })
 }

@@ -8,6 +8,7 @@
 //! | [`history`] | the measurements of the event stream |
 //! | [`commands`] | the measurements of the runtime `cli` |
 //! | [`cells`] | the measurements of the notebook |
+//! | [`mcp`] | the measurements of a sandbox as an MCP server |
 //! | [`containers`] | the measurements of containers, where there is an engine |
 //! | [`sandboxes`] | the measurements of sandboxes of this machine, cold, warm and many |
 //! | [`measure`] | the measurements, the same for every server |
@@ -20,6 +21,7 @@ mod commands;
 mod containers;
 mod files;
 mod history;
+mod mcp;
 mod measure;
 mod plot;
 mod sample;
@@ -100,7 +102,7 @@ fn run() -> anyhow::Result<()> {
         None => None,
     };
     eprintln!("measuring single commands ...");
-    let commands = commands::measure(&arguments.binary, amount.spawn)?;
+    let commands = commands::measure(&arguments.binary, amount.spawn, amount.mcp)?;
     eprintln!("measuring the history ...");
     let history = history::measure(amount.history)?;
     let reference = match &arguments.reference {

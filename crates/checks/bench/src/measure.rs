@@ -10,6 +10,7 @@ use crate::{
     containers::ContainerAmount,
     files::{self, FileAmount, FileNumbers},
     history::HistoryAmount,
+    mcp::McpAmount,
     sample::{Sample, repeat},
     sandboxes::SandboxAmount,
     server::{Program, Server},
@@ -27,6 +28,7 @@ pub(crate) struct Amount {
     pub(crate) containers: ContainerAmount,
     files: FileAmount,
     pub(crate) history: HistoryAmount,
+    pub(crate) mcp: McpAmount,
     cells: CellAmount,
 }
 
@@ -41,6 +43,7 @@ impl Amount {
         containers: ContainerAmount { starts: 20, at_once: 20 },
         files: FileAmount { small: 5000, edits: 500, wrk_seconds: 5, beside_command: true },
         history: HistoryAmount { appended: 4000, long: 100_000 },
+        mcp: McpAmount { starts: 20, calls: 2000 },
         cells: CellAmount { starts: 5, cells: 500 },
     };
     pub(crate) const SMOKE: Self = Self {
@@ -53,6 +56,7 @@ impl Amount {
         containers: ContainerAmount { starts: 2, at_once: 2 },
         files: FileAmount { small: 200, edits: 20, wrk_seconds: 1, beside_command: true },
         history: HistoryAmount { appended: 400, long: 2000 },
+        mcp: McpAmount { starts: 2, calls: 50 },
         cells: CellAmount { starts: 1, cells: 20 },
     };
 
@@ -67,6 +71,7 @@ impl Amount {
         containers: ContainerAmount { starts: 0, at_once: 0 },
         files: FileAmount { small: 500, edits: 100, wrk_seconds: 5, beside_command: false },
         history: HistoryAmount { appended: 0, long: 0 },
+        mcp: McpAmount { starts: 0, calls: 0 },
         cells: CellAmount { starts: 1, cells: 200 },
     };
 }
