@@ -62,9 +62,7 @@ pub fn snippet(program: Program, entry: &Entry) -> String {
     }
 }
 
-fn edited(
-    file: &Path, edit: impl FnOnce(&str) -> Result<String, Problem>,
-) -> Result<Change, InstallError> {
+fn edited(file: &Path, edit: impl FnOnce(&str) -> Result<String, Problem>) -> Result<Change, InstallError> {
     let before = file::read(file)?;
     let (mark, text) = edit::split_mark(before.as_deref().unwrap_or_default());
     let problem = |problem| InstallError::Content { path: file.to_owned(), problem };

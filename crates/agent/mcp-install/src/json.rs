@@ -98,7 +98,11 @@ pub(crate) fn uninstall(text: &str, section: &str, name: &str) -> Result<String,
 }
 
 fn next_edit_of_entry(
-    text: &str, entry: &Object<'_>, style: &Style<'_>, place: &str, members: &Members,
+    text: &str,
+    entry: &Object<'_>,
+    style: &Style<'_>,
+    place: &str,
+    members: &Members,
 ) -> Result<Option<String>, Problem> {
     for (key, wanted) in members {
         match find(entry, key, place)? {
@@ -120,15 +124,21 @@ fn next_edit_of_entry(
     Ok(None)
 }
 
-fn parse<'a>(text: &'a Cow<'_, str>) -> Result<Option<Value<'a>>, Problem> {
+fn parse(text: &str) -> Result<Option<Value<'_>>, Problem> {
     let parsed = parse_to_ast(text, &CollectOptions::default(), &OPTIONS);
     Ok(parsed
         .map_err(|error| Problem::Syntax {
             line: error.line_display(),
             column: error.column_display(),
-            message: error.kind().to_string().to_lowercase(),
+            message: lower(&error.kind().to_string()),
         })?
         .value)
+}
+
+/// The sentence as a part of one.
+fn lower(sentence: &str) -> String {
+    let mut characters = sentence.chars();
+    characters.next().map_or_else(String::new, |first| first.to_lowercase().chain(characters).collect())
 }
 
 /// The value as an object.
@@ -146,7 +156,9 @@ fn object<'a, 'b>(value: &'a Value<'b>, place: String) -> Result<&'a Object<'b>,
 
 /// The only member with this key, and its index.
 fn find<'a, 'b>(
-    object: &'a Object<'b>, key: &str, place: &str,
+    object: &'a Object<'b>,
+    key: &str,
+    place: &str,
 ) -> Result<Option<(usize, &'a ObjectProp<'b>)>, Problem> {
     let mut found = object.properties.iter().enumerate().filter(|(_, member)| member.name.as_str() == key);
     let first = found.next();

@@ -127,7 +127,11 @@ impl Program {
 
     /// The directory that a variable of the program's own names, or one below the home.
     fn own(
-        self, homes: &Homes, named: Option<&PathBuf>, variable: &'static str, usual: &str,
+        self,
+        homes: &Homes,
+        named: Option<&PathBuf>,
+        variable: &'static str,
+        usual: &str,
     ) -> Result<PathBuf, InstallError> {
         match named {
             // The program takes it from where it is started, which nobody knows here.

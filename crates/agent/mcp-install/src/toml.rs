@@ -10,7 +10,7 @@ use std::ops::Range;
 
 use toml_edit::{Document, InlineTable, Item, Table, TableLike, Value};
 
-use self::lines::{Blank, item_lines, own_lines};
+use self::lines::{Blank, item_lines, last_member};
 use crate::{
     edit::{self, Edits, indentation},
     entry::Entry,
@@ -173,7 +173,7 @@ fn update(text: &str, section: &str, table: &Table, entry: &Entry, newline: &str
             edits.insert(at, print::env_table(section, entry, newline));
         }
         _ => {
-            remove(&mut edits, text, table, ENV, Blank::Left);
+            remove(&mut edits, text, table, ENV, Blank::Taken);
             if !entry.env.is_empty() {
                 new.push((ENV, print::env(entry).into()));
             }
@@ -182,15 +182,19 @@ fn update(text: &str, section: &str, table: &Table, entry: &Entry, newline: &str
     for key in OTHER_TRANSPORTS {
         remove(&mut edits, text, table, key, Blank::Left);
     }
-    let lines = |indentation: &str| -> String {
-        new.iter().map(|(key, value)| format!("{indentation}{key} = {value}{newline}")).collect()
-    };
+    let line = |indentation: &str, key: &str, value: &Value| format!("{indentation}{key} = {value}{newline}");
     if has_head(table) {
-        let own = own_lines(text, table);
-        edits.insert(own.end, lines(indentation(text, own.start)));
+        let (last, end) = last_member(text, table);
+        let indentation = indentation(text, last);
+        for (key, value) in &new {
+            edits.insert(end, line(indentation, key, value));
+        }
     } else if !new.is_empty() {
         let head = print::path(&[section, &entry.name]);
-        edits.insert(text.len(), format!("{newline}[{head}]{newline}{}", lines("")));
+        edits.insert(text.len(), format!("{newline}[{head}]{newline}"));
+        for (key, value) in &new {
+            edits.insert(text.len(), line("", key, value));
+        }
     }
     edits.apply(text)
 }

@@ -33,9 +33,8 @@ pub(super) fn insert(text: &str, object: &Object<'_>, style: &Style<'_>, key: &s
 fn insert_first(edits: &mut Edits, text: &str, object: &Object<'_>, style: &Style<'_>, key: &str, value: &Value) {
     let inner = inside(object);
     let outer_indentation = indentation(text, object.range.start);
-    let on_line = |indentation: &str| {
-        format!("{}{indentation}{}", style.newline, style.member_on_lines(key, value, indentation))
-    };
+    let on_line =
+        |indentation: &str| format!("{}{indentation}{}", style.newline, style.member_on_lines(key, value, indentation));
     let inner_indentation = format!("{outer_indentation}{}", style.unit);
     match between(text, inner.start).filter(|(kind, _)| kind.is_comment()).last() {
         None if style.one_line => edits.replace(inner, style.member_in_line(key, value)),
@@ -49,7 +48,13 @@ fn insert_first(edits: &mut Edits, text: &str, object: &Object<'_>, style: &Styl
 }
 
 fn insert_behind(
-    edits: &mut Edits, text: &str, object: &Object<'_>, last: Range<usize>, style: &Style<'_>, key: &str, value: &Value,
+    edits: &mut Edits,
+    text: &str,
+    object: &Object<'_>,
+    last: Range<usize>,
+    style: &Style<'_>,
+    key: &str,
+    value: &Value,
 ) {
     let comma = comma_behind(text, last.end);
     // Comments in the line of the last member are about it.

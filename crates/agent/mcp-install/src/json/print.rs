@@ -65,9 +65,9 @@ impl<'a> Style<'a> {
             Value::Object(members) if !members.is_empty() => {
                 let inner = format!("{indentation}{}", self.unit);
                 let newline = self.newline;
-                let lines = members.iter().map(|(key, value)| {
-                    format!("{newline}{inner}{}", self.member_on_lines(key, value, &inner))
-                });
+                let lines = members
+                    .iter()
+                    .map(|(key, value)| format!("{newline}{inner}{}", self.member_on_lines(key, value, &inner)));
                 format!("{{{}{newline}{indentation}}}", lines.collect::<Vec<_>>().join(","))
             }
             Value::Array(values) => {

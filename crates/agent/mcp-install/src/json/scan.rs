@@ -127,10 +127,13 @@ pub(super) fn between(text: &str, mut at: usize) -> impl Iterator<Item = (Betwee
             '\n' | '\r' => (Between::Newline, at + 1),
             '/' if rest.starts_with("//") => (Between::LineComment, end_of_comment(text.as_bytes(), at)),
             '/' if rest.starts_with("/*") => (Between::BlockComment, end_of_comment(text.as_bytes(), at)),
-            _ => match rest.find(|next: char| !next.is_whitespace() || matches!(next, '\n' | '\r')).unwrap_or(rest.len()) {
-                0 => return None,
-                length => (Between::Blank, at + length),
-            },
+            _ => {
+                match rest.find(|next: char| !next.is_whitespace() || matches!(next, '\n' | '\r')).unwrap_or(rest.len())
+                {
+                    0 => return None,
+                    length => (Between::Blank, at + length),
+                }
+            }
         };
         let range = at..end;
         at = end;

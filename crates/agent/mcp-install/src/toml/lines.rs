@@ -21,12 +21,14 @@ pub(super) fn item_lines(text: &str, table: &dyn TableLike, key: &str, blank: Bl
     found
 }
 
-/// The lines of a table from its name to the last value that stands there.
-pub(super) fn own_lines(text: &str, table: &Table) -> Range<usize> {
+/// Where the last member begins that stands below the name of its table, and where its lines end; those of the name if
+/// there is none.
+pub(super) fn last_member(text: &str, table: &Table) -> (usize, usize) {
     let head = table.span().unwrap_or_default();
-    let values = table.iter().filter(|(_, item)| stands_in_table(item));
-    let ends = values.flat_map(|(key, _)| item_lines(text, table, key, Blank::Left)).map(|lines| lines.end);
-    line_start(text, head.start)..ends.fold(line_end(text, head.end), usize::max)
+    let members = table.iter().filter(|(_, item)| stands_in_table(item));
+    let lines = members.flat_map(|(key, _)| item_lines(text, table, key, Blank::Left));
+    let last = lines.max_by_key(|lines| lines.end).unwrap_or(head.start..line_end(text, head.end));
+    (last.start, last.end)
 }
 
 /// Whether something is written below the name of its table, and not below its own.
@@ -55,7 +57,8 @@ fn collect(text: &str, table: &dyn TableLike, key: &str, blank: Blank, found: &m
 fn collect_table(text: &str, table: &Table, blank: Blank, found: &mut Vec<Range<usize>>) {
     let has_head = !table.is_dotted() && !table.is_implicit();
     if has_head {
-        let own = own_lines(text, table);
+        let start = table.span().map_or(0, |head| line_start(text, head.start));
+        let own = start..last_member(text, table).1;
         found.push(if blank == Blank::Taken { with_blank(text, own) } else { own });
     }
     let others = table.iter().filter(|(_, item)| !has_head || !stands_in_table(item));

@@ -54,7 +54,22 @@ fn files_that_are_too_large_or_no_text_are_refused() {
 #[test]
 fn names_and_values_mean_themselves_whatever_is_in_them() {
     let texts = [
-        "a.b", "a\"b", "a'b", "\\", "]", "a = 1", "#", "//", "/*", "\u{e9}\u{1f600}", " ", "\u{feff}", "\u{2028}", "{", "-", "mcp_servers",
+        "a.b",
+        "a\"b",
+        "a'b",
+        "\\",
+        "]",
+        "a = 1",
+        "#",
+        "//",
+        "/*",
+        "\u{e9}\u{1f600}",
+        " ",
+        "\u{feff}",
+        "\u{2028}",
+        "{",
+        "-",
+        "mcp_servers",
     ];
     for program in Program::ALL {
         for text in texts {
@@ -89,7 +104,10 @@ fn entries_that_no_client_could_use_are_refused() {
         (Entry { name: "a\0".into(), ..entry() }, "the name of the server has a control character"),
         (Entry { name: "a\u{1b}[1m".into(), ..entry() }, "the name of the server has a control character"),
         (Entry { command: String::new(), ..entry() }, "the command is empty"),
-        (Entry { args: vec!["\0".into()], ..entry() }, "the command has a NUL character, which no program can be given"),
+        (
+            Entry { args: vec!["\0".into()], ..entry() },
+            "the command has a NUL character, which no program can be given",
+        ),
         (
             Entry { env: [("A=B".into(), String::new())].into(), ..entry() },
             "the environment has a variable that no program can be given",

@@ -38,7 +38,10 @@ fn an_entry_is_put_in_as_the_file_is_written_and_nothing_else_changes() {
                 "// top\n{{ // open\n  // above\n  \"mcpServers\" /* k */ : /* v */ {{ // in\n    \"x\": {{}}, /* x */ // tail\n{two}\n    // end\n  }} // shut\n}} // last"
             ),
         ),
-        ("{\n  \"mcpServers\": {\n    // none\n  }\n}", format!("{{\n  \"mcpServers\": {{\n    // none\n{two}\n  }}\n}}")),
+        (
+            "{\n  \"mcpServers\": {\n    // none\n  }\n}",
+            format!("{{\n  \"mcpServers\": {{\n    // none\n{two}\n  }}\n}}"),
+        ),
         ("{\n  \"mcpServers\": { // none\n  }\n}", format!("{{\n  \"mcpServers\": {{ // none\n{two}\n  }}\n}}")),
         (
             "{\n  \"mcpServers\": {\n    \"x\": {} }\n}",
@@ -57,10 +60,7 @@ fn an_entry_is_put_in_as_the_file_is_written_and_nothing_else_changes() {
             "{\n  \"mcpServers\": { /* none */ \"tools\": {\"command\": \"t\", \"args\": []} }\n}".to_owned(),
         ),
         // Files on one line.
-        (
-            "{\"mcpServers\":{}}",
-            "{\"mcpServers\":{\"tools\":{\"command\":\"t\",\"args\":[]}}}".to_owned(),
-        ),
+        ("{\"mcpServers\":{}}", "{\"mcpServers\":{\"tools\":{\"command\":\"t\",\"args\":[]}}}".to_owned()),
         (
             "{ \"mcpServers\": { \"x\": {}, } }",
             "{ \"mcpServers\": { \"x\": {}, \"tools\": {\"command\": \"t\", \"args\": []}, } }".to_owned(),
@@ -161,8 +161,14 @@ fn an_entry_is_taken_out_with_its_line_and_what_is_said_about_it_there() {
     for (before, after) in [
         ("{\"mcpServers\": {\"tools\": 1, \"x\": 2}}", "{\"mcpServers\": {\"x\": 2}}"),
         ("{\"mcpServers\": { \"x\": 2, \"tools\": 1 }}", "{\"mcpServers\": { \"x\": 2 }}"),
-        ("{\"mcpServers\": {\"a\": 1, \"tools\": [1,\n2], /* x */ \"x\": 2}}", "{\"mcpServers\": {\"a\": 1, /* x */ \"x\": 2}}"),
-        ("{\"mcpServers\": {\n \"a\": 1,\n\n \"tools\": 1, // ours\n // x\n \"x\": 2}}", "{\"mcpServers\": {\n \"a\": 1,\n\n // x\n \"x\": 2}}"),
+        (
+            "{\"mcpServers\": {\"a\": 1, \"tools\": [1,\n2], /* x */ \"x\": 2}}",
+            "{\"mcpServers\": {\"a\": 1, /* x */ \"x\": 2}}",
+        ),
+        (
+            "{\"mcpServers\": {\n \"a\": 1,\n\n \"tools\": 1, // ours\n // x\n \"x\": 2}}",
+            "{\"mcpServers\": {\n \"a\": 1,\n\n // x\n \"x\": 2}}",
+        ),
         ("{\"mcpServers\": {\n \"tools\": 1, \"x\": 2\n}}", "{\"mcpServers\": {\n \"x\": 2\n}}"),
         ("{\"mcpServers\": { // c\n \"tools\": 1 }}", "{\"mcpServers\": { // c\n  }}"),
         ("{\"mcpServers\": {\"a\": 1, // c\n \"tools\": 1 }}", "{\"mcpServers\": {\"a\": 1 // c\n  }}"),
@@ -198,10 +204,7 @@ fn what_no_entry_can_be_put_into_is_named() {
         ("{\"mcpServers\": {\"tools\": 1}}", "mcpServers.tools is a number, not an object"),
         ("{\"mcpServers\": {}, \"mcpServers\": {}}", "mcpServers occurs twice: remove one of them"),
         ("{\"mcpServers\": {}, \"mcpServer\\u0073\": {}}", "mcpServers occurs twice: remove one of them"),
-        (
-            "{\"mcpServers\": {\"tools\": {}, \"tools\": {}}}",
-            "mcpServers.tools occurs twice: remove one of them",
-        ),
+        ("{\"mcpServers\": {\"tools\": {}, \"tools\": {}}}", "mcpServers.tools occurs twice: remove one of them"),
         (
             "{\"mcpServers\": {\"tools\": {\"command\": 1, \"command\": 2}}}",
             "mcpServers.tools.command occurs twice: remove one of them",
@@ -209,7 +212,7 @@ fn what_no_entry_can_be_put_into_is_named() {
         ("{\n  \"a\": }", "line 2, column 8: unexpected close brace"),
         ("\u{feff}{'a': 1}", "line 1, column 2: single-quoted strings are not allowed"),
         ("{\"a\": 1 \"b\": 2}", "line 1, column 8: expected comma"),
-        ("{} {}", "line 1, column 4: text cannot contain more than one json value"),
+        ("{} {}", "line 1, column 4: text cannot contain more than one JSON value"),
         ("{\"a\": 1 /*", "line 1, column 9: unterminated comment block"),
         ("{", "line 1, column 1: unterminated object"),
     ] {

@@ -41,7 +41,12 @@ fn each_program_has_its_file_on_each_system() {
             format!("{mac}/Code/User/mcp.json"),
             "/a/Code/User/mcp.json",
         ),
-        (Program::Zed, "/h/.config/zed/settings.json", "/h/.config/zed/settings.json".to_owned(), "/a/Zed/settings.json"),
+        (
+            Program::Zed,
+            "/h/.config/zed/settings.json",
+            "/h/.config/zed/settings.json".to_owned(),
+            "/a/Zed/settings.json",
+        ),
         (Program::Codex, "/h/.codex/config.toml", "/h/.codex/config.toml".to_owned(), "/u/.codex/config.toml"),
     ] {
         for (system, file) in [(System::Linux, linux), (System::MacOs, &macos), (System::Windows, windows)] {
@@ -56,7 +61,11 @@ fn variables_move_files_unless_they_are_empty() {
     let moved = [("HOME", "/h"), ("XDG_CONFIG_HOME", "/x"), ("CLAUDE_CONFIG_DIR", "/c"), ("CODEX_HOME", "/o")];
     for (program, file, usual) in [
         (Program::Claude, "/c/.claude.json", "/h/.claude.json"),
-        (Program::ClaudeDesktop, "/x/Claude/claude_desktop_config.json", "/h/.config/Claude/claude_desktop_config.json"),
+        (
+            Program::ClaudeDesktop,
+            "/x/Claude/claude_desktop_config.json",
+            "/h/.config/Claude/claude_desktop_config.json",
+        ),
         (Program::Cursor, "/h/.cursor/mcp.json", "/h/.cursor/mcp.json"),
         (Program::VsCode, "/x/Code/User/mcp.json", "/h/.config/Code/User/mcp.json"),
         (Program::Zed, "/x/zed/settings.json", "/h/.config/zed/settings.json"),

@@ -7,7 +7,15 @@ use crate::{File, entry, installed, small, try_install, uninstalled};
 
 /// What may stand between any two tokens of JSON with comments.
 fn gap() -> impl Strategy<Value = String> {
-    let piece = prop_oneof![Just(" "), Just("\t"), Just("\n"), Just("\r\n"), Just("/* c */"), Just("// l\n"), Just("/* a\n b */")];
+    let piece = prop_oneof![
+        Just(" "),
+        Just("\t"),
+        Just("\n"),
+        Just("\r\n"),
+        Just("/* c */"),
+        Just("// l\n"),
+        Just("/* a\n b */")
+    ];
     prop::collection::vec(piece, 0..4).prop_map(|pieces| pieces.concat())
 }
 
@@ -30,7 +38,12 @@ fn object(members: impl Strategy<Value = Vec<(String, String)>>) -> impl Strateg
 }
 
 fn values() -> impl Strategy<Value = String> {
-    prop_oneof![Just("1".to_owned()), Just("\"}, // \\\" {\"".to_owned()), Just("[1, {}]".to_owned()), Just("{\"a\": 1}".to_owned())]
+    prop_oneof![
+        Just("1".to_owned()),
+        Just("\"}, // \\\" {\"".to_owned()),
+        Just("[1, {}]".to_owned()),
+        Just("{\"a\": 1}".to_owned())
+    ]
 }
 
 fn servers() -> impl Strategy<Value = String> {
@@ -148,5 +161,14 @@ proptest! {
 }
 
 fn line() -> impl Strategy<Value = &'static str> {
-    prop_oneof![Just(""), Just("# c"), Just("  k% = 1 # d"), Just("[t%]"), Just("[[l%]]"), Just("a.b% = '''\n[x]\n'''"), Just("m% = [\n 1,\n]"), Just(" \t")]
+    prop_oneof![
+        Just(""),
+        Just("# c"),
+        Just("  k% = 1 # d"),
+        Just("[t%]"),
+        Just("[[l%]]"),
+        Just("a.b% = '''\n[x]\n'''"),
+        Just("m% = [\n 1,\n]"),
+        Just(" \t")
+    ]
 }
