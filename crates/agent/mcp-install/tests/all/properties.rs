@@ -28,9 +28,9 @@ fn object(members: impl Strategy<Value = Vec<(String, String)>>) -> impl Strateg
         let mut text = format!("{{{}", next());
         let count = members.len();
         for (index, (key, value)) in members.into_iter().enumerate() {
-            text += &format!("\"{key}\"{}:{}{value}{}", next(), next(), next());
+            text.extend(["\"", &key, "\"", &next(), ":", &next(), &value, &next()]);
             if index + 1 < count || trailing {
-                text += &format!(",{}", next());
+                text.extend([",", &next()]);
             }
         }
         text + "}"
@@ -59,40 +59,41 @@ fn documents() -> impl Strategy<Value = String> {
     (gap(), object(members), gap()).prop_map(|(before, object, after)| format!("{before}{object}{after}"))
 }
 
-/// The text as another parser reads it, without what it is written like.
+/// The text as another parser reads it, for which comments and trailing commas are taken out.
 fn meaning(text: &str) -> serde_json::Value {
     let mut plain = String::new();
-    let (mut rest, mut in_text) = (text, false);
+    let mut rest = text;
     while let Some(first) = rest.chars().next() {
         let length = match first {
-            '"' => {
-                in_text = !in_text;
-                1
-            }
-            '\\' if in_text => 2,
-            '/' if !in_text && rest.starts_with("//") => {
+            '"' => 1 + end_of_text(&rest[1..]),
+            '/' if rest.starts_with("//") => {
                 rest = &rest[rest.find('\n').unwrap_or(rest.len())..];
                 continue;
             }
-            '/' if !in_text => {
+            '/' => {
                 rest = &rest[rest.find("*/").unwrap() + 2..];
                 continue;
             }
-            ',' if !in_text => {
-                plain.push(',');
-                rest = &rest[1..];
-                continue;
-            }
-            '}' if !in_text && plain.trim_end().ends_with(',') => {
-                plain.truncate(plain.trim_end().len() - 1);
-                1
-            }
-            other => other.len_utf8(),
+            _ => first.len_utf8(),
         };
+        if first == '}' && plain.trim_end().ends_with(',') {
+            plain.truncate(plain.trim_end().len() - 1);
+        }
         plain.push_str(&rest[..length]);
         rest = &rest[length..];
     }
     serde_json::from_str(&plain).unwrap_or_else(|error| panic!("{error}: {text}"))
+}
+
+/// The length of the rest of a text in quotes.
+fn end_of_text(rest: &str) -> usize {
+    let mut is_escaped = false;
+    let end = rest.find(|character| {
+        let ends = character == '"' && !is_escaped;
+        is_escaped = character == '\\' && !is_escaped;
+        ends
+    });
+    end.unwrap() + 1
 }
 
 /// What is in a text, but white space and commas.
@@ -101,7 +102,7 @@ fn marks(text: &str) -> String {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 2_000, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 600, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn an_entry_is_in_what_readers_see_and_gone_again_with_every_comment_in_its_place(before in documents()) {
@@ -121,8 +122,7 @@ proptest! {
     }
 
     #[test]
-    fn any_entry_can_be_replaced_and_taken_out(documents in documents(), name in "[a-f]") {
-        let before = documents.replacen("\"o\"", "\"p\"", 0);
+    fn any_entry_can_be_replaced_and_taken_out(before in documents(), name in "[a-f]") {
         let entry = gloveport_mcp_install::Entry { name: name.clone(), ..small() };
         if let Ok(change) = try_install(Program::Cursor, &before, &entry) {
             let mut found = meaning(&change.after);
