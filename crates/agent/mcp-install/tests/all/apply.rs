@@ -53,6 +53,12 @@ fn what_somebody_else_wrote_in_the_meantime_is_not_overwritten() {
     assert_eq!(change.apply().unwrap_err().to_string(), changed);
     assert!(!file.path.exists());
 
+    let directory = file.path.parent().unwrap();
+    fs::remove_dir(directory).unwrap();
+    assert_eq!(change.apply().unwrap_err().to_string(), changed);
+    assert!(!directory.exists());
+    fs::create_dir(directory).unwrap();
+
     let new = install(Program::Cursor, &file.path, &small()).unwrap();
     fs::write(&file.path, "").unwrap();
     assert!(matches!(new.apply(), Err(InstallError::Changed(path)) if path == file.path));

@@ -157,6 +157,14 @@ fn an_entry_that_says_the_same_in_other_words_is_left_alone() {
 }
 
 #[test]
+fn variables_that_stand_twice_are_not_taken_for_two() {
+    let entry = Entry { env: ["A", "B"].map(|name| (name.to_owned(), "1".to_owned())).into(), ..small() };
+    let before = r#"{"mcpServers":{"tools":{"command":"t","args":[],"env":{"A":"1","A":"1"}}}}"#;
+    let after = r#"{"mcpServers":{"tools":{"command":"t","args":[],"env":{"A":"1","B":"1"}}}}"#;
+    assert_eq!(installed(Program::Cursor, before, &entry), after);
+}
+
+#[test]
 fn an_entry_is_taken_out_with_its_line_and_what_is_said_about_it_there() {
     for (before, after) in [
         ("{\"mcpServers\": {\"tools\": 1, \"x\": 2}}", "{\"mcpServers\": {\"x\": 2}}"),

@@ -55,6 +55,12 @@ fn an_entry_that_is_there_becomes_the_new_one_in_its_place_and_keeps_what_others
             format!("[mcp_servers.tools]\n{new}\n{args}\nenv = {{ KEY = \"secret\" }}"),
         ),
         (
+            format!("[mcp_servers.tools]\n{new}\n# dotted\nmore.x = 1 # x\n\n[z]\n"),
+            format!(
+                "[mcp_servers.tools]\n{new}\n# dotted\nmore.x = 1 # x\n{args}\nenv = {{ KEY = \"secret\" }}\n\n[z]\n"
+            ),
+        ),
+        (
             "[mcp_servers.tools.env]\nKEY = 'secret'\n[z]\n".to_owned(),
             format!("[mcp_servers.tools.env]\nKEY = 'secret'\n[z]\n\n[mcp_servers.tools]\n{new}\n{args}\n"),
         ),
