@@ -6,7 +6,7 @@ use gloveport_client::{ClientError, causes};
 use rmcp::{
     ServiceError,
     service::ClientInitializeError,
-    transport::{DynamicTransportError, streamable_http_client::StreamableHttpError},
+    transport::{DynamicTransportError, auth::AuthError, streamable_http_client::StreamableHttpError},
 };
 
 use crate::{Server, StoreError, fate::Fate};
@@ -208,6 +208,10 @@ impl CallError {
 fn transport(error: &DynamicTransportError) -> String {
     match error.error.downcast_ref::<StreamableHttpError<reqwest::Error>>() {
         Some(StreamableHttpError::Client(error)) => causes(error),
+        // What the SDK says of its own errors in front of them is of no use to anybody.
+        Some(StreamableHttpError::Auth(
+            AuthError::CredentialStoreError(reason) | AuthError::TokenRefreshFailed(reason),
+        )) => reason.clone(),
         _ => causes(&*error.error),
     }
 }

@@ -29,20 +29,20 @@ use super::{
 };
 use crate::{ConnectError, HttpServer};
 
-/// Why there is no token, although there was one.
+/// Why there is no token, although there was one. The SDK carries its text to whoever asked.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum TokenError {
     #[error(transparent)]
     Store(#[from] StoreError),
-    #[error("the token has expired, and there is no new one: {0}")]
+    #[error("its token has expired, and there is no new one: {0}")]
     Refresh(String),
 }
 
 impl From<TokenError> for AuthError {
     fn from(error: TokenError) -> Self {
         match error {
-            TokenError::Store(error) => Self::CredentialStoreError(error.to_string()),
-            TokenError::Refresh(reason) => Self::TokenRefreshFailed(reason),
+            TokenError::Store(_) => Self::CredentialStoreError(error.to_string()),
+            TokenError::Refresh(_) => Self::TokenRefreshFailed(error.to_string()),
         }
     }
 }

@@ -87,11 +87,11 @@ pub async fn login(
     options.store.get(&key).await?;
     let callback = Callback::listen().await.map_err(OAuthError::Listen)?;
     let begun = timeout(DISCOVERY_LIMIT, Box::pin(begin(&server, options, &callback.address()))).await;
-    let slow = |_| {
+    let too_long = |_| {
         let reason = format!("it takes longer than {} seconds", DISCOVERY_LIMIT.as_secs());
         OAuthError::Discovery { server: shown(server.as_str()), reason }
     };
-    let begun = begun.map_err(slow)??;
+    let begun = begun.map_err(too_long)??;
     show(&begun.page);
     let timed_out = |_| OAuthError::Timeout { limit: options.wait };
     let answer = timeout(options.wait, callback.answer(&begun.state)).await.map_err(timed_out)?;
