@@ -9,7 +9,7 @@ use rmcp::{
     transport::{DynamicTransportError, auth::AuthError, streamable_http_client::StreamableHttpError},
 };
 
-use crate::{Server, StoreError, fate::Fate};
+use crate::{Server, StoreError, fate::Fate, oauth::clean};
 
 /// Why there is no connection to a server.
 #[derive(Debug, thiserror::Error)]
@@ -212,6 +212,11 @@ fn transport(error: &DynamicTransportError) -> String {
         Some(StreamableHttpError::Auth(
             AuthError::CredentialStoreError(reason) | AuthError::TokenRefreshFailed(reason),
         )) => reason.clone(),
+        Some(StreamableHttpError::InsufficientScope(error)) => {
+            let scope =
+                error.required_scope.as_deref().map(|scope| format!(": the server wants the scope `{}`", clean(scope)));
+            format!("its token does not allow this{}", scope.unwrap_or_default())
+        }
         _ => causes(&*error.error),
     }
 }

@@ -36,3 +36,4 @@ pub use error::{OAuthError, StoreError};
 pub use login::{LoggedIn, LoginOptions, WAIT, login};
 pub use logout::{LoggedOut, REVOCATION_LIMIT, Revocation, logout};
 pub use store::{MOST_BYTES, MOST_SERVERS, TokenStore};
+pub(crate) use text::clean;

@@ -80,9 +80,17 @@ impl Tokens {
         }
         // A server that gives a new refresh token takes the old one no more. So a refresh is not given up between its
         // answer and its keeping, whatever becomes of the request that needs it; its request and its locks have limits.
+        let is_rejected = rejected == Some(&record.tokens.access);
         let (tokens, rejected) = (self.clone(), rejected.cloned());
         let refreshed = tokio::spawn(async move { tokens.refresh(rejected.as_ref()).await }).await;
-        refreshed.unwrap_or_else(|error| Err(TokenError::Refresh(error.to_string())))
+        match refreshed.unwrap_or_else(|error| Err(TokenError::Refresh(error.to_string()))) {
+            // It is refreshed a little before it expires. Until then the old one does.
+            Err(TokenError::Refresh(reason)) if !is_rejected && !record.tokens.has_expired(now()) => {
+                tracing::debug!(server = &*self.key, reason, "the token of an MCP server is not refreshed yet");
+                Ok(Some(record.tokens.access))
+            }
+            other => other,
+        }
     }
 
     /// What is kept now; none if it is not for this server.

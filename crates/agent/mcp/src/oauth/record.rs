@@ -94,9 +94,16 @@ impl Tokens {
 
     /// Whether the access token has expired, or is about to.
     pub(crate) fn is_old(&self, now: u64) -> bool {
-        let Some(lifetime) = self.lifetime else { return false };
-        let left = self.received.saturating_add(lifetime).saturating_sub(now);
-        left <= EARLY.as_secs().min(lifetime / 2)
+        self.lifetime.is_some_and(|lifetime| self.left(lifetime, now) <= EARLY.as_secs().min(lifetime / 2))
+    }
+
+    /// Whether the access token has expired.
+    pub(crate) fn has_expired(&self, now: u64) -> bool {
+        self.lifetime.is_some_and(|lifetime| self.left(lifetime, now) == 0)
+    }
+
+    fn left(&self, lifetime: u64, now: u64) -> u64 {
+        self.received.saturating_add(lifetime).saturating_sub(now)
     }
 }
 

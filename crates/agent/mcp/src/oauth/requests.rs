@@ -126,9 +126,6 @@ impl Requests {
         if !self.may_ask(&url) {
             return Err(RequestError::Forbidden(name));
         }
-        if self.used.fetch_add(1, Ordering::Relaxed) >= MOST {
-            return Err(RequestError::TooMany);
-        }
         let answered = timeout(REQUEST_LIMIT, self.answer(request, &name)).await;
         let response = answered.unwrap_or(Err(RequestError::Slow(name)))?;
         if is_get && response.status == StatusCode::OK {
@@ -164,6 +161,9 @@ impl OAuthHttpClient for Requests {
         Box::pin(async move {
             let boxed = |error: Box<dyn Error + Send + Sync>| -> OAuthHttpClientError { error };
             let request = reqwest::Request::try_from(request.request).map_err(|error| boxed(error.into()))?;
+            if self.used.fetch_add(1, Ordering::Relaxed) >= MOST {
+                return Err(boxed(RequestError::TooMany.into()));
+            }
             let answer = self.send(request).await.map_err(|error| boxed(error.into()))?;
             let mut response = http::Response::new(answer.body);
             *response.status_mut() = answer.status;

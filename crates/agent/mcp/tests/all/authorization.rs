@@ -21,7 +21,7 @@ use base64::{
 };
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
-use tokio::{net::TcpListener, task::JoinHandle};
+use tokio::{net::TcpListener, sync::Semaphore, task::JoinHandle};
 
 /// What every secret that the server gives begins with.
 pub(crate) const SECRET: &str = "hidden-";
@@ -42,6 +42,10 @@ pub(crate) struct Known {
     pub(crate) answers: BTreeMap<&'static str, (u16, &'static str, String)>,
     /// How long access tokens are good; for ever without.
     pub(crate) lifetime: Option<u64>,
+    /// What holds up the answers to requests for tokens.
+    pub(crate) gate: Option<Arc<Semaphore>>,
+    /// A scope that no token has, and every call needs.
+    pub(crate) wanted_scope: Option<&'static str>,
     /// Clients get a secret.
     pub(crate) is_confidential: bool,
     /// What the redirect says of who made the code.
@@ -105,8 +109,15 @@ impl Authorization {
 async fn handle(State(known): State<Arc<Mutex<Known>>>, request: Request) -> Response {
     let (parts, body) = request.into_parts();
     let body = axum::body::to_bytes(body, 1024 * 1024).await.unwrap();
-    let mut known = known.lock().unwrap();
-    known.answer(&parts.method, &parts.uri, &parts.headers, &body)
+    let (answer, gate) = {
+        let mut known = known.lock().unwrap();
+        let gate = known.gate.clone().filter(|_| parts.uri.path() == "/token");
+        (known.answer(&parts.method, &parts.uri, &parts.headers, &body), gate)
+    };
+    if let Some(gate) = gate {
+        gate.acquire().await.unwrap().forget();
+    }
+    answer
 }
 
 fn pairs(text: &[u8]) -> BTreeMap<String, String> {
@@ -118,7 +129,6 @@ fn pairs(text: &[u8]) -> BTreeMap<String, String> {
 }
 
 fn error(code: &str) -> Response {
-    // Careless servers repeat what they were sent.
     (StatusCode::BAD_REQUEST, Json(json!({"error": code, "error_description": "no\u{1b}[2J"}))).into_response()
 }
 
@@ -273,6 +283,10 @@ impl Known {
             let document = format!("{}/.well-known/oauth-protected-resource/mcp", self.base);
             let challenge = format!("Bearer resource_metadata=\"{document}\"");
             return (StatusCode::UNAUTHORIZED, [(header::WWW_AUTHENTICATE, challenge)]).into_response();
+        }
+        if let Some(scope) = self.wanted_scope {
+            let challenge = format!("Bearer error=\"insufficient_scope\", scope=\"{scope}\"");
+            return (StatusCode::FORBIDDEN, [(header::WWW_AUTHENTICATE, challenge)]).into_response();
         }
         if method == Method::DELETE {
             return StatusCode::OK.into_response();

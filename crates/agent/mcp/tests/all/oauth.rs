@@ -1,5 +1,7 @@
 //! Logins at servers that want them.
 
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test stops at the first broken assumption")]
+
 use std::{
     fmt::Debug,
     fs,
@@ -15,11 +17,12 @@ use gloveport_mcp_client::{
     TokenStore, login, logout,
 };
 use gloveport_protocol::Secret;
-use gloveport_testing::within;
+use gloveport_testing::{until, within};
 use reqwest::{Url, header::LOCATION};
 use rmcp::model::JsonObject;
 use serde_json::{Value, json};
 use tempfile::TempDir;
+use tokio::sync::Semaphore;
 
 use crate::{
     authorization::{Authorization, SECRET},
@@ -72,17 +75,17 @@ async fn call(client: &Client) -> Result<String, CallError> {
     within(client.call("t", JsonObject::new(), None)).await.map(|result| text(&result).to_owned())
 }
 
+/// What is kept of the one server.
+fn kept(store: &TokenStore) -> Value {
+    let content: Value = serde_json::from_slice(&fs::read(store.path()).unwrap()).unwrap();
+    content["servers"].as_object().unwrap().values().next().unwrap().clone()
+}
+
 /// Changes what is kept, as a clock or another program does.
 fn edit(store: &TokenStore, edit: impl FnOnce(&mut Value)) {
     let mut content: Value = serde_json::from_slice(&fs::read(store.path()).unwrap()).unwrap();
     edit(content["servers"].as_object_mut().unwrap().values_mut().next().unwrap());
     fs::write(store.path(), content.to_string()).unwrap();
-}
-
-fn kept(store: &TokenStore) -> Value {
-    let mut kept = Value::Null;
-    edit(store, |record| kept = record.clone());
-    kept
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -217,10 +220,56 @@ async fn a_token_that_the_server_refuses_is_refreshed_once_and_the_call_is_repea
     let calls = join_all((0..5).map(|_| call(&client))).await;
     assert!(calls.iter().all(|called| called.as_ref().is_ok_and(|text| text == "called")), "{calls:?}");
     assert_eq!(authorization.known().refreshes, 1);
-    // The new refresh token is good, too.
+    // Every new refresh token is good, too, for as long as the connection is used.
+    for _ in 0..50 {
+        authorization.known().access.clear();
+        call(&client).await.unwrap();
+    }
+    assert_eq!(authorization.known().refreshes, 51);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_refresh_whose_request_is_given_up_keeps_the_new_token_nevertheless() {
+    let (authorization, (_directory, store)) = (Authorization::start().await, store());
+    log_in(&authorization, &store).await;
     authorization.known().access.clear();
-    call(&client).await.unwrap();
-    assert_eq!(authorization.known().refreshes, 2);
+    let gate = Arc::new(Semaphore::new(0));
+    authorization.known().gate = Some(Arc::clone(&gate));
+    let server = server(&authorization, &store);
+    tokio::select! {
+        connected = Client::connect(&server) => panic!("{connected:?}"),
+        // The old token is good no more, and the new one has not arrived.
+        () = until("the token is refreshed", || authorization.known().refreshes == 1) => {}
+    }
+    gate.add_permits(1);
+    until("it is kept", || authorization.known().refresh.contains(kept(&store)["tokens"]["refresh"].as_str().unwrap()))
+        .await;
+    authorization.known().gate = None;
+    call(&*connect(&server).await).await.unwrap();
+    assert_eq!(authorization.known().refreshes, 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_token_that_is_still_good_is_used_when_there_is_no_new_one_yet() {
+    let (authorization, (_directory, store)) = (Authorization::start().await, store());
+    authorization.known().lifetime = Some(1000);
+    log_in(&authorization, &store).await;
+    // It expires so soon that it is refreshed.
+    edit(&store, |record| record["tokens"]["received"] = json!(record["tokens"]["received"].as_u64().unwrap() - 980));
+    authorization.known().answers = [("/token", (503, "", String::new()))].into();
+    call(&*connect(&server(&authorization, &store)).await).await.unwrap();
+    assert!(authorization.count("/token") > 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_login_that_does_not_allow_enough_says_what_it_lacks() {
+    let (authorization, (_directory, store)) = (Authorization::start().await, store());
+    log_in(&authorization, &store).await;
+    let client = connect(&server(&authorization, &store)).await;
+    authorization.known().wanted_scope = Some("write\tall");
+    let error = call(&client).await.unwrap_err().to_string();
+    let expected = "its token does not allow this: the server wants the scope `write all`";
+    assert!(error.ends_with(expected), "{error}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
