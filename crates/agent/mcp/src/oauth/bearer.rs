@@ -80,17 +80,9 @@ impl Tokens {
         }
         // A server that gives a new refresh token takes the old one no more. So a refresh is not given up between its
         // answer and its keeping, whatever becomes of the request that needs it; its request and its locks have limits.
-        let is_rejected = rejected == Some(&record.tokens.access);
         let (tokens, rejected) = (self.clone(), rejected.cloned());
         let refreshed = tokio::spawn(async move { tokens.refresh(rejected.as_ref()).await }).await;
-        match refreshed.unwrap_or_else(|error| Err(TokenError::Refresh(error.to_string()))) {
-            // It is refreshed a little before it expires. Until then the old one does.
-            Err(TokenError::Refresh(reason)) if !is_rejected && !record.tokens.has_expired(now()) => {
-                tracing::debug!(server = &*self.key, reason, "the token of an MCP server is not refreshed yet");
-                Ok(Some(record.tokens.access))
-            }
-            other => other,
-        }
+        refreshed.unwrap_or_else(|error| Err(TokenError::Refresh(error.to_string())))
     }
 
     /// What is kept now; none if it is not for this server.
@@ -101,11 +93,26 @@ impl Tokens {
     async fn refresh(&self, rejected: Option<&Secret>) -> Result<Option<Secret>, TokenError> {
         let _lock = self.store.lock_server(&self.key).await?;
         // Another process, or another request, may have refreshed it meanwhile.
-        let Some(mut record) = self.record().await? else { return Ok(None) };
+        let Some(record) = self.record().await? else { return Ok(None) };
         if is_good(&record, rejected) {
             return Ok(Some(record.tokens.access));
         }
-        let Some(refresh) = record.tokens.refresh.clone() else { return Ok(None) };
+        // It is refreshed a little before it expires. Until then the old one does.
+        let is_usable = Some(&record.tokens.access) != rejected && !record.tokens.has_expired(now());
+        let old = is_usable.then(|| record.tokens.access.clone());
+        let Some(refresh) = record.tokens.refresh.clone() else { return Ok(old) };
+        match self.ask(record, refresh).await {
+            Ok(new) => Ok(new.or(old)),
+            Err(TokenError::Refresh(reason)) if old.is_some() => {
+                tracing::debug!(server = &*self.key, reason, "the token of an MCP server is not refreshed yet");
+                Ok(old)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Gets a new token, and keeps it; none if the refresh token is good no more. Whoever calls it has the lock.
+    async fn ask(&self, mut record: Record, refresh: Secret) -> Result<Option<Secret>, TokenError> {
         let fields =
             [("grant_type", "refresh_token"), ("refresh_token", refresh.expose()), ("resource", &record.resource)];
         let asked = self.requests.form(&record.token_endpoint, &record.client, &fields).await;
@@ -268,5 +275,69 @@ impl StreamableHttpClient for Bearer {
             self.http.get_stream_with_max_sse_event_size(uri, session, last, token, headers, max_sse_event_size)
         };
         self.send(&uri, get).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use gloveport_testing::{until, within};
+    use tokio::{
+        io::{AsyncReadExt as _, AsyncWriteExt as _},
+        net::TcpListener,
+        sync::oneshot,
+    };
+
+    use super::{super::record::tests::record, *};
+
+    #[tokio::test]
+    async fn a_refresh_that_nobody_waits_for_any_more_is_kept_nevertheless() {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
+        let base = format!("http://{}", listener.local_addr().unwrap());
+        let (directory, url) = (tempfile::tempdir().unwrap(), Url::parse(&format!("{base}/mcp")).unwrap());
+        let store = TokenStore::new(directory.path().join("tokens.json"));
+        let mut old = record();
+        (old.resource, old.token_endpoint) = (url.to_string(), format!("{base}/token"));
+        store.put(&key(&url), old).await.unwrap();
+        let (asked, was_asked) = oneshot::channel();
+        let (answer, may_answer) = oneshot::channel::<()>();
+        let server = tokio::spawn(async move {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            let count = stream.read(&mut [0; 4096]).await.unwrap();
+            asked.send(count).unwrap();
+            may_answer.await.unwrap();
+            let body = r#"{"access_token": "new", "token_type": "Bearer", "refresh_token": "rotated"}"#;
+            let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\nConnection: close\r\n\r\n", body.len());
+            stream.write_all(format!("{head}{body}").as_bytes()).await.unwrap();
+        });
+        let http = HttpServer::new(url.as_str()).with_tokens(&store);
+        let tokens = Tokens::of(&http).await.unwrap().unwrap();
+        tokio::select! {
+            biased;
+            token = tokens.token(None) => panic!("{token:?}"),
+            asked = was_asked => assert!(asked.unwrap() > 0),
+        }
+        answer.send(()).unwrap();
+        within(server).await.unwrap();
+        let kept = || std::fs::read_to_string(store.path()).unwrap();
+        until("the new token is kept", || kept().contains("\"rotated\"")).await;
+        assert_eq!(tokens.token(None).await.unwrap(), Some(Secret::new("new")));
+    }
+
+    #[tokio::test]
+    async fn a_token_without_a_refresh_is_used_until_it_expires_or_is_rejected() {
+        let (directory, url) = (tempfile::tempdir().unwrap(), Url::parse("https://host/mcp").unwrap());
+        let store = TokenStore::new(directory.path().join("tokens.json"));
+        let http = HttpServer::new(url.as_str()).with_tokens(&store);
+        let access = record().tokens.access;
+        for (age, rejected, expected) in
+            [(0, None, true), (90, None, true), (101, None, false), (0, Some(&access), false)]
+        {
+            let mut record = record();
+            record.tokens.refresh = None;
+            record.tokens.received = now() - age;
+            store.put(&key(&url), record).await.unwrap();
+            let tokens = Tokens::of(&http).await.unwrap().unwrap();
+            assert_eq!(tokens.token(rejected).await.unwrap(), expected.then(|| access.clone()), "{age} {rejected:?}");
+        }
     }
 }

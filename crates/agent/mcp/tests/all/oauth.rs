@@ -17,12 +17,11 @@ use gloveport_mcp_client::{
     TokenStore, login, logout,
 };
 use gloveport_protocol::Secret;
-use gloveport_testing::{until, within};
+use gloveport_testing::within;
 use reqwest::{Url, header::LOCATION};
 use rmcp::model::JsonObject;
 use serde_json::{Value, json};
 use tempfile::TempDir;
-use tokio::sync::Semaphore;
 
 use crate::{
     authorization::{Authorization, SECRET},
@@ -226,27 +225,6 @@ async fn a_token_that_the_server_refuses_is_refreshed_once_and_the_call_is_repea
         call(&client).await.unwrap();
     }
     assert_eq!(authorization.known().refreshes, 51);
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_refresh_whose_request_is_given_up_keeps_the_new_token_nevertheless() {
-    let (authorization, (_directory, store)) = (Authorization::start().await, store());
-    log_in(&authorization, &store).await;
-    authorization.known().access.clear();
-    let gate = Arc::new(Semaphore::new(0));
-    authorization.known().gate = Some(Arc::clone(&gate));
-    let server = server(&authorization, &store);
-    tokio::select! {
-        connected = Client::connect(&server) => panic!("{connected:?}"),
-        // The old token is good no more, and the new one has not arrived.
-        () = until("the token is refreshed", || authorization.known().refreshes == 1) => {}
-    }
-    gate.add_permits(1);
-    until("it is kept", || authorization.known().refresh.contains(kept(&store)["tokens"]["refresh"].as_str().unwrap()))
-        .await;
-    authorization.known().gate = None;
-    call(&*connect(&server).await).await.unwrap();
-    assert_eq!(authorization.known().refreshes, 1);
 }
 
 #[tokio::test(flavor = "multi_thread")]
