@@ -20,7 +20,14 @@ use tokio::{
 };
 
 use crate::{
-    CallError, ConnectError, Server, fate::Fate, handler::Handler, http::streamable, listing, sse, stdio::Program,
+    CallError, ConnectError, Server,
+    fate::Fate,
+    handler::Handler,
+    http::{connections, streamable},
+    listing,
+    oauth::{Bearer, Tokens},
+    sse,
+    stdio::Program,
 };
 
 /// How long a server may take to be connected, and to agree on the protocol (runtime-interface 14.3); and again to list
@@ -180,6 +187,12 @@ async fn start(
     match server {
         Server::Stdio(stdio) => handler.serve(Program::start(stdio, fate)?).await.map_err(failed),
         Server::Sse(http) => handler.serve(sse::EventStream::open(http, fate).await?).await.map_err(failed),
-        Server::Http(http) => handler.serve(streamable(http)?).await.map_err(failed),
+        Server::Http(http) => match Tokens::of(http).await? {
+            Some(tokens) => {
+                let started = handler.serve(streamable(http, Bearer::new(tokens)?)?).await;
+                started.map_err(failed).map_err(ConnectError::after_login)
+            }
+            None => handler.serve(streamable(http, connections()?)?).await.map_err(failed),
+        },
     }
 }

@@ -6,10 +6,10 @@ use gloveport_client::{ClientError, causes};
 use rmcp::{
     ServiceError,
     service::ClientInitializeError,
-    transport::{DynamicTransportError, streamable_http_client::StreamableHttpError},
+    transport::{DynamicTransportError, auth::AuthError, streamable_http_client::StreamableHttpError},
 };
 
-use crate::{Server, fate::Fate};
+use crate::{Server, StoreError, fate::Fate, oauth::clean};
 
 /// Why there is no connection to a server.
 #[derive(Debug, thiserror::Error)]
@@ -63,6 +63,15 @@ pub enum ConnectError {
         /// What it answered.
         reason: String,
     },
+    /// The server wants somebody to log in, or to do it again.
+    #[error("the MCP server {server} wants a login; run `gloveport mcp login {server}`")]
+    LoginRequired {
+        /// The server.
+        server: String,
+    },
+    /// The tokens of logins cannot be used.
+    #[error(transparent)]
+    Tokens(#[from] StoreError),
     /// There is no connection, or no agreement on the protocol.
     #[error("the MCP server {server} cannot be used: {reason}")]
     Failed {
@@ -91,6 +100,9 @@ impl ConnectError {
     pub(crate) fn of_start(server: &Server, error: &ClientInitializeError, fate: &Fate) -> Self {
         let name = server.name();
         if error.is_authorization_required() {
+            if server.can_login() {
+                return Self::LoginRequired { server: name };
+            }
             return Self::Unauthorized { server: name, reason: "it asks for authorization".to_owned() };
         }
         let reason = match error {
@@ -111,6 +123,14 @@ impl ConnectError {
             return Self::Unauthorized { server: name, reason };
         }
         Self::Failed { server: name, reason }
+    }
+
+    /// What failed with the tokens of a login, which the server does not take any more.
+    pub(crate) fn after_login(self) -> Self {
+        match self {
+            Self::Unauthorized { server, .. } => Self::LoginRequired { server },
+            other => other,
+        }
     }
 }
 
@@ -134,6 +154,12 @@ pub enum CallError {
         /// Its text.
         message: String,
     },
+    /// The server wants somebody to log in, or to do it again. It has not done what it was asked for.
+    #[error("the MCP server {server} wants a login; run `gloveport mcp login {server}`")]
+    LoginRequired {
+        /// The server.
+        server: String,
+    },
     /// The connection is lost. Whether the server did what it was asked for is not known.
     #[error("the connection to the MCP server {server} is lost: {reason}")]
     Lost {
@@ -155,6 +181,9 @@ pub enum CallError {
 impl CallError {
     pub(crate) fn of(server: &Server, error: ServiceError, fate: &Fate) -> Self {
         let name = server.name();
+        if server.can_login() && error.is_authorization_required() {
+            return Self::LoginRequired { server: name };
+        }
         match error {
             ServiceError::McpError(error) => {
                 Self::Protocol { code: error.code.0, message: server.mask(&error.message) }
@@ -179,6 +208,15 @@ impl CallError {
 fn transport(error: &DynamicTransportError) -> String {
     match error.error.downcast_ref::<StreamableHttpError<reqwest::Error>>() {
         Some(StreamableHttpError::Client(error)) => causes(error),
+        // What the SDK says of its own errors in front of them is of no use to anybody.
+        Some(StreamableHttpError::Auth(
+            AuthError::CredentialStoreError(reason) | AuthError::TokenRefreshFailed(reason),
+        )) => reason.clone(),
+        Some(StreamableHttpError::InsufficientScope(error)) => {
+            let scope =
+                error.required_scope.as_deref().map(|scope| format!(": the server wants the scope `{}`", clean(scope)));
+            format!("its token does not allow this{}", scope.unwrap_or_default())
+        }
         _ => causes(&*error.error),
     }
 }

@@ -13,8 +13,9 @@ use reqwest::{
     redirect,
 };
 use rmcp::transport::{
-    StreamableHttpClientTransport, common::client_side_sse::ExponentialBackoff,
-    streamable_http_client::StreamableHttpClientTransportConfig,
+    StreamableHttpClientTransport,
+    common::client_side_sse::ExponentialBackoff,
+    streamable_http_client::{StreamableHttpClient, StreamableHttpClientTransportConfig},
 };
 
 use crate::{ConnectError, HttpServer, Server};
@@ -73,8 +74,11 @@ pub(crate) fn headers(server: &HttpServer, name: &str) -> Result<HeaderMap, Conn
     Ok(map)
 }
 
-/// The transport of a server that speaks streamable HTTP.
-pub(crate) fn streamable(server: &HttpServer) -> Result<StreamableHttpClientTransport<Client>, ConnectError> {
+/// The transport of a server that speaks streamable HTTP, whose requests this client sends.
+pub(crate) fn streamable<C: StreamableHttpClient + Sync>(
+    server: &HttpServer,
+    client: C,
+) -> Result<StreamableHttpClientTransport<C>, ConnectError> {
     let name = Server::Http(server.clone()).name();
     let url = address(server, &name)?;
     let headers: HashMap<HeaderName, HeaderValue> =
@@ -87,5 +91,5 @@ pub(crate) fn streamable(server: &HttpServer) -> Result<StreamableHttpClientTran
         .max_sse_event_size(LARGEST)
         .max_json_response_size(LARGEST);
     config.retry_config = Arc::new(reconnection);
-    Ok(StreamableHttpClientTransport::with_client(connections()?, config))
+    Ok(StreamableHttpClientTransport::with_client(client, config))
 }

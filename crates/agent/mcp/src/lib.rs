@@ -11,6 +11,7 @@
 //! | [`Pool`] | connections that are kept for the next call |
 //! | [`call_tool`], [`tools_for_model`] | tools of several servers, in the form of OpenHands |
 //! | [`ErrorCollector`] | what went wrong with servers, for whoever shows it to people |
+//! | [`login`], [`logout`], [`TokenStore`] | OAuth: tokens of servers that want a person to log in |
 //! | `stdio`, `sse`, `http` | programs, event streams, streamable HTTP |
 //! | `listing`, `result` | lists of tools within bounds; results as the reference writes them |
 //! | `handler`, `fate` | what servers ask of a client; how a connection ended |
@@ -23,6 +24,7 @@ mod fate;
 mod handler;
 mod http;
 mod listing;
+mod oauth;
 mod pool;
 mod result;
 mod server;
@@ -34,6 +36,10 @@ pub use client::{CLOSE_LIMIT, CONNECT_LIMIT, Client};
 pub use collector::{CollectedError, ErrorCollector, ErrorSource};
 pub use error::{CallError, ConnectError};
 pub use listing::{MOST_TOOL_BYTES, MOST_TOOLS};
+pub use oauth::{
+    LoggedIn, LoggedOut, LoginOptions, MOST_BYTES, MOST_SERVERS, OAuthError, REVOCATION_LIMIT, Revocation, StoreError,
+    TokenStore, WAIT, login, logout,
+};
 pub use pool::{Pool, PoolLimits};
 pub use result::dump;
 pub use rmcp;

@@ -6,7 +6,7 @@ use gloveport_config::{McpConfig, McpHttpServer, McpSseServer, McpStdioServer};
 use gloveport_protocol::{SESSION_KEY_HEADER, Secret};
 use reqwest::Url;
 
-use crate::ErrorSource;
+use crate::{ErrorSource, TokenStore};
 
 /// The header that names the conversation for which tools are called.
 const CONVERSATION: &str = "X-OpenHands-ServerConversation-ID";
@@ -45,12 +45,29 @@ pub struct HttpServer {
     pub headers: Vec<(String, Secret)>,
     /// Longest time of a call; none where whoever calls decides it.
     pub timeout: Option<Duration>,
+    /// Where the tokens of logins are; none where nobody logs in.
+    pub tokens: Option<TokenStore>,
 }
 
 impl HttpServer {
     /// A server without a key and a limit of its own.
     pub fn new(url: impl Into<String>) -> Self {
-        Self { url: url.into(), headers: Vec::new(), timeout: None }
+        Self { url: url.into(), headers: Vec::new(), timeout: None, tokens: None }
+    }
+
+    /// With the tokens of a login, if there are some in this store when the server is connected, and it has no key.
+    /// They are for streamable HTTP.
+    #[must_use]
+    pub fn with_tokens(mut self, store: &TokenStore) -> Self {
+        self.tokens = Some(store.clone());
+        self
+    }
+
+    /// Whether its configuration says who asks, in a header or in its address.
+    pub(crate) fn has_key(&self) -> bool {
+        let has_user = |url: Url| !url.username().is_empty() || url.password().is_some();
+        self.headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("authorization"))
+            || Url::parse(&self.url).is_ok_and(has_user)
     }
 
     /// With the key in the three headers in which servers of OpenHands look for it.
@@ -80,17 +97,32 @@ impl fmt::Debug for HttpServer {
             .field("url", &shown(&self.url))
             .field("headers", &self.headers.iter().map(|(name, _)| name).collect::<Vec<_>>())
             .field("timeout", &self.timeout)
+            .field("tokens", &self.tokens)
             .finish()
     }
 }
 
 impl Server {
+    /// With the tokens of logins, for a server that speaks streamable HTTP.
+    #[must_use]
+    pub fn with_tokens(self, store: &TokenStore) -> Self {
+        match self {
+            Self::Http(server) => Self::Http(server.with_tokens(store)),
+            other => other,
+        }
+    }
+
     /// What people call it: the name of a program, or a URL without what may be secret in it.
     pub fn name(&self) -> String {
         match self {
             Self::Stdio(server) => server.name.clone(),
             Self::Sse(server) | Self::Http(server) => shown(&server.url),
         }
+    }
+
+    /// Whether somebody could log in there: it is a server for which this program has tokens, and no key.
+    pub(crate) fn can_login(&self) -> bool {
+        matches!(self, Self::Http(server) if !server.has_key())
     }
 
     /// How it is spoken to.
@@ -143,7 +175,7 @@ impl Server {
 const SHORTEST_SECRET: usize = 6;
 
 /// A URL without user, password and query.
-fn shown(url: &str) -> String {
+pub(crate) fn shown(url: &str) -> String {
     let Ok(mut parsed) = Url::parse(url) else { return "an address that is no URL".to_owned() };
     // Neither fails for a URL that has a host, and others have no user.
     let _ = parsed.set_username("");

@@ -1,6 +1,8 @@
 //! The tests of this crate, in one program.
 
+mod authorization;
 mod calls;
+mod oauth;
 mod pool;
 mod program;
 mod results;
