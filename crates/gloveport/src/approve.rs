@@ -62,6 +62,12 @@ impl Approver for Person {
     }
 }
 
+/// Asks whoever is at the terminal; nobody if there is none.
+pub(crate) async fn confirm(question: &str) -> Option<bool> {
+    let dialogue = Dialogue::open(false)?;
+    Some(matches!(answer(dialogue, question).await, Answer::Confirm))
+}
+
 /// Where the question is written, and the answer read.
 struct Dialogue {
     input: Box<dyn Read + Send>,

@@ -2,6 +2,8 @@
 
 mod arguments;
 mod computer;
+mod install;
+mod login;
 mod serve;
 
 use std::{
@@ -36,26 +38,39 @@ const MOST_ARGUMENTS: u64 = 64 * 1024 * 1024;
 pub(crate) async fn mcp(arguments: McpArgs) -> anyhow::Result<ExitCode> {
     let Some(command) = arguments.command else { return serve::serve(*arguments.serve).await };
     let mut interrupts = signals::interrupts()?;
-    let which = match &command {
-        McpCommand::Tools(arguments) => &arguments.server,
-        McpCommand::Call(arguments) => &arguments.server,
-        McpCommand::Resources(arguments) => &arguments.server,
-    };
-    let work = async {
-        let server = server(which).await?;
-        let client = Client::connect(&server).await?;
-        let done = match &command {
-            McpCommand::Tools(arguments) => tools(&client, arguments).await,
-            McpCommand::Call(arguments) => call(&client, arguments).await,
-            McpCommand::Resources(arguments) => resources(&client, arguments).await,
-        };
-        client.close().await;
-        done
-    };
     tokio::select! {
-        done = Box::pin(work) => done,
+        done = Box::pin(by_hand(&command)) => done,
         () = interrupts.recv() => Ok(ExitCode::from(INTERRUPTED)),
     }
+}
+
+async fn by_hand(command: &McpCommand) -> anyhow::Result<ExitCode> {
+    match command {
+        McpCommand::Tools(arguments) => {
+            with_client(&arguments.server, async |client| tools(client, arguments).await).await
+        }
+        McpCommand::Call(arguments) => {
+            with_client(&arguments.server, async |client| call(client, arguments).await).await
+        }
+        McpCommand::Resources(arguments) => {
+            with_client(&arguments.server, async |client| resources(client, arguments).await).await
+        }
+        McpCommand::Login(arguments) => login::login(arguments).await,
+        McpCommand::Logout(arguments) => login::logout(arguments).await,
+        McpCommand::Install(arguments) => install::install(arguments).await,
+        McpCommand::Uninstall(arguments) => install::uninstall(arguments).await,
+    }
+}
+
+/// Does something with a connected server.
+async fn with_client(
+    which: &McpServerArgs,
+    work: impl AsyncFnOnce(&Client) -> anyhow::Result<ExitCode>,
+) -> anyhow::Result<ExitCode> {
+    let client = Client::connect(&server(which).await?).await?;
+    let done = work(&client).await;
+    client.close().await;
+    done
 }
 
 /// The server that is meant.
@@ -78,7 +93,8 @@ async fn server(which: &McpServerArgs) -> anyhow::Result<Server> {
             (None, None) => here::known_key(text),
         };
         let key = key.map(Secret::new);
-        let server = HttpServer::new(text).with_key(key.as_ref());
+        let mut server = HttpServer::new(text).with_key(key.as_ref());
+        server.tokens = login::store();
         let path = text.split(['?', '#']).next().unwrap_or_default();
         let is_sse = match which.transport {
             Some(transport) => transport == Transport::Sse,

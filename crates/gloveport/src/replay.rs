@@ -15,6 +15,7 @@ use gloveport_event_stream::{
     EventStream, LocalStore, Search,
     trajectory::{self, Recording, Replay, Screenshots},
 };
+use gloveport_mcp_client::TokenStore;
 use gloveport_protocol::{Event, EventSource};
 use gloveport_provider::SessionId;
 use gloveport_runtime::{Runtime, RuntimeOptions, ServerAt, StatusCallback, had_terminal};
@@ -115,8 +116,10 @@ pub(crate) async fn replay(arguments: ReplayArgs, owner: &Owner) -> anyhow::Resu
         }
         (None, None) => here::own_session(loaded.config, directory(&arguments, scratch.path())?, owner)?,
     };
-    let backend_environment = environment.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
-    let options = RuntimeOptions { sid: sid.clone(), backend_environment, ..options.with_stream(&stream) };
+    let backend_environment: BTreeMap<String, String> =
+        environment.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
+    let mcp_tokens = TokenStore::of_user(&backend_environment);
+    let options = RuntimeOptions { sid: sid.clone(), mcp_tokens, backend_environment, ..options.with_stream(&stream) };
     let bar = arguments.runtime.as_ref().and_then(|_| moving_line());
     let shown = bar.clone();
     let status_callback: StatusCallback = Arc::new(move |_, _, text| {

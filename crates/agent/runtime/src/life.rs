@@ -68,6 +68,7 @@ impl Runtime {
             mcp_servers: AsyncMutex::default(),
             mcp_extra: AsyncMutex::default(),
             mcp_clients: Pool::default(),
+            mcp_tokens: options.mcp_tokens,
             stop: CancellationToken::new(),
             git_scripts: OnceCell::new(),
             ready: CancellationToken::new(),

@@ -4,6 +4,7 @@ use std::{collections::BTreeMap, fmt, sync::Arc};
 
 use gloveport_config::Config;
 use gloveport_event_stream::{EventStream, FileStore};
+use gloveport_mcp_client::TokenStore;
 use gloveport_protocol::Secret;
 
 use crate::{
@@ -44,6 +45,9 @@ pub struct RuntimeOptions {
     pub git_providers: Option<GitProviders>,
     /// Where newer tokens come from when a command speaks of one.
     pub token_refresh: Option<Refresh>,
+    /// Where the tokens of logins at MCP servers are; none where nobody has logged in. They are sent to every server that
+    /// has no key and for which there are tokens, whoever has configured it.
+    pub mcp_tokens: Option<TokenStore>,
     /// The variables of the backend: what begins with `SANDBOX_ENV_` is passed on, and analyzers find their keys.
     pub backend_environment: BTreeMap<String, String>,
 }
@@ -67,6 +71,7 @@ impl RuntimeOptions {
             git_provider_tokens: ProviderTokens::default(),
             git_providers: None,
             token_refresh: None,
+            mcp_tokens: None,
             backend_environment: std::env::vars_os()
                 .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
                 .collect(),

@@ -9,7 +9,7 @@ use std::{
 
 use gloveport_config::{Config, McpStdioServer};
 use gloveport_event_stream::{EventStream, FileStore, SubscriberId};
-use gloveport_mcp_client::Pool;
+use gloveport_mcp_client::{Pool, TokenStore};
 use gloveport_protocol::{McpServerEntry, Secret};
 use gloveport_security::Gate;
 use tempfile::TempPath;
@@ -47,6 +47,7 @@ pub(crate) struct Session {
     pub(crate) mcp_extra: AsyncMutex<Vec<McpStdioServer>>,
     /// Connections to MCP servers, for the next call.
     pub(crate) mcp_clients: Pool,
+    pub(crate) mcp_tokens: Option<TokenStore>,
     /// Ends everything that waits.
     pub(crate) stop: CancellationToken,
     pub(crate) git_scripts: OnceCell<crate::git::Scripts>,

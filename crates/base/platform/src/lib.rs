@@ -63,6 +63,16 @@ pub fn state_directory(environment: &BTreeMap<String, String>) -> PathBuf {
     family::state_directory(&directory)
 }
 
+/// Where programs of this user keep what they must not lose: `XDG_DATA_HOME`, else `~/.local/share`, or the directory for
+/// data of the user on Windows. `None` if the environment names none.
+pub fn data_directory(environment: &BTreeMap<String, String>) -> Option<PathBuf> {
+    let directory = |name: &str| {
+        let path = PathBuf::from(environment.get(name)?);
+        path.is_absolute().then_some(path)
+    };
+    family::data_directory(&directory)
+}
+
 /// A name of this machine since its start; `None` where the system has none.
 pub fn boot_id() -> Option<String> {
     own::boot_id()
@@ -337,6 +347,12 @@ mod tests {
         assert_eq!(of(&all), Path::new("/run/me"));
         assert_eq!(of(&all[1..]), Path::new("/state"));
         assert_eq!(of(&all[2..]), Path::new("/home/me/.local/state"));
+        let data = |pairs: &[(&str, &str)]| {
+            data_directory(&pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect())
+        };
+        assert_eq!(data(&[("XDG_DATA_HOME", "/data"), ("HOME", "/home/me")]).unwrap(), Path::new("/data"));
+        assert_eq!(data(&[("HOME", "/home/me")]).unwrap(), Path::new("/home/me/.local/share"));
+        assert_eq!(data(&[("HOME", "relative")]), None);
         assert_eq!(of(&[("HOME", "relative")]), std::env::temp_dir().join(format!("gloveport-{}", user_id().unwrap())));
     }
 }

@@ -31,6 +31,10 @@ pub(crate) fn state_directory(directory: &dyn Fn(&str) -> Option<PathBuf>) -> Pa
         .unwrap_or_else(|| std::env::temp_dir().join(format!("gloveport-{}", rustix::process::getuid().as_raw())))
 }
 
+pub(crate) fn data_directory(directory: &dyn Fn(&str) -> Option<PathBuf>) -> Option<PathBuf> {
+    directory("XDG_DATA_HOME").or_else(|| directory(HOME).map(|home| home.join(".local/share")))
+}
+
 pub(crate) fn free_space(path: &Path) -> Option<u64> {
     let space = rustix::fs::statvfs(path).ok()?;
     Some(space.f_bavail.saturating_mul(space.f_frsize))

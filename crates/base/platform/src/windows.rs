@@ -29,6 +29,10 @@ pub(crate) fn state_directory(directory: &dyn Fn(&str) -> Option<PathBuf>) -> Pa
         .unwrap_or_else(std::env::temp_dir)
 }
 
+pub(crate) fn data_directory(directory: &dyn Fn(&str) -> Option<PathBuf>) -> Option<PathBuf> {
+    directory("APPDATA").or_else(|| directory(HOME).map(|home| home.join("AppData").join("Roaming")))
+}
+
 pub(crate) fn free_space(_path: &Path) -> Option<u64> {
     None
 }

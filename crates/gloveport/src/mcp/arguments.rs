@@ -3,6 +3,7 @@
 use std::{path::PathBuf, time::Duration};
 
 use clap::{Args, Subcommand, ValueEnum};
+use gloveport_mcp_install::Program;
 use gloveport_mcp_server::{Tool, UnknownTool};
 
 use crate::{approve::ApproveArgs, session::MakeArgs};
@@ -12,7 +13,7 @@ pub(crate) const EXIT_CODES: &str =
     "Exit codes: 0 done; 1 failed, or the tool says that it failed; 2 wrong command line; 130 interrupted.";
 
 #[derive(Debug, Args)]
-#[command(args_conflicts_with_subcommands = true, subcommand_help_heading = "Servers of others, by hand")]
+#[command(args_conflicts_with_subcommands = true, subcommand_help_heading = "Commands")]
 pub(crate) struct McpArgs {
     #[command(subcommand)]
     pub(crate) command: Option<McpCommand>,
@@ -67,6 +68,89 @@ pub(crate) enum McpCommand {
     Call(CallArgs),
     /// List the resources of a server, or print one of them.
     Resources(ResourcesArgs),
+    /// Log in at a server that wants an OAuth login.
+    Login(LoginArgs),
+    /// Forget a login, and have its tokens revoked.
+    Logout(LogoutArgs),
+    /// Make `gloveport mcp` a server of an MCP client: show what changes in the client's configuration, ask, and write it.
+    #[command(after_help = INSTALL_HELP)]
+    Install(InstallArgs),
+    /// Take it out of the configuration of an MCP client again.
+    Uninstall(UninstallArgs),
+}
+
+/// Examples of `install`.
+const INSTALL_HELP: &str = "Examples:\n  \
+    gloveport mcp install claude -- --runtime docker --image python:3.13\n  \
+    gloveport mcp install vscode --project -- --runtime docker\n  \
+    gloveport mcp install codex --print\n\n\
+    Exit codes: 0 written, or nothing to change; 1 failed, or not confirmed; 2 wrong command line.";
+
+#[derive(Debug, Args)]
+pub(crate) struct LoginArgs {
+    /// The server's URL.
+    pub(super) url: String,
+    /// The ID that this program is registered with, where a server does not register programs itself.
+    #[arg(long, value_name = "ID")]
+    pub(super) client_id: Option<String>,
+    /// File with the secret that belongs to that ID.
+    #[arg(long, value_name = "FILE", requires = "client_id")]
+    pub(super) client_secret_file: Option<PathBuf>,
+    /// What the login is to allow; may be repeated. By default what the server asks for.
+    #[arg(long, value_name = "NAME")]
+    pub(super) scope: Vec<String>,
+    /// Longest time until you have logged in, for example 90s or 10m.
+    #[arg(long, value_name = "TIME", value_parser = crate::session::values::duration, default_value = "5m")]
+    pub(super) timeout: Duration,
+    /// Print what came of it as JSON.
+    #[arg(long)]
+    pub(super) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct LogoutArgs {
+    /// The server's URL.
+    pub(super) url: String,
+    /// Print what came of it as JSON.
+    #[arg(long)]
+    pub(super) json: bool,
+}
+
+/// Whose configuration is changed, and how.
+#[derive(Debug, Args)]
+pub(crate) struct EntryArgs {
+    /// The MCP client: claude, claude-desktop, cursor, vscode, zed or codex.
+    pub(super) program: Program,
+    /// What the client calls the server.
+    #[arg(long, value_name = "NAME", default_value = "gloveport")]
+    pub(super) name: String,
+    /// Only for the project in this directory, in its own file of the client.
+    #[arg(long)]
+    pub(super) project: bool,
+    /// Write it without a question.
+    #[arg(long)]
+    pub(super) yes: bool,
+    /// Print what changes as JSON. It is written with --yes only.
+    #[arg(long)]
+    pub(super) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct InstallArgs {
+    #[command(flatten)]
+    pub(super) entry: EntryArgs,
+    /// Change nothing; print what you can paste into the configuration yourself.
+    #[arg(long, conflicts_with = "yes")]
+    pub(super) print: bool,
+    /// Flags of `gloveport mcp`, which the client starts it with.
+    #[arg(last = true, value_name = "FLAGS")]
+    pub(super) flags: Vec<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct UninstallArgs {
+    #[command(flatten)]
+    pub(super) entry: EntryArgs,
 }
 
 #[derive(Debug, Args)]

@@ -90,7 +90,9 @@ impl Client {
     /// The output of a command.
     fn shell(&mut self, command: &str) -> String {
         let result = self.call("shell", &json!({"command": command}));
-        result["structuredContent"]["output"].as_str().unwrap_or_else(|| panic!("{result}")).to_owned()
+        let output = result["structuredContent"]["output"].as_str();
+        assert!(output.is_some(), "{result}");
+        output.unwrap().to_owned()
     }
 
     /// What an error says to the model.

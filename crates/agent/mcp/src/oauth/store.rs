@@ -8,7 +8,9 @@ use std::{
     time::Duration,
 };
 
-use gloveport_platform::{mode, open_regular, owner, private_directory, private_file, sync_directory, user_id};
+use gloveport_platform::{
+    data_directory, mode, open_regular, owner, private_directory, private_file, sync_directory, user_id,
+};
 use reqwest::Url;
 use serde::{Deserialize, Serialize};
 use tokio::time::{Instant, sleep};
@@ -63,6 +65,12 @@ impl TokenStore {
     /// there is something to keep.
     pub fn new(path: impl Into<PathBuf>) -> Self {
         Self { path: path.into() }
+    }
+
+    /// That of the user whose environment this is: `gloveport/mcp-tokens.json` in the directory for data. `None` if the
+    /// environment names no such directory.
+    pub fn of_user(environment: &BTreeMap<String, String>) -> Option<Self> {
+        Some(Self::new(data_directory(environment)?.join("gloveport").join("mcp-tokens.json")))
     }
 
     /// The file.

@@ -88,6 +88,10 @@ impl Runtime {
     async fn mcp_clients(&self, config: &McpConfig) -> Result<Vec<Arc<Client>>, RuntimeError> {
         // Programs run in the sandbox, where there is a place for them.
         let dial = if self.connection()?.mcp().is_some() { Dial::OverHttp } else { Dial::All };
-        Ok(self.session.mcp_clients.clients(&servers(config, Some(self.sid()), dial)).await)
+        let mut servers = servers(config, Some(self.sid()), dial);
+        if let Some(tokens) = &self.session.mcp_tokens {
+            servers = servers.into_iter().map(|server| server.with_tokens(tokens)).collect();
+        }
+        Ok(self.session.mcp_clients.clients(&servers).await)
     }
 }

@@ -1,6 +1,9 @@
 //! Flags of what makes sessions: `start`, `fork`, `snapshot`, and `run` in a fresh sandbox.
 
-use std::{path::PathBuf, time::Duration};
+use std::{
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use clap::Args;
 use gloveport_provider::{ExposedPort, Mount, NetworkPolicy, RunAs};
@@ -56,6 +59,13 @@ pub(crate) struct MakeArgs {
     /// Start this plugin, such as jupyter or vscode; may be repeated.
     #[arg(long, value_name = "NAME")]
     pub(in crate::session) plugin: Vec<String>,
+}
+
+impl MakeArgs {
+    /// The directory to work in, as it was given.
+    pub(crate) fn workspace(&self) -> Option<&Path> {
+        self.workspace.as_deref()
+    }
 }
 
 /// A session that is to be started.
