@@ -54,6 +54,7 @@ PLANS = {
     ),
     ("README.md", "gloveport run 'make test'"): Plan(given=PROJECT),
     ("README.md", "export SANDBOX_RUNTIME_CONTAINER_IMAGE"): Plan(skip=NO_NETWORK),
+    ("README.md", "gloveport mcp install"): Plan(skip="it asks at a terminal"),
     ("README.md", "gloveport session start build"): Plan(needs=("docker",)),
     ("docs/tour.md", "gloveport run 'cd /tmp"): Plan(given=PROJECT + "mkdir work && cp Makefile work\n"),
     ("docs/tour.md", "gloveport serve --plugin vscode"): Plan(given=VSCODE, needs=("vscode",)),
@@ -109,6 +110,10 @@ PLANS = {
     ("docs/ipython.md", "python3 -m pip install"): Plan(skip="it would change the Python of this machine"),
     ("docs/ipython.md", "VSCODE_PORT=41234"): Plan(given=VSCODE, needs=("vscode",)),
     ("docs/mcp.md", "gloveport mcp call"): Plan(given=SERVER),
+    ("docs/mcp.md", "gloveport mcp install"): Plan(
+        without={"gloveport mcp install claude": "it asks at a terminal"}
+    ),
+    ("docs/mcp.md", "gloveport mcp login"): Plan(skip="there is no such server"),
     ("docs/mcp.md", "gloveport mcp tools"): Plan(given=MCP, needs=("mcp",)),
     ("docs/mcp.md", "curl -H"): Plan(given=MCP + SERVER, needs=("mcp",)),
     ("docs/plugins.md", "gloveport plugin ls"): Plan(),

@@ -100,6 +100,7 @@ def main():
                 check(f"a sandbox, Inspector, {kind}: tools", len(listed) == 9, listed)
                 ran = answer_of(words, home, "--method", "tools/call", "--tool-name", "shell", "--tool-arg", "command=echo hi")
                 check(f"a sandbox, Inspector, {kind}: shell", ran.get("structuredContent", {}).get("output") == "hi", ran)
+            count("a login", [f"{CACHE}/mcp/python/bin/python", "login.py", BINARY])
             for kind, path in [("http", "/mcp/proxy"), ("sse", "/mcp/sse")]:
                 who, at = f"Inspector, {kind}", url + path
                 names = [tool["name"] for tool in inspect(at, kind, home, "--method", "tools/list").get("tools", [])]

@@ -118,3 +118,113 @@ fn a_session_has_the_servers_of_the_configuration() {
     assert_eq!(parts(&called), (Some(0), "a: 2\n".to_owned(), String::new()));
     home.ok(&["rm", "-f", "tools"]);
 }
+
+/// `gloveport mcp` with these words, in a home of its own that is the working directory.
+fn at_home(home: &Path, words: &[&str]) -> (Option<i32>, String, String) {
+    let mut command = gloveport(home);
+    for name in ["XDG_CONFIG_HOME", "XDG_DATA_HOME", "CLAUDE_CONFIG_DIR", "CODEX_HOME"] {
+        command.env_remove(name);
+    }
+    parts(&command.current_dir(home).arg("mcp").args(words).output().unwrap())
+}
+
+#[test]
+fn an_entry_is_shown_written_and_taken_out_again_and_all_else_stays() {
+    let home = tempfile::tempdir().unwrap();
+    let file = home.path().join(".cursor/mcp.json");
+    fs::create_dir(home.path().join(".cursor")).unwrap();
+    let before = "{\n  // mine\n  \"mcpServers\": { \"other\": { \"url\": \"https://example.org\" } },\n}\n";
+    fs::write(&file, before).unwrap();
+    let flags = ["--", "--runtime", "docker", "--image", "python:3.13"];
+    let words = [&["install", "cursor"][..], &flags].concat();
+    // Without a terminal nobody is asked, and nothing is written.
+    let (code, diff, error) = at_home(home.path(), &words);
+    assert_eq!(code, Some(1), "{error}");
+    assert!(diff.contains("+") && diff.contains("\"--image\"") && error.contains("--yes"), "{diff} {error}");
+    let told: Value =
+        serde_json::from_str(&at_home(home.path(), &[&["install", "cursor", "--json"], &flags[..]].concat()).1)
+            .unwrap();
+    assert_eq!((&told["changed"], &told["written"]), (&json!(true), &json!(false)));
+    assert_eq!(fs::read_to_string(&file).unwrap(), before);
+    let (code, _, error) = at_home(home.path(), &[&["install", "cursor", "--yes"], &flags[..]].concat());
+    assert_eq!(code, Some(0), "{error}");
+    assert!(error.contains("Cursor sees it") && !error.contains("no isolation"), "{error}");
+    let written = fs::read_to_string(&file).unwrap();
+    assert!(written.starts_with("{\n  // mine\n") && written.contains("\"other\""), "{written}");
+    let entry = "\"args\": [\"mcp\", \"--runtime\", \"docker\", \"--image\", \"python:3.13\"]";
+    assert!(written.replace(['\n', ' '], "").contains(&entry.replace(' ', "")), "{written}");
+    let (code, said, _) = at_home(home.path(), &[&["install", "cursor", "--yes"], &flags[..]].concat());
+    assert!(code == Some(0) && said.contains("nothing changes"), "{said}");
+    let (code, ..) = at_home(home.path(), &["uninstall", "cursor", "--yes"]);
+    assert_eq!((code, fs::read_to_string(&file).unwrap().as_str()), (Some(0), before));
+    let (code, said, _) = at_home(home.path(), &["uninstall", "cursor", "--yes"]);
+    assert!(code == Some(0) && said.contains("it is not there"), "{said}");
+}
+
+#[test]
+fn an_entry_is_printed_for_every_client_and_a_project_has_its_own_file() {
+    let home = tempfile::tempdir().unwrap();
+    for (client, place, text) in [
+        ("claude", ".claude.json", "\"mcpServers\""),
+        ("claude-desktop", "claude_desktop_config.json", "\"mcpServers\""),
+        ("cursor", ".cursor/mcp.json", "\"mcpServers\""),
+        ("vscode", "Code/User/mcp.json", "\"servers\""),
+        ("zed", "zed/settings.json", "\"context_servers\""),
+        ("codex", ".codex/config.toml", "[mcp_servers.gloveport]"),
+    ] {
+        let (code, printed, error) = at_home(home.path(), &["install", client, "--print"]);
+        assert_eq!(code, Some(0), "{client} {error}");
+        assert!(
+            printed.contains(text) && printed.contains("mcp") && error.contains(place),
+            "{client} {printed} {error}"
+        );
+        assert!(printed.contains(env!("CARGO_BIN_EXE_gloveport")), "{client} {printed}");
+    }
+    let (code, _, error) = at_home(home.path(), &["install", "vscode", "--project", "--yes", "--name", "box"]);
+    assert_eq!(code, Some(0), "{error}");
+    assert!(error.contains("no isolation"), "{error}");
+    let written: Value = serde_json::from_slice(&fs::read(home.path().join(".vscode/mcp.json")).unwrap()).unwrap();
+    assert_eq!(written["servers"]["box"], json!({"type": "stdio", "command": "gloveport", "args": ["mcp"]}));
+}
+
+#[test]
+fn an_entry_that_could_not_work_is_not_written() {
+    let home = tempfile::tempdir().unwrap();
+    fs::write(home.path().join(".claude.json"), "{ \"mcpServers\": [] }").unwrap();
+    for (words, code, said) in [
+        (&["install", "emacs"][..], 2, "claude, claude-desktop, cursor, vscode, zed, codex"),
+        (&["install", "cursor", "--yes", "--", "--wrong"], 2, "--wrong"),
+        (&["install", "cursor", "--yes", "--", "--tools", "sell"], 2, "there is no tool `sell`"),
+        (&["install", "cursor", "--yes", "--", "tools"], 2, "tools"),
+        (&["install", "cursor", "--yes", "--", "--workspace", "here"], 1, "--workspace here is relative"),
+        (&["install", "codex", "--yes", "--project"], 1, "Codex"),
+        (&["install", "claude", "--yes"], 1, "mcpServers"),
+        (&["install", "cursor", "--yes", "--name", "a\nb"], 1, "control character"),
+    ] {
+        let (found, _, error) = at_home(home.path(), words);
+        assert_eq!(found, Some(code), "{words:?} {error}");
+        assert!(error.contains(said), "{words:?}: {error}");
+    }
+    assert_eq!(fs::read_to_string(home.path().join(".claude.json")).unwrap(), "{ \"mcpServers\": [] }");
+    assert!(!home.path().join(".cursor").exists() && !home.path().join(".codex").exists());
+}
+
+#[test]
+fn a_login_that_is_not_offered_says_so_and_leaves_nothing() {
+    let server = Server::compat(&[], &[("SESSION_API_KEY", "s3cret")]);
+    let home = tempfile::tempdir().unwrap();
+    let url = server.url() + "/mcp";
+    for (words, code, said) in [
+        (&["login", &url][..], 1, "login"),
+        (&["login", "ftp://127.0.0.1/x"], 1, "ftp"),
+        (&["login", "http://example.org/mcp"], 1, "https"),
+        (&["login", &url, "--client-secret-file", "x"], 2, "--client-id"),
+    ] {
+        let (found, _, error) = at_home(home.path(), words);
+        assert_eq!(found, Some(code), "{words:?} {error}");
+        assert!(error.contains(said), "{words:?}: {error}");
+    }
+    assert_eq!(at_home(home.path(), &["logout", &url]), (Some(0), "there was no login\n".to_owned(), String::new()));
+    let told: Value = serde_json::from_str(&at_home(home.path(), &["logout", &url, "--json"]).1).unwrap();
+    assert_eq!(told, json!({"forgotten": false, "revoked": null}));
+}

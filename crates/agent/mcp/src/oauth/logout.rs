@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use gloveport_protocol::Secret;
+use reqwest::StatusCode;
 use tokio::time::timeout;
 
 use super::{
@@ -63,8 +64,14 @@ async fn revoke(requests: &Requests, endpoint: &str, record: &Record) -> Result<
     let mut revoked = Ok(());
     for (kind, token) in tokens {
         let Some(token) = token else { continue };
-        let fields = [("token", token.expose()), ("token_type_hint", kind)];
-        let failure = match requests.form(endpoint, &record.client, &fields).await {
+        let fields = [("token", token.expose()), ("token_type_hint", kind), ("client_secret", "")];
+        let mut answered = requests.form(endpoint, &record.client, &fields[..2]).await;
+        // Servers of the official SDK for Python want the field of a secret also where there is none.
+        if record.client.secret.is_none() && matches!(&answered, Ok(answer) if answer.status == StatusCode::BAD_REQUEST)
+        {
+            answered = requests.form(endpoint, &record.client, &fields).await;
+        }
+        let failure = match answered {
             Ok(answer) if answer.status.is_success() => continue,
             Ok(answer) => {
                 let mut secrets: Vec<&Secret> = vec![token];
