@@ -19,6 +19,7 @@ mod life;
 mod list;
 mod logs;
 mod operations;
+mod own;
 mod report;
 mod runtimes;
 mod secrets;

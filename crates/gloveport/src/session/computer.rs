@@ -1,20 +1,18 @@
 //! A sandbox for `gloveport mcp`: a fresh one that ends with its client, a session that is shared, or a server.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use gloveport_client::ActionExecutionClient;
 use gloveport_hosting::client;
-use gloveport_provider::{Provider, Sandbox, SandboxSpec, SessionId};
+use gloveport_provider::{SandboxSpec, SessionId};
 use gloveport_runtime::{Approver, Nobody, Operations};
-use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use super::{
     MakeArgs,
     handling::Handling,
-    launch::{Launch, launch},
     operations,
-    report::Report,
+    own::Own,
     runtimes::Runtimes,
     settings::{Wanted, wanted},
     start::{NO_ISOLATION, random_id},
@@ -27,9 +25,6 @@ use crate::{
     run::{is_foreign, told},
 };
 
-/// How long a fresh sandbox has to come to life, and how long its removal may take.
-const START: Duration = Duration::from_mins(10);
-const REMOVAL: Duration = Duration::from_secs(30);
 /// The plugin without which there is no Python, and how it is told to wait until it is used.
 const JUPYTER: &str = "jupyter";
 const FIRST_KERNEL: (&str, &str) = ("GLOVEPORT_FIRST_KERNEL", "when-needed");
@@ -64,38 +59,22 @@ pub(crate) struct Borrowed {
     pub(crate) directory: String,
     /// It is the user's own machine.
     pub(crate) is_here: bool,
-    own: Option<Own>,
+    made: Option<Made>,
 }
 
 /// A sandbox that was made.
-struct Own {
-    provider: Arc<dyn Provider>,
-    sandbox: Sandbox,
+struct Made {
+    own: Own,
     keep: bool,
 }
 
 impl Borrowed {
     /// Ends a sandbox that was made for this, unless it is to be kept.
     pub(crate) async fn give_back(&self) {
-        let Some(Own { provider, sandbox, keep }) = &self.own else { return };
-        let session = &sandbox.session_id;
-        if *keep {
-            if let Err(error) = provider.release(&sandbox.id).await {
-                tracing::warn!("the session `{session}` keeps running, but may be mistaken for an orphan: {error}");
-            }
-            provider.close().await;
-            tell(&format!("note: the session `{session}` goes on; `gloveport session rm -f {session}` removes it"));
-            return;
-        }
-        let deleted = timeout(REMOVAL, async {
-            let deleted = provider.delete(&sandbox.id).await;
-            provider.close().await;
-            deleted
-        });
-        match deleted.await {
-            Ok(Ok(_)) => {}
-            Ok(Err(error)) => tracing::warn!("the sandbox `{}` is left behind: {error}", sandbox.id),
-            Err(_) => tracing::warn!("the sandbox `{}` is still being deleted; see `gloveport session gc`", sandbox.id),
+        match &self.made {
+            Some(Made { own, keep: true }) => own.leave("it is kept").await,
+            Some(Made { own, keep: false }) => own.delete().await,
+            None => {}
         }
     }
 }
@@ -114,7 +93,7 @@ pub(crate) async fn borrow(which: Which, approve: ApproveArgs, stop: Cancellatio
             let handling = Handling { approve, input_is_taken: true, unrecorded: false };
             let operations = operations::asked_by(&runtimes, &client, &found, handling, approver).await?;
             let directory = directory(&client, found.sandbox.workspace.as_deref()).await?;
-            Ok(Borrowed { client, operations, directory, is_here: found.runtime == LOCAL, own: None })
+            Ok(Borrowed { client, operations, directory, is_here: found.runtime == LOCAL, made: None })
         }
         Which::Server { url, key, key_file } => {
             let runtimes = Runtimes::new(None)?;
@@ -122,7 +101,7 @@ pub(crate) async fn borrow(which: Which, approve: ApproveArgs, stop: Cancellatio
             let client = ActionExecutionClient::new(&options)?;
             let operations = operations::of_fresh_asked_by(&runtimes.context, approver)?;
             let directory = directory(&client, None).await?;
-            Ok(Borrowed { client, operations, directory, is_here: false, own: None })
+            Ok(Borrowed { client, operations, directory, is_here: false, made: None })
         }
     }
 }
@@ -143,18 +122,7 @@ async fn make(fresh: FreshComputer, approver: Arc<dyn Approver>, stop: Cancellat
     if runtime == LOCAL {
         tell(NO_ISOLATION);
     }
-    let report = Report::new(false);
-    let launching = Launch { until_alive: true, limit: START, stop };
-    let launched = launch(&*provider, &spec, &report.progress(), &launching).await;
-    report.clear();
-    let sandbox = match launched {
-        Ok(sandbox) => sandbox,
-        Err(error) => {
-            provider.close().await;
-            return Err(error);
-        }
-    };
-    let own = Own { provider, sandbox, keep };
+    let own = Own::make(provider, &spec, stop).await?;
     let connected = async {
         let client = client(&own.sandbox)?;
         let directory = directory(&client, own.sandbox.workspace.as_deref()).await?;
@@ -163,15 +131,12 @@ async fn make(fresh: FreshComputer, approver: Arc<dyn Approver>, stop: Cancellat
     let (client, directory) = match connected.await {
         Ok(connected) => connected,
         Err(error) => {
-            if let Err(left) = own.provider.delete(&own.sandbox.id).await {
-                tracing::warn!("the sandbox `{}` is left behind: {left}", own.sandbox.id);
-            }
-            own.provider.close().await;
+            own.delete().await;
             return Err(error);
         }
     };
     here::refill_waiting(&runtime, &runtimes.context).await;
-    Ok(Borrowed { client, operations, directory, is_here: runtime == LOCAL, own: Some(own) })
+    Ok(Borrowed { client, operations, directory, is_here: runtime == LOCAL, made: Some(Made { own, keep }) })
 }
 
 /// Where the tools start.

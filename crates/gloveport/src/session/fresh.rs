@@ -6,15 +6,13 @@ use gloveport_client::ActionExecutionClient;
 use gloveport_config::Loaded;
 use gloveport_hosting::client;
 use gloveport_protocol::{Action, EventSource, RunAction};
-use gloveport_provider::{Provider, Sandbox};
+use gloveport_provider::Sandbox;
 use gloveport_runtime::Begun;
-use tokio::time::timeout;
 
 use super::{
     handling::Handling,
-    launch::{Launch, launch},
     operations,
-    report::Report,
+    own::Own,
     runtimes::Runtimes,
     settings::{Wanted, command_limit, tell_limit, wanted},
     start::random_id,
@@ -29,15 +27,9 @@ use crate::{
     here,
     input::Source,
     names::CLI,
-    output::tell,
     run::{self, Shown},
     signals::{self, Kind, Signal},
 };
-
-/// How long the sandbox has to come to life.
-const START: Duration = Duration::from_mins(10);
-/// How long its removal may take.
-const REMOVAL: Duration = Duration::from_secs(30);
 
 pub(crate) async fn run_in_fresh(mut arguments: RunArgs) -> anyhow::Result<ExitCode> {
     let runtimes = Runtimes::new(arguments.runtime.take())?;
@@ -65,40 +57,18 @@ pub(crate) async fn run_in_fresh(mut arguments: RunArgs) -> anyhow::Result<ExitC
     let has_own = arguments.timeout.is_some() || arguments.tty;
     let configured = if has_own { None } else { command_limit(&runtimes.loaded)? };
     arguments.timeout = arguments.timeout.or(configured.map(|limit| limit.as_secs_f64()));
-    let report = Report::new(false);
     // While it starts, C-c gives it up; afterwards it is for the command.
-    let launching = Launch { until_alive: true, limit: START, stop: signals::stop()? };
-    let launched = launch(&*provider, &spec, &report.progress(), &launching).await;
-    report.clear();
-    let sandbox = match launched {
-        Ok(sandbox) => sandbox,
-        Err(error) => {
-            provider.close().await;
-            return Err(error);
-        }
-    };
+    let own = Own::make(provider, &spec, signals::stop()?).await?;
     let limited_by = configured.map(|_| &runtimes.loaded);
     let input = Source::of_run(arguments.interactive, from_stdin);
-    let done = use_up(&sandbox, &arguments, text, input, limited_by).await;
+    let done = use_up(&own.sandbox, &arguments, text, input, limited_by).await;
     here::refill_waiting(&runtime, &runtimes.context).await;
     if options.keep_alive {
-        leave(&*provider, &sandbox).await;
+        own.leave("keep_runtime_alive").await;
     } else {
-        delete(&*provider, &sandbox).await;
+        own.delete().await;
     }
     done
-}
-
-/// The configuration wants it to go on (`sandbox.keep_runtime_alive`).
-async fn leave(provider: &dyn Provider, sandbox: &Sandbox) {
-    let session = &sandbox.session_id;
-    if let Err(error) = provider.release(&sandbox.id).await {
-        tracing::warn!("the session `{session}` keeps running, but may be mistaken for an orphan: {error}");
-    }
-    provider.close().await;
-    tell(&format!(
-        "note: the session `{session}` goes on (keep_runtime_alive); remove it with `gloveport session rm -f {session}`"
-    ));
 }
 
 /// Runs the command in it, until it has ended or we are to end.
@@ -148,18 +118,4 @@ async fn command(
         tell_limit(loaded);
     }
     exit_code(&followed)
-}
-
-/// It lives as long as we do anyway; so what fails here is no failure of the command.
-async fn delete(provider: &dyn Provider, sandbox: &Sandbox) {
-    let deleted = timeout(REMOVAL, async {
-        let deleted = provider.delete(&sandbox.id).await;
-        provider.close().await;
-        deleted
-    });
-    match deleted.await {
-        Ok(Ok(_)) => {}
-        Ok(Err(error)) => tracing::warn!("the sandbox `{}` is left behind: {error}", sandbox.id),
-        Err(_) => tracing::warn!("the sandbox `{}` is still being deleted; see `gloveport session gc`", sandbox.id),
-    }
 }

@@ -140,7 +140,7 @@ fn an_entry_is_shown_written_and_taken_out_again_and_all_else_stays() {
     // Without a terminal nobody is asked, and nothing is written.
     let (code, diff, error) = at_home(home.path(), &words);
     assert_eq!(code, Some(1), "{error}");
-    assert!(diff.contains("+") && diff.contains("\"--image\"") && error.contains("--yes"), "{diff} {error}");
+    assert!(diff.contains('+') && diff.contains("\"--image\"") && error.contains("--yes"), "{diff} {error}");
     let told: Value =
         serde_json::from_str(&at_home(home.path(), &[&["install", "cursor", "--json"], &flags[..]].concat()).1)
             .unwrap();
