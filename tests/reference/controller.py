@@ -4,7 +4,8 @@
 
 A small server speaks the interface of a model and answers with tool calls, one a request: commands that build on each
 other, one that waits for input, edits, cells of the notebook, a thought, tools of two MCP servers that run in the sandbox,
-and at last the end. Prints one line a check and, last, `N passed, N failed, N skipped`; exit code 1 if a check failed.
+and at last the end. What was done is recorded, and done once more from the recording without the model, by the reference and by
+`gloveport replay`. Prints one line a check and, last, `N passed, N failed, N skipped`; exit code 1 if a check failed.
 Without the MCP servers, which `scripts/setup` installs, their calls are counted as skipped.
 """
 
@@ -12,6 +13,7 @@ import asyncio
 import http.server
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -100,8 +102,8 @@ class Model(http.server.BaseHTTPRequestHandler):
         pass
 
 
-def drive(launcher, home, port, work):
-    os.makedirs(os.path.join(home, "tmp"))
+def drive(launcher, home, port, work, recording, is_replay):
+    os.makedirs(os.path.join(home, "tmp"), exist_ok=True)
     os.makedirs(work)
     os.environ.update(
         HOME=home, TMPDIR=os.path.join(home, "tmp"), USER="root", LOG_LEVEL="ERROR", NO_CHANGE_TIMEOUT_SECONDS="2",
@@ -113,7 +115,7 @@ def drive(launcher, home, port, work):
     from openhands.core.config.mcp_config import MCPConfig, MCPStdioServerConfig
     from openhands.core.main import run_controller
     from openhands.events import EventStream
-    from openhands.events.action import MessageAction
+    from openhands.events.action import MessageAction, NullAction
     from openhands.events.observation import ErrorObservation
     from openhands.events.serialization import event_to_dict
     from openhands.storage import get_file_store
@@ -122,7 +124,11 @@ def drive(launcher, home, port, work):
     config.runtime, config.default_agent, config.max_iterations = "local", "CodeActAgent", 40
     config.enable_browser = config.run_as_openhands = False
     config.workspace_base = config.workspace_mount_path_in_sandbox = work
-    config.file_store, config.file_store_path = "local", os.path.join(home, "store")
+    config.file_store, config.file_store_path = "local", os.path.join(home, "replayed" if is_replay else "store")
+    if is_replay:
+        config.replay_trajectory_path = recording
+    else:
+        config.save_trajectory_path = recording
     config.set_llm_config(
         LLMConfig(model="openai/scripted", base_url=f"http://127.0.0.1:{port}/v1", api_key="x", native_tool_calling=True, num_retries=1)
     )
@@ -135,7 +141,7 @@ def drive(launcher, home, port, work):
 
     real, sys.executable = sys.executable, launcher
     try:
-        task = MessageAction(content="Do what the script says.")
+        task = NullAction() if is_replay else MessageAction(content="Do what the script says.")
         state = asyncio.run(run_controller(config, task, sid="scripted", exit_on_message=True))
     finally:
         sys.executable = real
@@ -157,6 +163,34 @@ def drive(launcher, home, port, work):
     }
 
 
+def task_first(recording, place):
+    """The reference reads a recording only if the task comes first, and records what it tells the model before that."""
+    with open(recording) as file:
+        events = json.load(file)
+    with open(place, "w") as file:
+        json.dump([event for event in events if event.get("action") not in ("system", "recall")], file)
+
+
+def replay(check, binary, home, work, recording, steps):
+    """Our own command does what the reference has recorded."""
+    os.makedirs(work)
+    with open(os.path.join(home, "config.toml"), "w") as file:
+        file.write("[mcp]\nstdio_servers = [\n")
+        for name, program, arguments in SERVERS if os.path.isdir(MCP) else []:
+            file.write(f"  {{ name = {json.dumps(name)}, command = {json.dumps(os.path.join(MCP, program))}, args = {json.dumps(arguments)} }},\n")
+        file.write(f"]\n[sandbox]\nruntime_startup_env_vars = {{ VIRTUAL_ENV = {json.dumps(sys.prefix)} }}\n")
+    words = [binary, "replay", recording, "--runtime", "local", "--cwd", work, "--json"]
+    ended = subprocess.run(words, cwd=home, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=300)
+    check("gloveport replays it", ended.returncode == 0, ended.stderr[-2000:])
+    events = [json.loads(line) for line in ended.stdout.splitlines()]
+    results = [event for event in events if "observation" in event and event.get("cause") is not None]
+    texts = [event.get("content", "") + str(event.get("extras", {}).get("metadata", {}).get("suffix", "")) for event in results]
+    for number, (name, _, words) in enumerate(steps):
+        if name == "think" or "no new output" in "".join(words):
+            continue
+        check(f"gloveport replays {number + 1:2} {name}", any(all(word in text for word in words) for text in texts), texts)
+
+
 def main():
     binary = os.path.realpath(sys.argv[1])
     passed = failed = 0
@@ -174,23 +208,31 @@ def main():
         Model.calls = [(name, arguments) for name, arguments, _ in steps] + [("finish", {"message": "done"})]
         model = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Model)
         threading.Thread(target=model.serve_forever, daemon=True).start()
-        # In a process of its own: the server of a session ends with its backend.
-        place = os.path.join(home, "seen.json")
-        words = [sys.executable, __file__, "--drive", launcher, home, str(model.server_port), work, place]
-        backend = subprocess.run(words, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=300)
+        recording = os.path.join(home, "recording.json")
+        for how in ["", "replayed: "]:
+            # In a process of its own: the server of a session ends with its backend.
+            place = os.path.join(home, f"seen{len(how)}.json")
+            words = [sys.executable, __file__, "--drive", launcher, home, str(model.server_port), work, place, recording + (".task" if how else ""), how]
+            backend = subprocess.run(words, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=300)
+            if not os.path.exists(place):
+                print(backend.stderr[-4000:])
+                raise SystemExit(f"FAILED {how}the controller came to no end\n0 passed, 1 failed, 0 skipped")
+            with open(place) as file:
+                seen = json.load(file)
+            for number, (name, arguments, words) in enumerate(steps):
+                result = seen["results"].get(f"call_{number}", "there is no result")
+                what = arguments.get("command") or arguments.get("code") or name
+                check(f"{how}{number + 1:2} {name}: {what!r}"[:100], all(word in result for word in words), repr(result))
+            check(f"{how}the agent ends well", seen["state"] == "finished", f"{seen['state']}: {seen['error']}")
+            check(f"{how}no action is an error", not seen["errors"], seen["errors"])
+            asked = len(Model.asked) - (len(Model.calls) if how else 0)
+            expected = 0 if how else len(Model.calls)
+            check(f"{how}the model is asked once for each new action", asked == expected, asked)
+            shutil.rmtree(work)
+            if not how:
+                task_first(recording, recording + ".task")
         model.shutdown()
-        if not os.path.exists(place):
-            print(backend.stderr[-4000:])
-            raise SystemExit("FAILED the controller came to no end\n0 passed, 1 failed, 0 skipped")
-        with open(place) as file:
-            seen = json.load(file)
-        for number, (name, arguments, words) in enumerate(steps):
-            result = seen["results"].get(f"call_{number}", "there is no result")
-            what = arguments.get("command") or arguments.get("code") or name
-            check(f"{number + 1:2} {name}: {what!r}"[:100], all(word in result for word in words), repr(result))
-        check("the agent ends well", seen["state"] == "finished", f"{seen['state']}: {seen['error']}")
-        check("no action is an error", not seen["errors"], seen["errors"])
-        check("the model is asked once for each action", len(Model.asked) == len(Model.calls), len(Model.asked))
+        replay(check, binary, home, work, recording, steps)
         left = subprocess.run(["pgrep", "-f", launcher], capture_output=True, text=True).stdout.split()
         check("nothing of it is left", not left, left)
     skipped = 0 if os.path.isdir(MCP) else 5
@@ -202,8 +244,8 @@ def main():
 
 if __name__ == "__main__":
     if sys.argv[1] == "--drive":
-        launcher, home, port, work, place = sys.argv[2:]
-        seen = drive(launcher, home, int(port), work)
+        launcher, home, port, work, place, recording, how = sys.argv[2:]
+        seen = drive(launcher, home, int(port), work, recording, bool(how))
         with open(place, "w") as file:
             json.dump(seen, file)
     else:

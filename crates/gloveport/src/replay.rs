@@ -16,7 +16,7 @@ use gloveport_event_stream::{
     trajectory::{self, Recording, Replay, Screenshots},
 };
 use gloveport_mcp_client::TokenStore;
-use gloveport_protocol::{Event, EventSource};
+use gloveport_protocol::{Action, Event, EventSource};
 use gloveport_provider::SessionId;
 use gloveport_runtime::{Runtime, RuntimeOptions, ServerAt, StatusCallback, had_terminal};
 
@@ -76,6 +76,14 @@ pub(crate) struct ReplayArgs {
     pub(crate) json: bool,
 }
 
+/// What a fresh sandbox needs for the actions: a kernel only for cells.
+fn plugins(recording: &Recording) -> Vec<String> {
+    let is_cell =
+        |event: &Event| matches!(event, Event::Action(event) if matches!(event.action, Action::RunIpython(_)));
+    let needed: &[&str] = if recording.events.iter().any(is_cell) { &["agent_skills", "jupyter"] } else { &[] };
+    needed.iter().map(|name| (*name).to_owned()).collect()
+}
+
 /// Executes the actions of the file one after the other and prints what comes of them.
 pub(crate) async fn replay(arguments: ReplayArgs, owner: &Owner) -> anyhow::Result<ExitCode> {
     let file = &arguments.file;
@@ -99,13 +107,15 @@ pub(crate) async fn replay(arguments: ReplayArgs, owner: &Owner) -> anyhow::Resu
             RuntimeOptions { attach_to_existing: true, ..RuntimeOptions::new(loaded.config, ServerAt::new(server)) }
         }
         (None, Some(name)) if name != CLI => {
+            let plugins = plugins(&recording);
             let fresh = Fresh {
                 runtime: name.clone(),
                 session: SessionId::new(&sid)?,
                 image: arguments.image.clone(),
                 workspace: arguments.cwd.clone(),
+                plugins: plugins.clone(),
             };
-            RuntimeOptions::new(loaded.config.clone(), hosted(loaded, fresh)?)
+            RuntimeOptions { plugins, ..RuntimeOptions::new(loaded.config.clone(), hosted(loaded, fresh)?) }
         }
         (None, Some(name)) => {
             anyhow::ensure!(

@@ -20,15 +20,17 @@ pub(crate) struct Fresh {
     pub(crate) image: Option<String>,
     /// A directory of this machine to work in.
     pub(crate) workspace: Option<PathBuf>,
+    /// Plugins that it is to have.
+    pub(crate) plugins: Vec<String>,
 }
 
 /// A sandbox that is made when the session connects and deleted when it ends, whatever the configuration says of sandboxes
 /// that go on: its session is not one to come back to.
 pub(crate) fn hosted(loaded: Loaded, fresh: Fresh) -> anyhow::Result<Hosted> {
-    let Fresh { runtime, session, image, workspace } = fresh;
+    let Fresh { runtime, session, image, workspace, plugins } = fresh;
     let runtimes = Runtimes::of(loaded, Some(runtime))?;
     let (name, provider) = runtimes.one()?;
-    let flags = MakeArgs { image, workspace, ..MakeArgs::default() };
+    let flags = MakeArgs { image, workspace, plugin: plugins, ..MakeArgs::default() };
     let Wanted { spec, options } = wanted(&runtimes, &name, &provider.capabilities(), session, flags, Vec::new())?;
     Ok(Hosted::new(provider, spec, HostedOptions { keep_alive: false, pause_closed: false, warm: 0, ..options }))
 }

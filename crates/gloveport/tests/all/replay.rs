@@ -90,6 +90,24 @@ fn a_replay_in_a_fresh_sandbox_of_a_runtime_leaves_nothing_of_it() {
 }
 
 #[test]
+fn cells_are_replayed_in_a_fresh_sandbox_with_a_kernel() {
+    let home = tempfile::tempdir().unwrap();
+    let python = gloveport_testing::python();
+    let environment = python.parent().and_then(Path::parent).unwrap().display();
+    let config = format!("[sandbox]\nruntime_startup_env_vars = {{ VIRTUAL_ENV = \"{environment}\" }}\n");
+    fs::write(home.path().join("config.toml"), config).unwrap();
+    let cell =
+        |id: u64, code: &str| json!({"id": id, "source": "agent", "action": "run_ipython", "args": {"code": code}});
+    fs::write(home.path().join("cells.json"), json!([cell(0, "x = 41"), cell(1, "x + 1")]).to_string()).unwrap();
+    let words = ["replay", "cells.json", "--runtime", "local", "--json"];
+    let output = gloveport(home.path()).current_dir(home.path()).args(words).output().unwrap();
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let events: Vec<Value> = text(&output.stdout).lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let last = events.iter().rfind(|event| event["observation"] == "run_ipython").unwrap();
+    assert!(last["content"].as_str().unwrap().starts_with("42"), "{last}");
+}
+
+#[test]
 fn a_replay_leaves_the_settings_of_the_user_alone_in_whichever_runtime() {
     let home = tempfile::tempdir().unwrap();
     let events = json!([

@@ -5,6 +5,7 @@ mod docker;
 mod faults;
 mod hardening;
 mod inside;
+mod mcp;
 mod network;
 #[expect(dead_code, reason = "the other program uses the rest of it")]
 #[path = "../all/sessions/mod.rs"]
