@@ -68,6 +68,7 @@ PLANS = {
         given=PROJECT + "gloveport serve --workspace . --port 8000\nmkdir -p /workspace\necho out > /workspace/out.log\n",
         needs=("root",),
     ),
+    ("docs/tour.md", "gloveport mcp install"): Plan(),
     ("docs/tour.md", "gloveport conformance"): Plan(
         given="(mkdir a b)\ngloveport serve --workspace a --port 8000\ngloveport serve --workspace b --port 8001\n",
         limit=300,

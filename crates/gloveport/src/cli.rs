@@ -105,7 +105,11 @@ pub(crate) enum Command {
     Provider(crate::provider::ProviderArgs),
     /// List, check and create plugins.
     Plugin(crate::plugin::PluginArgs),
-    /// Try tools and resources of MCP servers: of any, or of those in the sandbox of a session.
+    /// Give MCP clients a sandbox as a tool, and try tools of other MCP servers by hand.
+    ///
+    /// Without a command it is an MCP server on standard input and output, which an MCP client starts. The sandbox is made for
+    /// the client, and ends with it.
+    #[command(after_help = crate::mcp::HELP)]
     Mcp(crate::mcp::McpArgs),
     /// Show and check the configuration.
     Config(crate::config::ConfigArgs),

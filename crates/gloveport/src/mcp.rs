@@ -18,8 +18,8 @@ use gloveport_mcp_client::{Client, HttpServer, Server, StdioServer, dump, rmcp::
 use gloveport_protocol::{McpServerEntry, Secret};
 use serde_json::{Map, Value, json};
 
-pub(crate) use self::arguments::McpArgs;
 use self::arguments::{CallArgs, McpCommand, McpServerArgs, ResourcesArgs, ToolsArgs, Transport};
+pub(crate) use self::arguments::{HELP, McpArgs};
 use crate::{
     exit::INTERRUPTED,
     here, key_file,

@@ -12,6 +12,13 @@ use crate::{approve::ApproveArgs, session::MakeArgs};
 pub(crate) const EXIT_CODES: &str =
     "Exit codes: 0 done; 1 failed, or the tool says that it failed; 2 wrong command line; 130 interrupted.";
 
+/// Examples and exit codes of `gloveport mcp`, as `--help` shows them.
+pub(crate) const HELP: &str = "Examples:\n  \
+    gloveport mcp install claude -- --runtime docker --image python:3.13\n  \
+    gloveport mcp --session my-session --tools shell,read_file\n  \
+    gloveport mcp call shell '{\"command\": \"uname -a\"}' --server 'gloveport mcp'\n\n\
+    Exit codes: 0 the client has gone; 1 there is no sandbox, or no client; 2 wrong command line; 130 a signal.";
+
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true, subcommand_help_heading = "Commands")]
 pub(crate) struct McpArgs {
