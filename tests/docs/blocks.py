@@ -172,7 +172,7 @@ def perform(binary, text, plan, scratch):
         if not left_out:
             kept.append(line)
     script = scratch / "block"
-    export = '[[ -z ${PRINTED:-} ]] || eval "$PRINTED"\n' if "GLOVEPORT_KEY" in text else ""
+    export = '[[ -z ${PRINTED:-} ]] || eval "$PRINTED"\n' if "$GLOVEPORT_" in text else ""
     script.write_text(f"{PERSON}\n{plan.given}\n{export}" + "\n".join(kept) + "\n")
     environment = {
         "PATH": f"{programs}:{os.environ['PATH']}",
