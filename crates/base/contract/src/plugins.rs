@@ -10,7 +10,8 @@ pub struct BuiltIn {
 }
 
 /// The plugins that are part of the server.
-pub const BUILT_IN: [BuiltIn; 3] = [
+pub const BUILT_IN: [BuiltIn; 4] = [
+    BuiltIn { name: "browser", description: "Chromium, which executes browse and browse_interactive" },
     BuiltIn { name: "jupyter", description: "An IPython kernel, which executes run_ipython" },
     BuiltIn { name: "agent_skills", description: "Python functions for agents in the kernel" },
     BuiltIn { name: "vscode", description: "VS Code in the browser, for the workspace" },

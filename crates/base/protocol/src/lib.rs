@@ -17,6 +17,7 @@
 //! | [`truncate`], [`python`], [`python_literal`] | the text forms that the wire depends on |
 
 pub mod action;
+pub mod browser;
 mod envelope;
 pub mod error;
 pub mod event;

@@ -155,10 +155,17 @@ impl Surroundings {
 
     /// Starts `argv` as the first program of a new session.
     pub async fn start(&self, argv: &[OsString]) -> Result<StartedProgram, RunError> {
+        self.start_with(argv, &[]).await
+    }
+
+    /// The same for a program that has descriptors beside its three streams: 3, 4 and so on.
+    pub async fn start_with(&self, argv: &[OsString], more: &[BorrowedFd<'_>]) -> Result<StartedProgram, RunError> {
         let unreadable = |source: io::Error| RunError::Output { program: first_word(argv), source };
         let input = OwnedFd::from(fs::File::open("/dev/null").map_err(unreadable)?);
         let (output, end) = pipe_with(PipeFlags::CLOEXEC).map_err(|error| unreadable(error.into()))?;
-        let process = self.spawn(argv, &[input.as_fd(), end.as_fd(), end.as_fd()]).await?;
+        let mut descriptors = vec![input.as_fd(), end.as_fd(), end.as_fd()];
+        descriptors.extend_from_slice(more);
+        let process = self.spawn(argv, &descriptors).await?;
         Ok(StartedProgram { process, output })
     }
 
