@@ -35,6 +35,8 @@ pub mod terminals;
 #[cfg(fuzzing)]
 pub use git::fuzz_changes;
 
+pub use gloveport_browser as browser;
+
 pub use error::{ExecError, ExecutorError, PauseError, TerminalsError};
 pub use exec::Execution;
 pub use executor::{Executor, ExecutorOptions};

@@ -2,6 +2,7 @@
 
 mod agent_skills;
 mod notebook;
+mod web;
 
 use std::{
     path::Path,
@@ -16,6 +17,7 @@ use tokio::task::JoinSet;
 
 pub use agent_skills::AgentSkills;
 pub use notebook::{FirstKernel, Notebook};
+pub use web::{DownloadPlace, FirstStart, NoWeb, Web};
 
 use crate::{
     error::ExecutorError,
@@ -29,13 +31,15 @@ pub struct PluginOptions {
     pub all: Vec<Arc<dyn Plugin>>,
     /// The one of them that runs cells, if there is one.
     pub notebook: Option<Arc<Notebook>>,
+    /// The one that browses, if there is one.
+    pub web: Option<Arc<Web>>,
     /// Time to initialise all of them (`INIT_PLUGIN_TIMEOUT`, ipython-and-plugins 1).
     pub limit: Duration,
 }
 
 impl Default for PluginOptions {
     fn default() -> Self {
-        Self { all: Vec::new(), notebook: None, limit: Duration::from_mins(2) }
+        Self { all: Vec::new(), notebook: None, web: None, limit: Duration::from_mins(2) }
     }
 }
 
@@ -73,6 +77,11 @@ impl Plugins {
     /// The one that runs cells.
     pub fn notebook(&self) -> Option<&Arc<Notebook>> {
         self.options.notebook.as_ref()
+    }
+
+    /// The one that browses.
+    pub fn web(&self) -> Option<&Arc<Web>> {
+        self.options.web.as_ref()
     }
 
     /// Variables for the shells of the sandbox.

@@ -18,7 +18,8 @@ use gloveport_server::{
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    Owner, plugins,
+    Owner,
+    plugins::{self, WantedBrowser},
     tools::{self, bind},
 };
 
@@ -41,11 +42,11 @@ pub struct ServerArgs {
     /// User id of a user that has to be made.
     #[arg(long, default_value_t = 1000)]
     user_id: u32,
-    /// A browser may be started.
+    /// Start the browser with the sandbox. By default it starts with its first use.
     #[arg(long, overrides_with = "no_enable_browser")]
     enable_browser: bool,
     /// No browser.
-    #[arg(long)]
+    #[arg(long, overrides_with = "enable_browser")]
     no_enable_browser: bool,
     /// Evaluation environment of the browser.
     #[arg(long, value_name = "ID", num_args = 1..)]
@@ -57,10 +58,21 @@ pub struct ServerArgs {
 }
 
 pub(crate) async fn serve(arguments: ServerArgs, owner: &Owner) -> anyhow::Result<ExitCode> {
-    let plugins = plugins::asked(&arguments.plugins)?;
+    let browser = match (arguments.no_enable_browser, arguments.enable_browser) {
+        (true, _) => WantedBrowser::None,
+        (false, true) => WantedBrowser::AtOnce,
+        (false, false) => WantedBrowser::WhenNeeded,
+    };
+    let plugins = plugins::of_openhands(&arguments.plugins, browser)?;
     anyhow::ensure!(
         !arguments.no_enable_browser || arguments.browsergym_eval_env.is_empty(),
         "Browser environment is not enabled in config, but browsergym_eval_env is set"
+    );
+    anyhow::ensure!(
+        arguments.browsergym_eval_env.is_empty(),
+        "evaluation environments of the browser ({}) are not supported: their pages and rewards are parts of Python packages; leave \
+         --browsergym-eval-env out",
+        arguments.browsergym_eval_env.join(", ")
     );
     let stop = tools::server_stop(owner)?;
     let directory = match &arguments.working_dir {

@@ -3,17 +3,63 @@
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use anyhow::Context as _;
-use gloveport_executor::plugins::{AgentSkills, FirstKernel, Notebook, Plugin, PluginOptions};
+use gloveport_executor::plugins::{
+    AgentSkills, DownloadPlace, FirstKernel, FirstStart, NoWeb, Notebook, Plugin, PluginOptions, Web,
+};
 use gloveport_plugin::{Registry, registry};
 use gloveport_vscode::VsCode;
 
 /// Plugins of `gloveport serve` that are there without being asked for.
 const OFFERED: [&str; 2] = ["agent_skills", "jupyter"];
 
-/// Exactly the plugins that were asked for, with those that they require; the kernel starts with the sandbox, unless the
-/// environment says otherwise.
+/// Exactly the plugins that were asked for, with those that they require, and the browser, which is nothing until it is
+/// used; the kernel starts with the sandbox. The environment may say otherwise about both.
 pub fn asked(names: &[String]) -> anyhow::Result<PluginOptions> {
-    select(names, has(names, "agent_skills"), first_kernel()?)
+    let web = web(has(names, BROWSER), DownloadPlace::Workspace)?;
+    select(names, has(names, "agent_skills"), first_kernel()?, web)
+}
+
+/// The same for a server of OpenHands, whose flags say what they want of the browser.
+pub fn of_openhands(names: &[String], browser: WantedBrowser) -> anyhow::Result<PluginOptions> {
+    let web = match browser {
+        WantedBrowser::None => Some(Browsing::Off),
+        WantedBrowser::AtOnce => Some(Browsing::On(Web::new(FirstStart::AtOnce, DownloadPlace::OfOpenHands))),
+        WantedBrowser::WhenNeeded => web(has(names, BROWSER), DownloadPlace::OfOpenHands)?,
+    };
+    select(names, has(names, "agent_skills"), first_kernel()?, web)
+}
+
+/// What a caller wants of the browser.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WantedBrowser {
+    /// None; actions say so.
+    None,
+    /// One that starts with its first use.
+    WhenNeeded,
+    /// One that starts with the sandbox.
+    AtOnce,
+}
+
+/// The plugin that browses, and its name.
+const BROWSER: &str = "browser";
+
+/// Whether there is a browser.
+enum Browsing {
+    On(Arc<Web>),
+    Off,
+}
+
+/// The browser, as the environment wants it; one that is asked for by name starts with the sandbox.
+fn web(asked: bool, place: DownloadPlace) -> anyhow::Result<Option<Browsing>> {
+    let usual = if asked { FirstStart::AtOnce } else { FirstStart::WhenNeeded };
+    let first = match std::env::var("GLOVEPORT_BROWSER").as_deref() {
+        Ok("when-needed") => FirstStart::WhenNeeded,
+        Ok("at-once") => FirstStart::AtOnce,
+        Ok("off") => return Ok(Some(Browsing::Off)),
+        Ok("") | Err(_) => usual,
+        Ok(other) => anyhow::bail!("GLOVEPORT_BROWSER must be `when-needed`, `at-once` or `off`, and is `{other}`"),
+    };
+    Ok(Some(Browsing::On(Web::new(first, place))))
 }
 
 /// When the environment wants the first kernel.
@@ -33,17 +79,34 @@ pub fn offered(names: &[String], none: bool) -> anyhow::Result<PluginOptions> {
     let first = if has(names, "jupyter") { FirstKernel::AtOnce } else { FirstKernel::WhenNeeded };
     let mut all: Vec<String> = names.to_vec();
     all.extend(OFFERED.map(str::to_owned));
-    select(&all, true, first)
+    let web = web(has(names, BROWSER), DownloadPlace::Workspace)?;
+    select(&all, true, first, web)
 }
 
 /// A notebook alone, for a process that runs cells.
 pub fn for_cells(python: Option<PathBuf>) -> anyhow::Result<PluginOptions> {
     let skills = AgentSkills::new();
     let notebook = Notebook::new(Some(Arc::clone(&skills)), python, FirstKernel::WhenNeeded);
-    Ok(PluginOptions { all: vec![skills, Arc::clone(&notebook) as _], notebook: Some(notebook), limit: limit()? })
+    let all: Vec<Arc<dyn Plugin>> = vec![skills, Arc::clone(&notebook) as _];
+    Ok(PluginOptions { all, notebook: Some(notebook), web: None, limit: limit()? })
 }
 
-fn select(names: &[String], with_skills: bool, first: FirstKernel) -> anyhow::Result<PluginOptions> {
+fn select(
+    names: &[String],
+    with_skills: bool,
+    first: FirstKernel,
+    browsing: Option<Browsing>,
+) -> anyhow::Result<PluginOptions> {
+    let mut names = names.to_vec();
+    let web = match browsing {
+        None => None,
+        Some(browsing) => {
+            if !has(&names, BROWSER) {
+                names.push(BROWSER.to_owned());
+            }
+            Some(browsing)
+        }
+    };
     if names.is_empty() {
         return Ok(PluginOptions::default());
     }
@@ -51,9 +114,20 @@ fn select(names: &[String], with_skills: bool, first: FirstKernel) -> anyhow::Re
     let notebook = Notebook::new(skills.clone(), interpreter(), first);
     let mut built_in: Vec<Arc<dyn Plugin>> = vec![Arc::clone(&notebook) as _, Arc::new(VsCode::default())];
     built_in.push(skills.unwrap_or_else(AgentSkills::new));
-    let all = registry_for(built_in, names).select(names)?;
+    let web = match web {
+        None => None,
+        Some(Browsing::On(web)) => {
+            built_in.push(Arc::clone(&web) as _);
+            Some(web)
+        }
+        Some(Browsing::Off) => {
+            built_in.push(NoWeb::new());
+            None
+        }
+    };
+    let all = registry_for(built_in, &names).select(&names)?;
     let notebook = all.iter().any(|plugin| plugin.name() == notebook.name()).then_some(notebook);
-    Ok(PluginOptions { all, notebook, limit: limit()? })
+    Ok(PluginOptions { all, notebook, web, limit: limit()? })
 }
 
 /// The interpreter of cells that the environment names.

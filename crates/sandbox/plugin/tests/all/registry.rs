@@ -89,7 +89,7 @@ fn the_first_folder_wins_and_built_in_names_cannot_be_taken() {
     let absent = PathBuf::from("/no/such/folder");
     let registry = registry(&[first.path(), second.path(), &absent]);
     let known: Vec<&str> = registry.entries().iter().map(|entry| entry.name.as_str()).collect();
-    assert_eq!(known, ["jupyter", "agent_skills", "vscode", "a", "b", "c"]);
+    assert_eq!(known, ["browser", "jupyter", "agent_skills", "vscode", "a", "b", "c"]);
     assert!(matches!(registry.get("jupyter").unwrap().source, Source::BuiltIn(None)));
     let Source::Manifest(a) = &registry.get("a").unwrap().source else { panic!("{registry:?}") };
     assert_eq!(a.path, first.path().join("a.toml"));
