@@ -1,6 +1,7 @@
 //! `gloveport mcp`: a sandbox as an MCP server; and tools and resources of any MCP server, by hand.
 
 mod arguments;
+mod browse;
 mod computer;
 mod install;
 mod login;

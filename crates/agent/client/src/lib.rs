@@ -8,10 +8,12 @@
 //! |---|---|
 //! | `client`, `execute`, `transfer` | the OpenHands 0.62 interface: endpoints, actions, copies |
 //! | `exec`, `files`, `tree`, `terminals`, `kernels` | the native interface: commands, files, whole trees, terminals, cells |
+//! | `browser` | the native interface: the browser |
 //! | `sandbox` | the native interface: the sandbox as a whole |
 //! | `session`, `retry` | one request and the layers around it |
 //! | `pool`, `options`, `error` | connections, what a client can be told, what can go wrong |
 
+mod browser;
 mod client;
 mod error;
 mod exec;
@@ -29,6 +31,7 @@ mod terminals;
 mod transfer;
 mod tree;
 
+pub use browser::{Browser, BrowserLog};
 pub use client::ActionExecutionClient;
 pub use error::{ClientError, NativeError, StatusError, causes};
 pub use exec::ExecStream;

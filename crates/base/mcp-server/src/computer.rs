@@ -2,6 +2,7 @@
 
 use gloveport_protocol::{
     Action, BoxFuture, Observation,
+    browser::{BrowserAct, NavigateRequest, PageInfo, PageView, ScreenshotRequest},
     exec::{ExecEvent, ExecRequest, ExecStatus},
     files::{FileEntry, FileEvent, FileList, GlobRequest, GrepMatches, GrepRequest},
     kernels::{CellRequest, CellResult},
@@ -37,6 +38,36 @@ pub struct FileBytes {
     pub is_end: bool,
 }
 
+/// What is asked of the browser.
+#[derive(Debug, Clone, PartialEq)]
+pub enum BrowserRequest {
+    /// Lead the active page somewhere; a [`BrowserAnswer::Page`].
+    Navigate(NavigateRequest),
+    /// Do something in the active page; a [`BrowserAnswer::Page`].
+    Act(BrowserAct),
+    /// Look at the active page; a [`BrowserAnswer::Page`].
+    Page,
+    /// Tell which pages there are; [`BrowserAnswer::Pages`].
+    Pages,
+    /// The active page as text; a [`BrowserAnswer::Text`].
+    Markdown,
+    /// What is to be seen; a [`BrowserAnswer::Picture`].
+    Screenshot(ScreenshotRequest),
+}
+
+/// What a browser answers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum BrowserAnswer {
+    /// What the active page is like.
+    Page(Box<PageView>),
+    /// The open pages.
+    Pages(Vec<PageInfo>),
+    /// A text in Markdown.
+    Text(String),
+    /// A picture, as PNG.
+    Picture(Vec<u8>),
+}
+
 /// A command that is followed. Dropping it does not end the command.
 pub trait Follow: Send {
     /// What it does next; none behind its end. Nothing is lost if this is given up and asked again.
@@ -62,6 +93,17 @@ pub trait Computer: Send + Sync + 'static {
     /// It is the user's own machine, with nothing in between.
     fn is_the_users(&self) -> bool {
         false
+    }
+
+    /// Whether it has a browser. One that is not known to have none counts as one that has.
+    fn has_browser(&self) -> bool {
+        false
+    }
+
+    /// Asks the browser for something.
+    fn browse(&self, request: BrowserRequest) -> BoxFuture<'_, Result<BrowserAnswer, Failure>> {
+        drop(request);
+        Box::pin(std::future::ready(Err(Failure::new("the sandbox has no browser"))))
     }
 
     /// Starts a command that has an id, and follows it.

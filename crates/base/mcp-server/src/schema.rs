@@ -109,8 +109,56 @@ pub(crate) fn input(tool: Tool) -> JsonObject {
                     "description": "Most matches."},
             }),
         ),
+        Tool::BrowserOpen => (
+            json!(["url"]),
+            json!({"url": {"type": "string", "description": "An address, or `back`, `forward` or `reload`."}}),
+        ),
+        Tool::BrowserAct => (json!(["action"]), browser_act()),
+        Tool::BrowserRead => (json!([]), browser_read()),
     };
     object(&json!({"type": "object", "properties": properties, "required": required, "additionalProperties": false}))
+}
+
+/// The arguments of `browser_act`.
+fn browser_act() -> Value {
+    json!({
+        "action": {
+            "enum": ["click", "fill", "press", "select", "hover", "scroll", "type"],
+            "description": "`fill` replaces what a field contains, `select` chooses in a list, `press` presses keys, `type` \
+                types where the focus is."
+        },
+        "target": {
+            "type": "string",
+            "description": "The element: its id in the tree, such as 12, or a text that it shows. Not for scroll and type."
+        },
+        "text": {"type": "string", "description": "For fill and type."},
+        "keys": {"type": "string", "description": "For press: such as Enter or Control+a."},
+        "options": {
+            "type": "array",
+            "items": {"type": "string"},
+            "description": "For select: values or labels."
+        },
+        "x": {"type": "number", "description": "For scroll: pixels to the right."},
+        "y": {"type": "number", "description": "For scroll: pixels down; 600 unless it or x is given."},
+        "submit": {"type": "boolean", "default": false, "description": "For fill: press Enter afterwards."},
+    })
+}
+
+/// The arguments of `browser_read`.
+fn browser_read() -> Value {
+    json!({
+        "format": {
+            "enum": ["tree", "markdown", "screenshot"],
+            "default": "tree",
+            "description": "What to look at."
+        },
+        "offset": {
+            "type": "integer",
+            "minimum": 0,
+            "default": 0,
+            "description": "Character of the tree or the text to start from."
+        },
+    })
 }
 
 /// The structured content of a tool's result. A call that failed has none.
@@ -177,8 +225,36 @@ pub(crate) fn output(tool: Tool) -> JsonObject {
                 "truncated": {"type": "boolean", "description": "There are more."},
             }),
         ),
+        Tool::BrowserOpen | Tool::BrowserAct | Tool::BrowserRead => (json!(["url", "title", "pages"]), page()),
     };
     object(&json!({"type": "object", "properties": properties, "required": required}))
+}
+
+/// A web page as data.
+fn page() -> Value {
+    json!({
+        "url": {"type": "string"},
+        "title": {"type": "string"},
+        "pages": {
+            "type": "array",
+            "items": {
+                "type": "object",
+                "required": ["url", "title", "active"],
+                "properties": {
+                    "url": {"type": "string"},
+                    "title": {"type": "string"},
+                    "active": {"type": "boolean"},
+                },
+            },
+        },
+        "tree": {"type": "string"},
+        "markdown": {"type": "string"},
+        "next_offset": {"type": "integer", "description": "Where browser_read goes on."},
+        "focused": {"type": "string", "description": "Id of the element that has the focus."},
+        "error": {"type": "string", "description": "Why what was asked for failed."},
+        "downloads": {"type": "array", "items": {"type": "string"}},
+        "dialogs": {"type": "array", "items": {"type": "string"}},
+    })
 }
 
 fn object(schema: &Value) -> JsonObject {

@@ -17,7 +17,7 @@ use rmcp::{
 use tokio::sync::mpsc;
 
 use crate::{
-    answer,
+    answer, browser,
     changes::Watches,
     computer::{Computer, Failure},
     files, python, resources, search,
@@ -69,6 +69,12 @@ impl McpServer {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
+    /// The tools that the sandbox can use.
+    fn tools(&self) -> impl Iterator<Item = Tool> {
+        let has_browser = self.computer().has_browser();
+        self.shared.tools.iter().copied().filter(move |tool| has_browser || !tool.is_of_browser())
+    }
+
     fn computer(&self) -> &dyn Computer {
         &*self.shared.computer
     }
@@ -95,7 +101,21 @@ impl McpServer {
             Tool::WriteFile => files::write(computer, arguments).await,
             Tool::EditFile => files::edit(computer, arguments).await,
             Tool::SearchFiles => search::search(computer, arguments).await,
+            Tool::BrowserOpen => cancellable(browser::open(computer, arguments), context).await,
+            Tool::BrowserAct => cancellable(browser::act(computer, arguments), context).await,
+            Tool::BrowserRead => cancellable(browser::read(computer, arguments), context).await,
         }
+    }
+}
+
+/// Work that is given up with its call. What it has begun in the sandbox has its own limit.
+async fn cancellable(
+    work: impl Future<Output = Result<answer::Answer, Failure>>,
+    context: &Context,
+) -> Result<answer::Answer, Failure> {
+    tokio::select! {
+        done = work => done,
+        () = context.ct.cancelled() => Err(Failure::new("the call was cancelled")),
     }
 }
 
@@ -129,13 +149,13 @@ impl ServerHandler for McpServer {
         _page: Option<PaginatedRequestParams>,
         _context: Context,
     ) -> Result<ListToolsResult, ErrorData> {
-        Ok(ListToolsResult::with_all_items(self.shared.tools.iter().map(|tool| tool.describe()).collect()))
+        Ok(ListToolsResult::with_all_items(self.tools().map(Tool::describe).collect()))
     }
 
     async fn call_tool(&self, call: CallToolRequestParams, context: Context) -> Result<CallToolResponse, ErrorData> {
         let wrong = |error: UnknownTool| ErrorData::invalid_params(error.to_string(), None);
         let tool: Tool = call.name.parse().map_err(wrong)?;
-        if !self.shared.tools.contains(&tool) {
+        if !self.tools().any(|one| one == tool) {
             return Err(ErrorData::invalid_params(format!("the tool `{}` is switched off here", tool.name()), None));
         }
         let called = Box::pin(async {

@@ -27,6 +27,12 @@ pub enum Tool {
     EditFile,
     /// Finds lines and names.
     SearchFiles,
+    /// Leads the browser somewhere.
+    BrowserOpen,
+    /// Does something in the page of the browser.
+    BrowserAct,
+    /// Looks at the page of the browser.
+    BrowserRead,
 }
 
 /// A name that no tool has.
@@ -52,7 +58,7 @@ impl FromStr for Tool {
 
 impl Tool {
     /// All of them, in the order in which they are listed.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 12] = [
         Self::Shell,
         Self::ShellOutput,
         Self::ShellInput,
@@ -62,6 +68,9 @@ impl Tool {
         Self::WriteFile,
         Self::EditFile,
         Self::SearchFiles,
+        Self::BrowserOpen,
+        Self::BrowserAct,
+        Self::BrowserRead,
     ];
 
     /// The name by which it is called.
@@ -76,6 +85,9 @@ impl Tool {
             Self::WriteFile => "write_file",
             Self::EditFile => "edit_file",
             Self::SearchFiles => "search_files",
+            Self::BrowserOpen => "browser_open",
+            Self::BrowserAct => "browser_act",
+            Self::BrowserRead => "browser_read",
         }
     }
 
@@ -90,6 +102,9 @@ impl Tool {
             Self::WriteFile => "Write a file",
             Self::EditFile => "Edit a file",
             Self::SearchFiles => "Search files",
+            Self::BrowserOpen => "Open a web page",
+            Self::BrowserAct => "Act in a web page",
+            Self::BrowserRead => "Read a web page",
         }
     }
 
@@ -128,6 +143,16 @@ impl Tool {
                 "Find lines that match a regular expression, or without `pattern` the files whose names match `glob`. Skips \
                  what .gitignore names."
             }
+            Self::BrowserOpen => {
+                "Open an address in the sandbox's browser, or go `back` or `forward`, or `reload`. Returns the page as a tree \
+                 of its elements, whose ids in brackets are targets for browser_act."
+            }
+            Self::BrowserAct => {
+                "Do one thing in the open web page, such as a click. Returns the tree of the page as it is then."
+            }
+            Self::BrowserRead => {
+                "Look at the open web page: as the tree of its elements, as text in Markdown, or as a picture."
+            }
         }
     }
 
@@ -144,7 +169,16 @@ impl Tool {
                 hints.read_only(false).destructive(true).idempotent(true).open_world(false)
             }
             Self::EditFile => hints.read_only(false).destructive(true).idempotent(false).open_world(false),
+            // What a page does with a click is not known; an address that is opened is asked for, and no more.
+            Self::BrowserAct => hints.read_only(false).destructive(true).idempotent(false).open_world(true),
+            Self::BrowserOpen => hints.read_only(false).destructive(false).idempotent(false).open_world(true),
+            Self::BrowserRead => hints.read_only(true).open_world(true),
         }
+    }
+
+    /// Whether it needs a browser.
+    pub const fn is_of_browser(self) -> bool {
+        matches!(self, Self::BrowserOpen | Self::BrowserAct | Self::BrowserRead)
     }
 
     /// What a client is told of it.

@@ -50,7 +50,7 @@ pub(crate) async fn checks(owner: anyhow::Result<Owner>) -> Vec<Check> {
         }
     }
     checks.extend([processes(), spool(), users(), program("git", "repositories"), program("python3", "Python")]);
-    checks.extend([notebook().await, editor()]);
+    checks.extend([notebook().await, browser(), editor()]);
     checks
 }
 
@@ -158,6 +158,15 @@ async fn notebook() -> Check {
             error.to_string(),
             "install Python 3 if you need IPython cells; everything else works without it",
         ),
+    }
+}
+
+/// The Chromium that actions of the browser would start.
+fn browser() -> Check {
+    const NAME: &str = "browser";
+    match gloveport_browser::find::find(&Surroundings::inherited("/".into())) {
+        Ok(program) => Check::ok(NAME, program.display().to_string()),
+        Err(error) => Check { remedy: Some(error.remedy.into()), ..Check::warning(NAME, error.reason, "") },
     }
 }
 

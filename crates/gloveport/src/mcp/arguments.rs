@@ -47,7 +47,7 @@ pub(crate) struct ServeArgs {
     #[arg(long, value_name = "FILE", requires = "url")]
     pub(super) key_file: Option<PathBuf>,
     /// The tools to offer, separated by commas. By default all of them: shell, shell_output, shell_input, shell_stop,
-    /// python, read_file, write_file, edit_file, search_files.
+    /// python, read_file, write_file, edit_file, search_files, browser_open, browser_act, browser_read.
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = tool, hide_possible_values = true)]
     pub(super) tools: Vec<Tool>,
     /// Let the sandbox go on when the client has gone. It is a session, whose id is told on standard error.

@@ -3,7 +3,7 @@
 use std::{fmt, str::from_utf8, sync::OnceLock, time::Duration};
 
 use gloveport_client::{ClientError, Content, ExecStream, ListOptions, PutOptions, Range, Watch, WatchEvent, causes};
-use gloveport_mcp_server::{Changes, Computer, Failure, FileBytes, Follow};
+use gloveport_mcp_server::{BrowserAnswer, BrowserRequest, Changes, Computer, Failure, FileBytes, Follow};
 use gloveport_protocol::{
     Action, BoxFuture, ErrorObservation, EventSource, Observation, ReadAction, ReadObservation, RunAction,
     RunIpythonAction, WriteObservation,
@@ -18,6 +18,7 @@ use tokio::{
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
+use super::browse;
 use crate::{
     explained,
     operate::{NOT_KEPT, bounded, writing},
@@ -149,6 +150,21 @@ impl Computer for Remote {
 
     fn is_the_users(&self) -> bool {
         self.sandbox.get().is_some_and(|sandbox| sandbox.is_here)
+    }
+
+    fn has_browser(&self) -> bool {
+        // A sandbox that is on its way is not waited for to find that out; one without says so.
+        true
+    }
+
+    fn browse(&self, request: BrowserRequest) -> Answer<'_, BrowserAnswer> {
+        Box::pin(async move {
+            let browser = self.sandbox()?.client.browser();
+            let Some(action) = browse::action(&request) else {
+                return browse::asked(&browser, &request).await.map_err(|error| failure(&error));
+            };
+            self.operate(action, browse::asked(&browser, &request), browse::observed).await
+        })
     }
 
     fn run(&self, request: ExecRequest) -> Answer<'_, Box<dyn Follow>> {

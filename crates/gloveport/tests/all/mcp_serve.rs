@@ -302,7 +302,7 @@ fn a_slow_runtime_holds_up_no_client_and_its_failure_is_told_to_the_model() {
     let mut client = Client::starts(&home, &["--runtime", &runtime]);
     client.begin();
     assert!(begun.elapsed() < Duration::from_secs(4), "{:?}", begun.elapsed());
-    assert_eq!(client.ask("tools/list", &json!({}))["result"]["tools"].as_array().unwrap().len(), 9);
+    assert_eq!(client.ask("tools/list", &json!({}))["result"]["tools"].as_array().unwrap().len(), 12);
     let failure = client.failure("shell", &json!({"command": "true"}));
     assert!(failure.starts_with("there is no sandbox: "), "{failure}");
     assert_eq!(client.goes().0, Some(1));

@@ -60,6 +60,7 @@ fn ls_shows_all_plugins_with_where_they_are_from() {
         (folder.join("tools.toml").display().to_string(), folder.join("z.toml").display().to_string());
     let expected = [
         vec!["NAME", "FROM", "REQUIRES", "DESCRIPTION"],
+        vec!["browser", "built in", "Chromium, which executes browse and browse_interactive"],
         vec!["jupyter", "built in", "An IPython kernel, which executes run_ipython"],
         vec!["agent_skills", "built in", "Python functions for agents in the kernel"],
         vec!["vscode", "built in", "VS Code in the browser, for the workspace"],
@@ -72,7 +73,7 @@ fn ls_shows_all_plugins_with_where_they_are_from() {
     let all: Value = serde_json::from_slice(&plugin(home.path(), &["ls", "--json"]).stdout).unwrap();
     let one = json!({"name": "tools", "built_in": false, "path": tools, "requires": ["jupyter"],
                      "description": "Tools", "error": null});
-    assert_eq!((all.as_array().unwrap().len(), &all[3], &all[0]["built_in"]), (5, &one, &Value::Bool(true)));
+    assert_eq!((all.as_array().unwrap().len(), &all[4], &all[0]["built_in"]), (6, &one, &Value::Bool(true)));
 }
 
 #[test]

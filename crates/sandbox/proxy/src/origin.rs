@@ -19,7 +19,10 @@ use http::{
     header::{ACCEPT_LANGUAGE, HOST, ORIGIN, REFERER},
 };
 
-use crate::headers::public_host;
+use crate::{
+    headers::{is_encrypted, public_host},
+    mount::Mount,
+};
 
 const SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 const MODE: HeaderName = HeaderName::from_static("sec-fetch-mode");
@@ -67,6 +70,14 @@ pub fn cause(method: &Method, headers: &HeaderMap) -> Cause {
         _ if only(headers, &DEST) == Only::One("document") => Cause::ForeignPage(Opening::Window),
         _ => Cause::ForeignPage(Opening::Frame),
     }
+}
+
+/// The address of a path as a WebSocket of the client reaches it, through the proxies before this server. `None` if the
+/// request names no host.
+pub fn websocket_url(headers: &HeaderMap, path: &str) -> Option<String> {
+    let host = public_host(headers)?;
+    let scheme = if is_encrypted(headers) { "wss" } else { "ws" };
+    Some(format!("{scheme}://{host}{}", Mount::new(path, "").seen_through(headers).public()))
 }
 
 /// The value of a header that there may be only once.

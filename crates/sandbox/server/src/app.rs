@@ -13,7 +13,9 @@ use gloveport_mcp::{Face, Proxy, Streamable};
 use gloveport_mcp_server::{McpServer, Tool};
 use tokio_util::sync::CancellationToken;
 
-use crate::{computer::Inside, metrics::Metrics, options::ServerOptions, passage::Passage, transfer::Transfers};
+use crate::{
+    computer::Inside, metrics::Metrics, options::ServerOptions, passage::Passage, transfer::Transfers, views::Views,
+};
 
 /// The executor, the options, and what is counted.
 #[derive(Debug)]
@@ -23,6 +25,8 @@ pub(crate) struct App {
     pub(crate) metrics: Metrics,
     pub(crate) transfers: Transfers,
     pub(crate) passage: Passage,
+    /// What lets a person's browser look at the browser of the sandbox.
+    pub(crate) views: Views,
     /// The MCP servers of the sandbox.
     pub(crate) mcp: Face,
     /// The sandbox as an MCP server.
@@ -38,11 +42,23 @@ impl App {
     pub(crate) fn new(executor: Arc<Executor>, options: ServerOptions, stop: CancellationToken) -> Arc<Self> {
         let (metrics, started, last_action) = (Metrics::default(), Instant::now(), AtomicU64::new(0));
         let transfers = Transfers::new(&options.limits);
-        let passage = Passage::new();
+        let (passage, views) = (Passage::new(), Views::new());
         let mcp = Face::new(Proxy::new(executor.surroundings()), stop.clone());
         let shared = McpServer::new(Arc::new(Inside::new(&executor)), tools(&executor));
         let computer = Streamable::new(move || Ok(shared.for_another()), &stop);
-        Arc::new(Self { executor, options, metrics, transfers, passage, mcp, computer, stop, started, last_action })
+        Arc::new(Self {
+            executor,
+            options,
+            metrics,
+            transfers,
+            passage,
+            views,
+            mcp,
+            computer,
+            stop,
+            started,
+            last_action,
+        })
     }
 
     /// Notes that an action arrived.

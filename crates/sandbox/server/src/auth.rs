@@ -135,11 +135,21 @@ fn presented(headers: &HeaderMap) -> Option<Cow<'_, [u8]>> {
     if let Some(value) = headers.get(SESSION_KEY_HEADER) {
         return Some(value.as_bytes().into());
     }
+    offered(headers, KEY_PROTOCOL).map(Cow::from)
+}
+
+/// The secret that a WebSocket offers among its protocols, behind this beginning.
+pub(crate) fn offered(headers: &HeaderMap, beginning: &str) -> Option<Vec<u8>> {
     let is_websocket = headers.get(UPGRADE).is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(b"websocket"));
     let offers = headers.get_all(SEC_WEBSOCKET_PROTOCOL).iter().filter_map(|value| value.to_str().ok());
     let mut offered = offers.flat_map(|value| value.split(',')).map(str::trim);
-    let encoded = offered.find_map(|protocol| protocol.strip_prefix(KEY_PROTOCOL)).filter(|_| is_websocket)?;
-    URL_SAFE_NO_PAD.decode(encoded).ok().map(Cow::from)
+    let encoded = offered.find_map(|protocol| protocol.strip_prefix(beginning)).filter(|_| is_websocket)?;
+    URL_SAFE_NO_PAD.decode(encoded).ok()
+}
+
+/// A secret as a WebSocket offers it.
+pub(crate) fn encoded(secret: &str) -> String {
+    URL_SAFE_NO_PAD.encode(secret)
 }
 
 #[cfg(test)]

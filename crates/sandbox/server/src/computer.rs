@@ -10,12 +10,14 @@ use std::{
 };
 
 use gloveport_executor::{
-    Executor, cell,
+    Executor,
+    browser::{Browser, BrowserError},
+    cell,
     files::{self, FileError, watch::Watch},
     kernels::Cell,
     plugins::Notebook,
 };
-use gloveport_mcp_server::{Changes, Computer, Failure, FileBytes, Follow};
+use gloveport_mcp_server::{BrowserAnswer, BrowserRequest, Changes, Computer, Failure, FileBytes, Follow};
 use gloveport_protocol::{
     Action, ActionEvent, ActionExecutor as _, BoxFuture, Observation,
     exec::{ExecEvent, ExecInput, ExecRequest, ExecState, ExecStatus},
@@ -46,6 +48,24 @@ impl Inside {
     fn notebook(&self) -> Result<&Arc<Notebook>, Failure> {
         let missing = || Failure::new("the sandbox has no IPython: it was started without the plugin jupyter");
         self.executor.plugins().notebook().ok_or_else(missing)
+    }
+
+    fn browser(&self) -> Result<&Browser, Failure> {
+        let missing = || Failure::new("the sandbox was started without a browser");
+        self.executor.plugins().web().and_then(|web| web.browser()).ok_or_else(missing)
+    }
+}
+
+/// Asks the browser.
+async fn browse(browser: Browser, request: BrowserRequest) -> Result<BrowserAnswer, BrowserError> {
+    let page = |view| BrowserAnswer::Page(Box::new(view));
+    match request {
+        BrowserRequest::Navigate(request) => browser.navigate(request).await.map(page),
+        BrowserRequest::Act(act) => browser.act(act).await.map(page),
+        BrowserRequest::Page => browser.view().await.map(page),
+        BrowserRequest::Pages => Ok(BrowserAnswer::Pages(browser.pages().await)),
+        BrowserRequest::Markdown => browser.markdown().await.map(BrowserAnswer::Text),
+        BrowserRequest::Screenshot(request) => browser.screenshot(request).await.map(BrowserAnswer::Picture),
     }
 }
 
@@ -87,6 +107,15 @@ fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
 impl Computer for Inside {
     fn directory(&self) -> &str {
         &self.directory
+    }
+
+    fn has_browser(&self) -> bool {
+        self.executor.plugins().web().is_some()
+    }
+
+    fn browse(&self, request: BrowserRequest) -> Answer<'_, BrowserAnswer> {
+        let browser = self.browser().cloned();
+        Box::pin(async move { browse(browser?, request).await.map_err(told) })
     }
 
     fn run(&self, request: ExecRequest) -> Answer<'_, Box<dyn Follow>> {

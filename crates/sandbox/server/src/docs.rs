@@ -167,7 +167,7 @@ mod tests {
                     assert!(!answer["description"].as_str().unwrap().is_empty(), "{call} {status}");
                     let form = &answer["content"]["application/json"]["schema"]["$ref"];
                     let forms: &[&str] = match (answer::is_native(path), status.as_str()) {
-                        (_, "101" | "200" | "201" | "202" | "206" | "304") => continue,
+                        (_, "101" | "200" | "201" | "202" | "206" | "303" | "304") => continue,
                         (true, "503") if path == "/ready" => &["Readiness"],
                         (true, _) => &["Error"],
                         (false, _) => &["Detail", "ValidationError"],

@@ -42,6 +42,7 @@ mod usage;
 mod v0;
 mod v1;
 pub mod viewer;
+mod views;
 
 pub use error::ServerError;
 pub use gloveport_proxy::origin::{NameError, Names};

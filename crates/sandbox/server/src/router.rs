@@ -74,8 +74,9 @@ async fn enter(State(app): State<Arc<App>>, request: Request, next: Next) -> Res
     let group = Group::of(path);
     let is_of_plugin = plugins::owns(path);
     let mut checked = auth::check_host(&app.options, &request);
-    // The way to the services of plugins asks by itself, and so does the viewer.
-    let asks_itself = is_of_plugin || app.options.viewer.is_some() && viewer::owns(path);
+    // The way to the services of plugins asks by itself, and so do the viewer and the view of the browser.
+    let asks_itself =
+        is_of_plugin || app.options.viewer.is_some() && viewer::owns(path) || v1::lets_in_itself(&app.views, &request);
     if !asks_itself {
         checked = checked.and_then(|()| auth::check(&app.options, &request));
     }

@@ -1,7 +1,8 @@
-//! The native API: commands that are known by an id, output that can be read from any offset, files, terminals, and
-//! IPython kernels.
+//! The native API: commands that are known by an id, output that can be read from any offset, files, terminals, IPython
+//! kernels, and the browser.
 
 mod blocking;
+mod browser;
 mod error;
 mod events;
 mod files;
@@ -33,6 +34,7 @@ use crate::{
     app::App,
     route::Route,
 };
+pub(crate) use browser::lets_in_itself;
 use error::ApiError;
 use request::{Id, parse};
 pub(crate) use sandbox::{PAUSED, works_while_paused};
@@ -50,6 +52,7 @@ pub(crate) fn routes() -> Vec<Route> {
     routes.extend(files::routes());
     routes.extend(terminals::routes());
     routes.extend(kernels::routes());
+    routes.extend(browser::routes());
     routes.extend(plugins::routes());
     routes.extend(sandbox::routes());
     routes
@@ -69,6 +72,7 @@ pub(crate) fn operations() -> Vec<utoipa::openapi::OpenApi> {
         files::Operations::openapi(),
         terminals::Operations::openapi(),
         kernels::Operations::openapi(),
+        browser::Operations::openapi(),
         plugins::Operations::openapi(),
         sandbox::Operations::openapi(),
     ]

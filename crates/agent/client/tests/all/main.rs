@@ -1,6 +1,7 @@
 //! The tests of this crate, in one program.
 
 mod actions;
+mod browser;
 mod common;
 mod native;
 mod retries;

@@ -21,11 +21,12 @@ use crate::{
 };
 
 /// Groups of calls, in the order in which they are shown.
-const TAGS: [(&str, &str); 8] = [
+const TAGS: [(&str, &str); 9] = [
     ("commands", "Commands that are known by an id, and output that can be read from any offset."),
     ("files", "Files of the sandbox."),
     ("terminals", "Programs on a terminal of their own."),
     ("kernels", "IPython kernels."),
+    ("browser", "The browser of the sandbox."),
     ("plugins", "What the sandbox has beside its shell and its files."),
     ("sandbox", "The sandbox as a whole."),
     ("server", "How the server stands, and this document."),
@@ -118,6 +119,13 @@ fn add_answers(path: &str, operation: &mut Operation) {
         shared.insert("409", "What is there does not allow it.");
         shared.insert("429", "Too many searches run.");
         shared.insert("507", "The disk is full.");
+    }
+    if tag == "browser" {
+        shared.insert("404", "The sandbox has no browser.");
+        shared.insert("409", "The page does not allow it.");
+        shared.insert("502", "The browser has ended; it is started again with its next use.");
+        shared.insert("503", "The browser cannot be started, the sandbox is paused, or too much is worked on.");
+        shared.insert("504", "It took too long.");
     }
     if path == "/alive" {
         shared.retain(|status, _| *status == "400");

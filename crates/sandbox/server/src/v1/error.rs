@@ -6,7 +6,9 @@ use axum::{
     extract::rejection::{PathRejection, QueryRejection},
     response::{IntoResponse, Response},
 };
-use gloveport_executor::{ExecError, KernelsError, PauseError, TerminalsError, files::FileError, kernels::KernelError};
+use gloveport_executor::{
+    ExecError, KernelsError, PauseError, TerminalsError, browser::BrowserError, files::FileError, kernels::KernelError,
+};
 use gloveport_terminal::TerminalError;
 use http::StatusCode;
 use rustix::io::Errno;
@@ -66,6 +68,10 @@ pub(super) enum ApiError {
     Kernel(#[from] KernelsError),
     #[error("this sandbox was started without the plugin `jupyter`")]
     NoNotebook,
+    #[error(transparent)]
+    Browser(#[from] BrowserError),
+    #[error("this sandbox was started without a browser")]
+    NoBrowser,
     #[error("this sandbox has no plugin `{0}`")]
     UnknownPlugin(String),
     #[error("the plugin `{0}` has no service")]
@@ -131,6 +137,12 @@ impl ApiError {
             }
             Self::Kernel(error) => kernel(error),
             Self::NoNotebook => (StatusCode::NOT_FOUND, "no_notebook", "start the server with the plugin jupyter"),
+            Self::Browser(error) => browser(error),
+            Self::NoBrowser => (
+                StatusCode::NOT_FOUND,
+                "no_browser",
+                "start the server with its plugins, and without GLOVEPORT_BROWSER=off",
+            ),
             Self::UnknownPlugin(_) | Self::NoService(_) => {
                 (StatusCode::NOT_FOUND, "unknown_plugin", "GET /v1/plugins lists those that there are")
             }
@@ -191,6 +203,21 @@ fn kernel(error: &KernelsError) -> (StatusCode, &'static str, &'static str) {
         }
         KernelsError::Plugin(_) | KernelsError::Kernel(_) => {
             (StatusCode::SERVICE_UNAVAILABLE, "kernel_failed", "GET /ready tells how the plugin jupyter stands")
+        }
+    }
+}
+
+fn browser(error: &BrowserError) -> (StatusCode, &'static str, &'static str) {
+    match error {
+        BrowserError::Invalid(_) => (StatusCode::BAD_REQUEST, "invalid_request", "see /docs for the fields"),
+        BrowserError::NotStarted { .. } => {
+            (StatusCode::SERVICE_UNAVAILABLE, "browser_not_started", "GET /v1/browser tells the reason and the remedy")
+        }
+        BrowserError::Closed => (StatusCode::SERVICE_UNAVAILABLE, "ending", "start another sandbox"),
+        BrowserError::Died(_) => (StatusCode::BAD_GATEWAY, "browser_died", "try again: it is started again"),
+        BrowserError::TooLong => (StatusCode::GATEWAY_TIMEOUT, "too_long", "open another address, or try again"),
+        BrowserError::Page(_) => {
+            (StatusCode::CONFLICT, "page_failed", "GET /v1/browser/page tells what the page is like")
         }
     }
 }

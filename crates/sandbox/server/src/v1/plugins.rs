@@ -41,7 +41,7 @@ struct List {
 struct PluginStatus {
     #[serde(flatten)]
     readiness: PartReadiness,
-    /// Path that leads to its service, if it has one.
+    /// Path that leads to its service, if it has one; for the browser, to the page on which it is seen.
     #[serde(skip_serializing_if = "Option::is_none")]
     path: Option<String>,
     /// What lets a browser in, as `?tkn=`.
@@ -59,10 +59,16 @@ struct PluginStatus {
 )]
 async fn list(State(app): State<Arc<App>>) -> Response {
     let plugins = app.executor.plugins();
-    let plugins = plugins.all().iter().zip(plugins.parts()).map(|(plugin, part)| PluginStatus {
-        readiness: part.into(),
-        path: plugin.service().map(|_| format!("/plugins/{}/", plugin.name())),
-        token: app.passage.token_of(&**plugin),
+    let web = plugins.web().map(|web| web.name());
+    let plugins = plugins.all().iter().zip(plugins.parts()).map(|(plugin, part)| {
+        let (path, token) = if web == Some(plugin.name()) {
+            let (path, token) = app.views.page();
+            (Some(path.to_owned()), token)
+        } else {
+            let path = plugin.service().map(|_| format!("/plugins/{}/", plugin.name()));
+            (path, app.passage.token_of(&**plugin))
+        };
+        PluginStatus { readiness: part.into(), path, token }
     });
     answer::json(StatusCode::OK, &List { plugins: plugins.collect() })
 }
