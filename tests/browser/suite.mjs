@@ -7,6 +7,7 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { Place, Server, freePort } from "../vscode/servers.mjs";
+import { sandboxBrowser } from "./sandbox.mjs";
 
 const [vscode, binary] = process.argv.slice(2);
 const ATTACK = readFileSync(join(dirname(fileURLToPath(import.meta.url)), "attacks.js"), "utf8");
@@ -60,6 +61,7 @@ http.server.ThreadingHTTPServer(("127.0.0.1", int(sys.argv[1])), Handler).serve_
 let passed = 0;
 let failed = 0;
 let context;
+let chromium;
 
 async function check(name, body) {
     try {
@@ -209,6 +211,8 @@ async function withoutKey(pages) {
         });
         await foreignPages(title, port, place, pages);
         await pluginPages(title, port, place, "/plugins/one/");
+        const browser = { here, port, place, headers: {}, person: context, hostile: pages, attack: ATTACK };
+        await sandboxBrowser({ check, same, chromium }, title, browser);
     });
 }
 
@@ -232,6 +236,8 @@ async function withKey(pages) {
         });
         await foreignPages(title, port, place, pages);
         await pluginPages(title, port, place, `/plugins/one/?tkn=${token}`);
+        const browser = { here, port, place, headers, person: context, hostile: pages, attack: ATTACK };
+        await sandboxBrowser({ check, same, chromium }, title, browser);
     });
 }
 
@@ -337,7 +343,7 @@ async function attacksWork(pages) {
 
 async function main() {
     const profile = mkdtempSync(join(tmpdir(), "gloveport-browser-"));
-    const { chromium } = createRequire(join(vscode, "package.json"))("playwright-core");
+    ({ chromium } = createRequire(join(vscode, "package.json"))("playwright-core"));
     context = await chromium.launchPersistentContext(profile, {
         executablePath: process.env.GLOVEPORT_TEST_CHROMIUM ?? "/usr/bin/chromium",
         args: FLAGS,

@@ -16,7 +16,8 @@ from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.client.streamable_http import streamable_http_client
 
 URL, KEY, BINARY = sys.argv[1:]
-TOOLS = ["shell", "shell_output", "shell_input", "shell_stop", "python", "read_file", "write_file", "edit_file", "search_files"]
+TOOLS = ["shell", "shell_output", "shell_input", "shell_stop", "python", "read_file", "write_file", "edit_file", "search_files", "browser_open",
+    "browser_act", "browser_read"]
 PICTURE = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 CELL = f"""import base64
 from IPython.display import Image, display
@@ -43,7 +44,7 @@ async def use(name, client):
     described = all(tool.description and tool.output_schema and tool.annotations and tool.annotations.title for tool in tools)
     check(f"{name}: every tool is described", described, tools)
     reading = [tool.name for tool in tools if tool.annotations.read_only_hint]
-    check(f"{name}: what only reads", reading == ["shell_output", "read_file", "search_files"], reading)
+    check(f"{name}: what only reads", reading == ["shell_output", "read_file", "search_files", "browser_read"], reading)
 
     # The SDK compares what is structured with the tool's schema.
     async def call(tool, **arguments):

@@ -56,6 +56,8 @@ class Server:
             "TMPDIR": str(self.temporary),
             "LANG": "C.UTF-8",
             "SESSION_API_KEY": KEY,
+            # Pages that are made up take longer than a request may.
+            "GLOVEPORT_BROWSER": "off",
         }
         # Without a Python that has a kernel, one would be installed.
         plugins = [] if python else ["--no-plugins"]
@@ -195,6 +197,8 @@ def generate(server, root):
         "content_type_overrides:\n"
         "  application/x-tar: application/octet-stream\n"
         "  application/zip: application/octet-stream\n"
+        "  application/pdf: application/octet-stream\n"
+        "  image/png: application/octet-stream\n"
     )
     command = [BIN / "openapi-python-client", "generate", "--path", root / "openapi.json", "--config",
                root / "config.yml", "--meta", "none", "--output-path", root / "generated", "--fail-on-warning"]
