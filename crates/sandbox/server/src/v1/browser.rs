@@ -1,6 +1,7 @@
 //! The browser of the sandbox: its pages, what is done in them, what they are like, and whoever looks on or takes over.
 
 mod cdp;
+mod handle;
 mod live;
 mod status;
 mod view;
@@ -12,7 +13,6 @@ use axum::{
     extract::{Query, State, rejection::QueryRejection},
     response::Response,
 };
-use gloveport_executor::browser::Browser;
 use gloveport_protocol::browser::{
     BrowserAct, BrowserStatus, NavigateRequest, PageView, PdfRequest, ScreenshotRequest, StorageState,
 };
@@ -29,6 +29,7 @@ use crate::{
     docs::Binary,
     route::Route,
 };
+use handle::{browser, used};
 pub(crate) use view::lets_in_itself;
 
 pub(super) fn routes() -> Vec<Route> {
@@ -334,18 +335,6 @@ async fn set_storage(State(app): State<Arc<App>>, body: Body) -> Result<Response
     let browser = used(&app)?;
     browser.set_storage(state).await?;
     Ok(answer::json(StatusCode::OK, &status::of(browser).await))
-}
-
-/// The browser of the sandbox.
-fn browser(app: &App) -> Result<&Browser, ApiError> {
-    app.executor.plugins().web().and_then(|web| web.browser()).ok_or(ApiError::NoBrowser)
-}
-
-/// The same, for something that the sandbox is used for.
-fn used(app: &App) -> Result<&Browser, ApiError> {
-    let browser = browser(app)?;
-    app.action_arrived();
-    Ok(browser)
 }
 
 fn values(entries: &[impl Serialize]) -> Vec<Value> {

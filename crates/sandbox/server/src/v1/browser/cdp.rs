@@ -23,7 +23,7 @@ use serde_json::{Value, json};
 use tokio::time::{Instant, interval_at, timeout};
 use utoipa::ToSchema;
 
-use super::used;
+use super::handle::used;
 use crate::{answer, app::App, v1::error::ApiError};
 
 pub(super) const PATH: &str = "/v1/browser/cdp";

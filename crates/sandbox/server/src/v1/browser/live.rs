@@ -16,7 +16,7 @@ use gloveport_protocol::terminals::close;
 use serde::Serialize;
 use tokio::time::{Instant, interval_at, timeout};
 
-use super::{cdp::bid_farewell, used};
+use super::{cdp::bid_farewell, handle::used};
 use crate::{app::App, v1::error::ApiError};
 
 pub(super) const PATH: &str = "/v1/browser/live";

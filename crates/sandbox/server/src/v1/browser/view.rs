@@ -26,7 +26,7 @@ use http::{
     header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, SET_COOKIE},
 };
 
-use super::{browser, live};
+use super::{handle::browser, live};
 use crate::{
     answer::{self, with_type},
     app::App,
