@@ -25,7 +25,9 @@ async function use(name, client) {
     const long = { name: "every_trigger-long-running-operation", arguments: { duration: 0.2, steps: 4 } };
     const options = { onprogress: (step) => steps.push(step.progress), timeout: 30000 };
     await (name.endsWith("before") ? client.callTool(long, undefined, options) : client.callTool(long, options));
-    check(`${name}: progress`, steps.join() === "1,2,3,4", steps);
+    // The SDK before forgets whom to tell as soon as the result is there, so it may lose a step that comes with it.
+    const isTold = steps.join() === "1,2,3,4" || (name.endsWith("before") && steps.join() === "1,2,3");
+    check(`${name}: progress`, isTold, steps);
     const prompt = await client.getPrompt({ name: "every_simple-prompt" });
     check(`${name}: prompt`, prompt.messages.length > 0, prompt);
     const { resources } = await client.listResources();

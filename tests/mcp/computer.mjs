@@ -20,7 +20,7 @@ async function use(name, client) {
     const call = (tool, args, options) =>
         isBefore ? client.callTool({ name: tool, arguments: args }, undefined, options) : client.callTool({ name: tool, arguments: args }, options);
     const { tools } = await client.listTools();
-    check(`${name}: tools`, tools.length === 9 && tools.every((tool) => tool.outputSchema?.type === "object"), tools);
+    check(`${name}: tools`, tools.length === 12 && tools.every((tool) => tool.outputSchema?.type === "object"), tools);
     check(`${name}: instructions`, client.getInstructions().includes("The work is in /"), client.getInstructions());
     const steps = [];
     const options = { onprogress: (step) => steps.push(step.message), timeout: 30000 };

@@ -66,7 +66,7 @@ def main():
         url = f"http://127.0.0.1:{port}"
         work = os.path.join(home, "work")
         os.mkdir(work)
-        words = [BINARY, "action-execution-server", str(port), "--working-dir", work, "--username", "root", "--user-id", "0", "--no-enable-browser", "--plugins", "jupyter"]
+        words = [BINARY, "action-execution-server", str(port), "--working-dir", work, "--username", "root", "--user-id", "0", "--plugins", "jupyter"]
         environment = {**os.environ, "HOME": home, "SESSION_API_KEY": KEY, "SU_TO_USER": "false"}
         server = subprocess.Popen(words, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
         try:
@@ -97,7 +97,7 @@ def main():
             for kind, way in ways.items():
                 words = [f"{BIN}/mcp-inspector", "--cli", *way]
                 listed = answer_of(words, home, "--method", "tools/list").get("tools", [])
-                check(f"a sandbox, Inspector, {kind}: tools", len(listed) == 9, listed)
+                check(f"a sandbox, Inspector, {kind}: tools", len(listed) == 12, listed)
                 ran = answer_of(words, home, "--method", "tools/call", "--tool-name", "shell", "--tool-arg", "command=echo hi")
                 check(f"a sandbox, Inspector, {kind}: shell", ran.get("structuredContent", {}).get("output") == "hi", ran)
             count("a login", [f"{CACHE}/mcp/python/bin/python", "login.py", BINARY])
