@@ -36,6 +36,12 @@ git config --file "$HOME/.gitconfig" "url.file://$HOME/repository.insteadOf" htt
 SERVER = "gloveport serve --workspace . --port 8000\n"
 SESSION = "ID=$(gloveport session start -q --runtime docker --image debian:13 --id ID)\n"
 MCP = 'PATH="$CACHE/mcp/bin:$PATH"\n'
+# A site to browse.
+SITE = r"""
+mkdir site && echo '<title>Site</title><form><input name="q" aria-label="Search"></form><a href="/">Next</a>' > site/index.html
+python3 -m http.server 3000 --bind 127.0.0.1 --directory site >/dev/null 2>&1 &
+curl -sf --retry 50 --retry-delay 1 --retry-connrefused http://127.0.0.1:3000/ >/dev/null
+"""
 VSCODE = 'PATH="$CACHE/vscode/code-server/bin:$PATH"\n'
 EXAMPLES = 'ln -s "$CHECKOUT/examples" examples\n'
 TRAJECTORY = r"""
@@ -110,6 +116,8 @@ PLANS = {
     ),
     ("docs/ipython.md", "python3 -m pip install"): Plan(skip="it would change the Python of this machine"),
     ("docs/ipython.md", "VSCODE_PORT=41234"): Plan(given=VSCODE, needs=("vscode",)),
+    ("docs/browser.md", "curl -H"): Plan(given=SITE + SERVER),
+    ("docs/browser.md", "browser() {"): Plan(given=SITE + SERVER),
     ("docs/mcp.md", "gloveport mcp call"): Plan(given=SERVER),
     ("docs/mcp.md", "gloveport mcp install"): Plan(
         without={"gloveport mcp install claude": "it asks at a terminal"}
