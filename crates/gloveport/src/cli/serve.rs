@@ -33,8 +33,8 @@ pub(crate) struct ServeArgs {
     /// Also answer to this name when there is no key; may be repeated. Addresses and localhost are always allowed.
     #[arg(long = "allow-host", value_name = "NAME")]
     pub(crate) allowed_hosts: Vec<String>,
-    /// Start this plugin with the sandbox; may be repeated. jupyter and agent_skills are always available and start when
-    /// first used; `gloveport plugin ls` lists the others.
+    /// Start this plugin with the sandbox; may be repeated. browser, jupyter and agent_skills are always available and start
+    /// when first used; `gloveport plugin ls` lists the others.
     #[arg(long = "plugin", value_name = "NAME")]
     pub(crate) plugins: Vec<String>,
     /// Use no plugins.
