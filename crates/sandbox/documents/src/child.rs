@@ -16,8 +16,10 @@ use gloveport_sys::{
 use crate::convert::converted;
 #[cfg(feature = "documents")]
 use crate::converters::converted;
+#[cfg(feature = "documents")]
+use crate::web::{Input, shown};
 use crate::{
-    Format,
+    Format, View,
     error::ConversionError,
     frames::{self, Kind},
 };
@@ -32,7 +34,7 @@ pub(crate) const UNCONFINED: u8 = 3;
 const MISUSED: u8 = 2;
 
 /// Bytes of the largest document.
-const INPUT: u64 = 64 * 1024 * 1024;
+pub(crate) const INPUT: u64 = 64 * 1024 * 1024;
 /// Bytes of its stack. Parsers of nested data call themselves.
 const STACK: u64 = 16 * 1024 * 1024;
 /// Seconds of processor time.
@@ -43,17 +45,25 @@ pub(crate) const SECONDS: u64 = 30;
 pub(crate) enum Job {
     /// To show it as Markdown.
     Markdown(Format),
+    /// To show it as the inner part of a page of a browser.
+    Web(View),
     /// To draw its pages.
     Draw,
 }
 
 impl Job {
-    const ALL: [(Self, &str); 6] = [
+    const ALL: [(Self, &str); 12] = [
         (Self::Markdown(Format::Docx), "docx"),
         (Self::Markdown(Format::Xlsx), "xlsx"),
         (Self::Markdown(Format::Pptx), "pptx"),
         (Self::Markdown(Format::Pdf), "pdf"),
         (Self::Markdown(Format::Audio), "audio"),
+        (Self::Web(View::Markdown), "web-markdown"),
+        (Self::Web(View::Separated), "web-separated"),
+        (Self::Web(View::Tabs), "web-tabs"),
+        (Self::Web(View::Workbook), "web-workbook"),
+        (Self::Web(View::Notebook), "web-notebook"),
+        (Self::Web(View::Text), "web-text"),
         (Self::Draw, "draw"),
     ];
 
@@ -64,7 +74,7 @@ impl Job {
     /// Bytes of its address space. Pictures are larger than texts.
     pub(crate) const fn memory(self) -> u64 {
         match self {
-            Self::Markdown(_) => 512 * 1024 * 1024,
+            Self::Markdown(_) | Self::Web(_) => 512 * 1024 * 1024,
             Self::Draw => 1024 * 1024 * 1024,
         }
     }
@@ -136,13 +146,11 @@ pub fn run_if_asked(arguments: impl IntoIterator<Item = OsString>) -> Option<Exi
 
 /// Reads standard input and tells what is in it.
 fn work(job: Job, out: &mut impl Write) -> io::Result<()> {
-    let outcome = match document() {
-        Ok(bytes) => catch_unwind(AssertUnwindSafe(|| match job {
-            Job::Markdown(format) => show(format, bytes, out),
-            Job::Draw => pages(bytes, out),
-        })),
-        Err(failure) => Ok(Err(failure)),
-    };
+    let outcome = catch_unwind(AssertUnwindSafe(|| match job {
+        Job::Markdown(format) => show(format, document()?, out),
+        Job::Web(view) => web(view, out),
+        Job::Draw => pages(document()?, out),
+    }));
     match outcome {
         Ok(Ok(())) => frames::write(out, Kind::Done, &[]),
         Ok(Err(Failed::Document(reason))) => fail(out, &reason),
@@ -175,13 +183,22 @@ impl From<io::Error> for Failed {
 
 /// The whole of standard input.
 fn document() -> Result<Vec<u8>, Failed> {
-    let mut bytes = Vec::new();
-    let read = io::stdin().lock().take(INPUT + 1).read_to_end(&mut bytes);
-    read.map_err(|error| Failed::Document(format!("the file cannot be read: {error}")))?;
-    if bytes.len() as u64 > INPUT {
-        return Err(Failed::Document(format!("the file is larger than {} MB", INPUT / (1024 * 1024))));
+    match beginning(INPUT)? {
+        (bytes, false) => Ok(bytes),
+        (_, true) => Err(Failed::Document(format!("the file is larger than {} MB", INPUT / (1024 * 1024)))),
     }
-    Ok(bytes)
+}
+
+/// As much of standard input, and whether there is more.
+fn beginning(most: u64) -> Result<(Vec<u8>, bool), Failed> {
+    let mut bytes = Vec::new();
+    let read = io::stdin().lock().take(most + 1).read_to_end(&mut bytes);
+    read.map_err(|error| Failed::Document(format!("the file cannot be read: {error}")))?;
+    let is_cut = bytes.len() as u64 > most;
+    if is_cut {
+        bytes.pop();
+    }
+    Ok((bytes, is_cut))
 }
 
 fn show(format: Format, bytes: Vec<u8>, out: &mut impl Write) -> Result<(), Failed> {
@@ -190,6 +207,23 @@ fn show(format: Format, bytes: Vec<u8>, out: &mut impl Write) -> Result<(), Fail
     }
     let text = converted(format, bytes)?;
     Ok(frames::write(out, Kind::Text, &[frames::fitting(&text, Kind::Text).as_bytes()])?)
+}
+
+#[cfg(not(feature = "documents"))]
+fn web(_view: View, _out: &mut impl Write) -> Result<(), Failed> {
+    Err(ConversionError::LeftOut.into())
+}
+
+#[cfg(feature = "documents")]
+fn web(view: View, out: &mut impl Write) -> Result<(), Failed> {
+    let input = if view.takes_a_beginning() {
+        let (bytes, is_cut) = beginning(view.input())?;
+        Input { bytes, is_cut }
+    } else {
+        Input { bytes: document()?, is_cut: false }
+    };
+    let page = shown(view, input)?;
+    Ok(frames::write(out, Kind::Web, &[page.as_bytes()])?)
 }
 
 #[cfg(not(feature = "pictures"))]

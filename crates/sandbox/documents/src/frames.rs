@@ -7,6 +7,8 @@ use std::io::{self, Read, Write};
 pub(crate) enum Kind {
     /// The document as Markdown.
     Text,
+    /// The document as the inner part of a page of a browser.
+    Web,
     /// Why it can not be shown, as text.
     Failure,
     /// A page: its number, width and height, then a PNG.
@@ -18,11 +20,12 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
-    const ALL: [Self; 5] = [Self::Text, Self::Failure, Self::Picture, Self::Note, Self::Done];
+    const ALL: [Self; 6] = [Self::Text, Self::Web, Self::Failure, Self::Picture, Self::Note, Self::Done];
 
     const fn letter(self) -> u8 {
         match self {
             Self::Text => b'T',
+            Self::Web => b'W',
             Self::Failure => b'F',
             Self::Picture => b'P',
             Self::Note => b'N',
@@ -34,6 +37,7 @@ impl Kind {
     pub(crate) const fn limit(self) -> usize {
         match self {
             Self::Text => 4 * 1024 * 1024,
+            Self::Web => 32 * 1024 * 1024,
             Self::Failure | Self::Note => 4 * 1024,
             // A dot has four bytes, and what can not be packed grows a little.
             Self::Picture => 72 * 1024 * 1024,

@@ -1,4 +1,4 @@
-//! Documents shown as Markdown (file-editor 3.8), and drawn.
+//! Documents shown as Markdown (file-editor 3.8), as pages of a browser, and drawn.
 //!
 //! The libraries that read them recurse and loop on what others wrote, so nothing of a document is read in the process
 //! that wants to show it: [`Reader`] starts a child for each, which has the open file, a few system calls, bounded
@@ -12,6 +12,8 @@
 //! | `frames` | what goes from one to the other |
 //! | `convert` | kinds of documents |
 //! | `converters` and what it uses | documents as Markdown, with the feature `documents` |
+//! | `view` | kinds of files that are shown as pages of a browser |
+//! | `web` and what it uses | files as the inner parts of such pages, with the feature `documents` |
 //! | `draw` | pages as pictures, with the feature `pictures` |
 //!
 //! A build without one of the features says so where it is asked for a document or a picture.
@@ -35,6 +37,9 @@ mod pdf;
 #[cfg(feature = "documents")]
 mod pptx;
 mod reader;
+mod view;
+#[cfg(feature = "documents")]
+mod web;
 #[cfg(feature = "documents")]
 mod xlsx;
 #[cfg(feature = "documents")]
@@ -44,6 +49,7 @@ pub use child::run_if_asked;
 pub use convert::Format;
 pub use gloveport_sys::apart::Interrupt;
 pub use reader::{DrawError, PAGES, Page, Picture, ReadError, Reader, SIDE, choose_program};
+pub use view::View;
 
 #[cfg(feature = "documents")]
 use error::ConversionError;

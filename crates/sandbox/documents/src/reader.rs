@@ -16,7 +16,7 @@ use gloveport_sys::{
 };
 
 use crate::{
-    Format,
+    Format, View,
     child::{Job, Order, SECONDS, UNCONFINED},
     convert::NO_TRANSCRIPT,
     frames::{self, Head, Kind},
@@ -196,9 +196,24 @@ impl Reader {
                 _ => Ok(NO_TRANSCRIPT.to_owned()),
             };
         }
-        self.reading(Job::Markdown(format), file, interrupt, |from| {
+        self.text(Job::Markdown(format), Kind::Text, file, interrupt)
+    }
+
+    /// The inner part of a page of a browser that shows the file. The file is read from where it stands. There are no
+    /// scripts in it unless its reader was taken over by the file, so the page that it is put into must allow none.
+    ///
+    /// # Errors
+    ///
+    /// It can not be read, by its own fault or another's, or not in time, or the interrupt came.
+    pub fn web(&self, view: View, file: File, interrupt: &Interrupt) -> Result<String, ReadError> {
+        self.text(Job::Web(view), Kind::Web, file, interrupt)
+    }
+
+    /// One text, in one frame.
+    fn text(&self, job: Job, kind: Kind, file: File, interrupt: &Interrupt) -> Result<String, ReadError> {
+        self.reading(job, file, interrupt, |from| {
             let text = match frames::begin(from)? {
-                (Kind::Text, length) => frames::content(from, length)?,
+                (found, length) if found == kind => frames::content(from, length)?,
                 other => return Err(unwanted(from, other)),
             };
             match frames::begin(from)? {

@@ -4,7 +4,11 @@ use std::{collections::BTreeMap, fmt::Write as _, io::Cursor};
 
 use calamine::{DataRef, ExcelDateTime, Reader as _, Xlsx};
 
-use super::{ConversionError, markdown, package::Package};
+use super::{
+    ConversionError, markdown,
+    package::Package,
+    web::{COLUMNS, ROWS},
+};
 
 /// Most cells of a sheet that are shown, empty ones between others included. What is shown is cut long before.
 const CELLS: usize = 20_000;
@@ -12,24 +16,68 @@ const CELLS: usize = 20_000;
 /// Most cells that are read of a sheet.
 const READ: usize = 200_000;
 
+/// Bytes of Markdown after which no other sheet is read. Less of it is shown.
+const SHOWN: usize = 8 * 1024 * 1024;
+
+/// Cells of a page after which no other sheet is read.
+const SHOWN_CELLS: usize = 200_000;
+
 pub(super) fn convert(bytes: &[u8]) -> Result<String, ConversionError> {
+    let mut text = String::new();
+    read(bytes, |name, cells| {
+        // Writing into a string cannot fail.
+        let _ = write!(text, "## {}\n{}\n", markdown::line(&name), markdown::table(&cells.rows()));
+        text.len() < SHOWN
+    })?;
+    Ok(text.trim_end().to_owned())
+}
+
+/// A sheet as people see it.
+#[derive(Debug)]
+pub(super) struct Sheet {
+    pub(super) name: String,
+    /// All of one length; what has no value is empty.
+    pub(super) rows: Vec<Vec<String>>,
+    /// Whether there are more rows.
+    pub(super) is_longer: bool,
+    /// Whether there are more columns.
+    pub(super) is_wider: bool,
+}
+
+/// The sheets of a workbook, as much of them as a page shows.
+pub(super) fn sheets(bytes: &[u8]) -> Result<Vec<Sheet>, ConversionError> {
+    let mut sheets = Vec::new();
+    let mut left = SHOWN_CELLS;
+    read(bytes, |name, cells| {
+        let sheet = cells.shown(name);
+        left = left.saturating_sub(1 + sheet.rows.iter().map(Vec::len).sum::<usize>());
+        sheets.push(sheet);
+        left > 0
+    })?;
+    Ok(sheets)
+}
+
+/// Reads one sheet after the other, as long as more are wanted.
+fn read(bytes: &[u8], mut take: impl FnMut(String, Cells) -> bool) -> Result<(), ConversionError> {
     Package::open(bytes)?.measure()?;
     let invalid = |error: calamine::XlsxError| ConversionError::Invalid(error.to_string());
     let mut workbook: Xlsx<_> = Xlsx::new(Cursor::new(bytes)).map_err(invalid)?;
-    let mut text = String::new();
     for name in workbook.sheet_names() {
-        let mut cells = workbook.worksheet_cells_reader(&name).map_err(invalid)?;
-        let mut sheet = Sheet::default();
-        while sheet.read < READ
-            && let Some(cell) = cells.next_cell().map_err(invalid)?
-        {
+        let mut reader = workbook.worksheet_cells_reader(&name).map_err(invalid)?;
+        let mut cells = Cells::default();
+        while let Some(cell) = reader.next_cell().map_err(invalid)? {
+            if cells.read == READ {
+                cells.is_longer = true;
+                break;
+            }
             let (row, column) = cell.get_position();
-            sheet.add(row, column, Value::of(cell.get_value()));
+            cells.add(row, column, Value::of(cell.get_value()));
         }
-        // Writing into a string cannot fail.
-        let _ = write!(text, "## {}\n{}\n", markdown::line(&name), markdown::table(&sheet.rows()));
+        if !take(name, cells) {
+            break;
+        }
     }
-    Ok(text.trim_end().to_owned())
+    Ok(())
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -76,30 +124,46 @@ fn shown_time(time: &ExcelDateTime) -> String {
 
 /// The cells of a sheet by row and column.
 #[derive(Debug, Default)]
-struct Sheet {
-    cells: BTreeMap<(u32, u32), Value>,
+struct Cells {
+    values: BTreeMap<(u32, u32), Value>,
     columns: u32,
     read: usize,
+    is_longer: bool,
 }
 
-impl Sheet {
+impl Cells {
     fn add(&mut self, row: u32, column: u32, value: Option<Value>) {
         self.read += 1;
         if let Some(value) = value {
             self.columns = self.columns.max(column.saturating_add(1));
-            self.cells.insert((row, column), value);
+            self.values.insert((row, column), value);
+        }
+    }
+
+    /// The rows that a page shows.
+    fn shown(&self, name: String) -> Sheet {
+        let size = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
+        let last = self.values.last_key_value().map_or(0, |((last, _), _)| last.saturating_add(1));
+        let columns = self.columns.min(size(COLUMNS));
+        let rows = last.min(size(ROWS)).min(size(CELLS) / columns.max(1));
+        let value = |row, column| self.values.get(&(row, column)).map(|value| value.shown(false)).unwrap_or_default();
+        Sheet {
+            name,
+            rows: (0..rows).map(|row| (0..columns).map(|column| value(row, column)).collect()).collect(),
+            is_longer: self.is_longer || rows < last,
+            is_wider: columns < self.columns,
         }
     }
 
     /// All rows, the head first; as many as there is room for.
     fn rows(&self) -> Vec<Vec<String>> {
-        let Some(((last, _), _)) = self.cells.last_key_value() else { return Vec::new() };
+        let Some(((last, _), _)) = self.values.last_key_value() else { return Vec::new() };
         let columns = self.columns.min(u32::try_from(CELLS).unwrap_or(u32::MAX));
         let room = u32::try_from(CELLS).unwrap_or(u32::MAX) / columns.max(1);
         let rows = last.saturating_add(1).min(room.max(1));
         let fractions: Vec<bool> = (0..columns).map(|column| self.has_fractions(column, rows)).collect();
         let row = |row: u32| {
-            (0..columns).zip(&fractions).map(move |(column, has_fractions)| match self.cells.get(&(row, column)) {
+            (0..columns).zip(&fractions).map(move |(column, has_fractions)| match self.values.get(&(row, column)) {
                 Some(value) => value.shown(row > 0 && *has_fractions),
                 None if row == 0 => format!("Unnamed: {column}"),
                 None => "NaN".to_owned(),
@@ -112,7 +176,7 @@ impl Sheet {
     fn has_fractions(&self, column: u32, rows: u32) -> bool {
         let mut point = false;
         for row in 1..rows {
-            match self.cells.get(&(row, column)) {
+            match self.values.get(&(row, column)) {
                 Some(Value::Text(_)) => return false,
                 Some(Value::Number(number)) => point |= number.fract() != 0.0,
                 None => point = true,
@@ -177,6 +241,20 @@ mod tests {
         let text = convert(&workbook(rows)).unwrap();
         assert!(text.starts_with("## First\n| 1 | Unnamed: 1 |"), "{}", &text[..60]);
         assert!(text.len() < 40 * CELLS);
+    }
+
+    #[test]
+    fn a_page_shows_a_sheet_without_what_is_not_there_and_says_what_it_leaves_out() {
+        let rows =
+            "<row r='1'><c r='A1'><v>1</v></c><c r='C1'><v>2.5</v></c></row><row r='2'><c r='B2'><v>3</v></c></row>";
+        let shown = sheets(&workbook(rows)).unwrap();
+        assert_eq!(shown[0].rows, [["1", "", "2.5"], ["", "3", ""]]);
+        assert_eq!((shown[0].name.as_str(), shown[0].is_longer, shown[0].is_wider), ("First", false, false));
+        let far = "<row r='1'><c r='A1'><v>1</v></c></row><row r='1048576'><c r='XFD1048576'><v>2</v></c></row>";
+        let shown = sheets(&workbook(far)).unwrap();
+        assert_eq!((shown[0].rows.len(), shown[0].rows[0].len()), (CELLS / COLUMNS, COLUMNS));
+        assert!(shown[0].is_longer && shown[0].is_wider);
+        assert!(sheets(&workbook("")).unwrap()[0].rows.is_empty());
     }
 
     #[test]

@@ -9,7 +9,7 @@
 //! | `transfer` | files on their way: bounded, with a turn for each, on threads that may wait |
 //! | `v0` | the OpenHands 0.62 API (`action-execution-api` §2) |
 //! | `v1` | the native API: streamed commands that survive a lost connection |
-//! | [`viewer`] | pages that show images and PDF files to a browser on the same machine |
+//! | [`viewer`] | pages that show files to a browser on the same machine |
 //! | `occupancy` | when the server was used last |
 //! | `plugins`, `passage` | the way to the services of plugins under `/plugins/NAME/` |
 //! | `mcp` | the MCP servers of the sandbox, as one, and the sandbox as one |

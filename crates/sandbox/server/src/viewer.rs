@@ -1,4 +1,4 @@
-//! The file viewer: pages that show an image or a PDF file to a browser on the same machine
+//! The file viewer: pages that show a file to a browser on the same machine
 //! (`action-execution-api` §3, and steps 2 and 3 of its 1.4).
 //!
 //! It is a part of the server's one port: a port of its own would be one that another server is about to take. It answers

@@ -14,6 +14,7 @@ use std::{
     thread,
 };
 
+use gloveport_documents::View;
 use gloveport_sys::{Identity, file_identity};
 use rustix::{
     fs::{FileType, Mode, OFlags, fstat, fstatfs, open, readlink},
@@ -55,6 +56,8 @@ pub(super) enum Kind {
         /// Its media type.
         mime: &'static str,
     },
+    /// What is shown as text, tables and pictures of a page without scripts.
+    Written(View),
 }
 
 /// What a name says about a file.
@@ -62,6 +65,7 @@ pub(super) enum Kind {
 enum Named {
     Pdf,
     Image,
+    Written(View),
 }
 
 impl Named {
@@ -72,7 +76,7 @@ impl Named {
         match extension.as_str() {
             ".pdf" => Ok(Self::Pdf),
             ".png" | ".jpg" | ".jpeg" | ".gif" => Ok(Self::Image),
-            _ => Err(ViewError::Unsupported(extension)),
+            _ => View::of(name).map(Self::Written).ok_or(ViewError::Unsupported(extension)),
         }
     }
 
@@ -81,6 +85,7 @@ impl Named {
         match self {
             Self::Pdf => Ok(Kind::Pdf { is_one: head.windows(5).any(|window| window == b"%PDF-") }),
             Self::Image => image(head).map(|mime| Kind::Image { mime }).ok_or(ViewError::NoImage),
+            Self::Written(view) => Ok(Kind::Written(view)),
         }
     }
 }
@@ -153,6 +158,10 @@ mod tests {
 
     const PNG: &[u8] = b"\x89PNG\r\n\x1a\nrest";
 
+    fn unsupported(extension: &str) -> String {
+        ViewError::Unsupported(extension.to_owned()).message().unwrap()
+    }
+
     fn message(path: &Path) -> String {
         found(path.to_str().unwrap()).map_err(|error| error.message().unwrap_or_default()).unwrap_err()
     }
@@ -168,13 +177,13 @@ mod tests {
             ("/.png", Err("")),
             ("/..png", Err("")),
             ("/a.", Err(".")),
-            ("/a.TXT", Err(".txt")),
+            ("/a.TXT", Ok(Named::Written(View::Text))),
+            ("/a.Md", Ok(Named::Written(View::Markdown))),
+            ("/.bashrc.csv", Ok(Named::Written(View::Separated))),
+            ("/.md", Err("")),
+            ("/a.Key", Err(".key")),
         ] {
-            let expected = expected.map_err(|extension: &str| {
-                format!(
-                    "Unsupported file extension: {extension}. Supported extensions are: .pdf, .png, .jpg, .jpeg, .gif."
-                )
-            });
+            let expected = expected.map_err(unsupported);
             let found = Named::of(path).map_err(|error| error.message().unwrap());
             assert_eq!(found, expected, "{path}");
         }
@@ -205,24 +214,21 @@ mod tests {
         let place = |name: &str| directory.path().join(name);
         fs::write(place("real.png"), PNG).unwrap();
         fs::write(place("bare"), PNG).unwrap();
-        fs::write(place("notes.txt"), "text").unwrap();
-        for target in ["real.png", "bare", "notes.txt", "/etc/passwd", "/proc/self/environ", "/dev/zero", "nowhere"] {
+        fs::write(place("notes.key"), "text").unwrap();
+        for target in ["real.png", "bare", "notes.key", "/etc/passwd", "/proc/self/environ", "/dev/zero", "nowhere"] {
             let link = place(&format!("{}.png", target.replace('/', "_")));
             symlink(target, &link).unwrap();
         }
         assert!(found(place("real.png.png").to_str().unwrap()).is_ok());
-        let unsupported = |extension: &str| {
-            format!("Unsupported file extension: {extension}. Supported extensions are: .pdf, .png, .jpg, .jpeg, .gif.")
-        };
         assert_eq!(message(&place("bare.png")), unsupported(""));
-        assert_eq!(message(&place("notes.txt.png")), unsupported(".txt"));
+        assert_eq!(message(&place("notes.key.png")), unsupported(".key"));
         assert_eq!(message(&place("_etc_passwd.png")), unsupported(""));
         assert_eq!(message(&place("_dev_zero.png")), "Invalid argument (os error 22)");
         let kernel = "The file is made by the kernel, which shows no files to be viewed.";
         assert_eq!(message(&place("_proc_self_environ.png")), kernel);
         assert!(matches!(found(place("nowhere.png").to_str().unwrap()), Err(ViewError::Missing)));
         // A hard link has the name that it has, but not the content.
-        fs::hard_link(place("notes.txt"), place("hard.png")).unwrap();
+        fs::hard_link(place("notes.key"), place("hard.png")).unwrap();
         assert_eq!(message(&place("hard.png")), "The content of the file is not a PNG, JPEG or GIF image.");
     }
 

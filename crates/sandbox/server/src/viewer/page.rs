@@ -10,7 +10,7 @@ use axum::{body::Body, response::Response};
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use futures_util::{StreamExt as _, stream};
 use gloveport_documents as documents;
-use gloveport_documents::{DrawError, Interrupt, Reader};
+use gloveport_documents::{DrawError, Interrupt, ReadError, Reader, View};
 use gloveport_sys::Identity;
 use http::{HeaderValue, StatusCode, header::CONTENT_SECURITY_POLICY};
 use rustix::rand::{GetRandomFlags, getrandom};
@@ -39,7 +39,10 @@ pub(super) enum ViewError {
     Missing,
     #[error("the path is a directory")]
     Directory,
-    #[error("Unsupported file extension: {0}. Supported extensions are: .pdf, .png, .jpg, .jpeg, .gif.")]
+    #[error(
+        "Unsupported file extension: {0}. Supported extensions are: .pdf, .png, .jpg, .jpeg, .gif. Markdown (.md), tables \
+         (.csv, .tsv, .xlsx), notebooks (.ipynb) and texts with a usual extension (.txt, .py, …) are shown as well."
+    )]
     Unsupported(String),
     #[error("The content of the file is not a PNG, JPEG or GIF image.")]
     NoImage,
@@ -47,6 +50,8 @@ pub(super) enum ViewError {
     Kernel,
     #[error("The file has {size} bytes, and at most {LARGEST} are shown.")]
     TooLarge { size: u64 },
+    #[error("{0}.")]
+    Unreadable(#[from] ReadError),
     #[error(transparent)]
     Busy(#[from] transfer::Busy),
     #[error("{0}")]
@@ -65,6 +70,7 @@ impl ViewError {
             | Self::NoImage
             | Self::Kernel
             | Self::TooLarge { .. }
+            | Self::Unreadable(_)
             | Self::Busy(_)
             | Self::Io(_)
             | Self::Defect(_) => (StatusCode::INTERNAL_SERVER_ERROR, "Error viewing file"),
@@ -88,7 +94,8 @@ pub(super) async fn answer(turns: &Transfers, identity: Option<&Identity>, path:
     let opening = tokio::task::spawn_blocking(move || {
         let (file, kind) = open::find(path, user)?;
         let size = file.metadata()?.len();
-        if size > LARGEST { Err(ViewError::TooLarge { size }) } else { Ok((file, kind)) }
+        let is_cut = matches!(kind, Kind::Written(view) if view.takes_a_beginning());
+        if size > LARGEST && !is_cut { Err(ViewError::TooLarge { size }) } else { Ok((file, kind)) }
     });
     let (file, kind) = opening.await??;
     let nonce = nonce()?;
@@ -100,14 +107,20 @@ pub(super) async fn answer(turns: &Transfers, identity: Option<&Identity>, path:
         match kind {
             Kind::Image { mime } => page.image(&mut out, file, mime)?,
             Kind::Pdf { is_one } => page.pdf(&mut out, file, is_one, &reader, &interrupt)?,
+            Kind::Written(view) => page.written(&mut out, view, file, &reader, &interrupt)?,
         }
         Ok(out.flush()?)
     });
     let mut response = answer::with_type(StatusCode::OK, "text/html; charset=utf-8", watched(body.await?, leaving));
     let headers = response.headers_mut();
+    // What is written has no scripts, whatever became of its reader.
+    let (scripts, sandbox) = match kind {
+        Kind::Written(_) => (String::new(), "sandbox"),
+        Kind::Image { .. } | Kind::Pdf { .. } => (format!("script-src 'nonce-{nonce}'; "), "sandbox allow-scripts"),
+    };
     let policy = format!(
-        "default-src 'none'; img-src data:; script-src 'nonce-{nonce}'; style-src 'nonce-{nonce}'; base-uri 'none'; \
-         form-action 'none'; frame-ancestors 'none'; sandbox allow-scripts"
+        "default-src 'none'; img-src data:; {scripts}style-src 'nonce-{nonce}'; base-uri 'none'; form-action 'none'; \
+         frame-ancestors 'none'; {sandbox}"
     );
     if let Ok(policy) = HeaderValue::from_str(&policy) {
         headers.insert(CONTENT_SECURITY_POLICY, policy);
@@ -156,6 +169,21 @@ impl Page {
         write!(out, "<img alt=\"{}\" src=\"data:{mime};base64,", self.name)?;
         encode(file, out)?;
         out.write_all(b"\">\n</div></body></html>\n")?;
+        Ok(())
+    }
+
+    fn written(
+        &self,
+        out: &mut impl Write,
+        view: View,
+        file: File,
+        reader: &Reader,
+        interrupt: &Interrupt,
+    ) -> Result<(), ViewError> {
+        // Before anything is sent, so that a failure is an answer of its own.
+        let inner = reader.web(view, file, interrupt)?;
+        self.head(out)?;
+        writeln!(out, "<main>\n{inner}</main>\n</div></body></html>")?;
         Ok(())
     }
 
@@ -226,7 +254,12 @@ impl Page {
 /// How it looks.
 const STYLE: &str = "body{margin:0;background:#e8e8e8;font-family:sans-serif}\
 #viewer{display:flex;flex-direction:column;align-items:center;gap:12px;padding:12px}\
-img,canvas{max-width:100%;height:auto;background:#fff;box-shadow:0 1px 4px #888}";
+img,canvas{max-width:100%;height:auto;background:#fff;box-shadow:0 1px 4px #888}\
+main{box-sizing:border-box;width:100%;max-width:1100px;padding:16px 24px;overflow-x:auto;background:#fff}\
+main img{box-shadow:none}pre{margin:0 0 8px;white-space:pre-wrap;overflow-wrap:anywhere;font-size:13px}\
+table{border-collapse:collapse;font-size:13px}th,td{padding:3px 8px;border:1px solid #ccc;white-space:pre-wrap}\
+th{background:#f3f3f3;text-align:left}.cell{margin-bottom:16px}.label{color:#777;font:13px monospace}\
+.code,.markdown pre{padding:8px;background:#f3f3f3}.error{color:#a00}.note{color:#777;font-style:italic}";
 
 /// Draws the picture of a page, and tells what fails.
 const DRAW: &str = "\"use strict\";\

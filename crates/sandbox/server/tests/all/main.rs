@@ -17,3 +17,4 @@ mod v1;
 mod v1_errors;
 mod v1_files;
 mod viewer;
+mod viewer_written;

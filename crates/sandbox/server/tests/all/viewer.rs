@@ -12,6 +12,7 @@ use crate::common::{Answer, Client, Server, request, within};
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use bytes::Bytes;
 use gloveport_documents::choose_program;
+use gloveport_executor::ExecutorOptions;
 use gloveport_server::{ServerOptions, SessionKey, viewer::Viewer};
 use gloveport_sys::Identity;
 use hyper_util::rt::TokioIo;
@@ -19,19 +20,27 @@ use serde_json::json;
 use tempfile::TempDir;
 use tokio::net::TcpStream;
 
-struct Running {
-    server: Server,
+pub(crate) struct Running {
+    pub(crate) server: Server,
     directory: TempDir,
-    ticket: String,
+    pub(crate) ticket: String,
 }
 
 impl Running {
-    async fn start() -> Self {
+    pub(crate) async fn start() -> Self {
         Self::start_as(None).await
     }
 
     /// A server with a key, which nobody here has.
     async fn start_as(identity: Option<&Identity>) -> Self {
+        Self::start_with(identity, Some(SessionKey::new("key of the session")), |options| options).await
+    }
+
+    pub(crate) async fn start_with(
+        identity: Option<&Identity>,
+        session_key: Option<SessionKey>,
+        change: impl FnOnce(ExecutorOptions) -> ExecutorOptions,
+    ) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let url_file = directory.path().join("url");
         let test = std::env::current_exe().unwrap();
@@ -40,9 +49,9 @@ impl Running {
         let url = fs::read_to_string(url_file).unwrap();
         let ticket = url.strip_prefix("http://localhost:20000/viewer/").unwrap().to_owned();
         assert_eq!(ticket.len(), 32);
-        let session_key = Some(SessionKey::new("key of the session"));
         let viewer = Some(announced.serve_as(identity));
-        let server = Server::with(ServerOptions { session_key, viewer, ..ServerOptions::default() }).await;
+        let server =
+            Server::with_executor(ServerOptions { session_key, viewer, ..ServerOptions::default() }, change).await;
         Self { server, directory, ticket }
     }
 
@@ -72,11 +81,11 @@ impl Running {
         Client { sender, driver }.request(get).await
     }
 
-    async fn get(&self, path: &str) -> Answer {
+    pub(crate) async fn get(&self, path: &str) -> Answer {
         self.get_as("localhost", path).await
     }
 
-    fn write(&self, name: &str, content: &[u8]) -> String {
+    pub(crate) fn write(&self, name: &str, content: &[u8]) -> String {
         let path = self.directory.path().join(name);
         fs::write(&path, content).unwrap();
         path.to_str().unwrap().to_owned()
@@ -84,7 +93,7 @@ impl Running {
 }
 
 /// A path as a part of a query.
-fn encoded(path: &str) -> String {
+pub(crate) fn encoded(path: &str) -> String {
     path.bytes().fold(String::new(), |mut text, byte| {
         write!(text, "%{byte:02X}").unwrap();
         text
@@ -116,12 +125,14 @@ async fn every_request_is_answered_with_its_status_and_its_whole_body() {
     within(async {
         let running = Running::start().await;
         let directory = running.directory.path().to_str().unwrap().to_owned();
-        let text = running.write("notes.txt", b"text");
-        let strange = running.write("<b>&\"'.txt", b"text");
+        let text = running.write("notes.key", b"text");
+        let strange = running.write("<b>&\"'.key", b"text");
         let fifo = running.directory.path().join("fifo.png");
         let status = std::process::Command::new("mkfifo").arg(&fifo).status().unwrap();
         assert!(status.success());
-        let unsupported = "Unsupported file extension: .txt. Supported extensions are: .pdf, .png, .jpg, .jpeg, .gif.";
+        let unsupported = "Unsupported file extension: .key. Supported extensions are: .pdf, .png, .jpg, .jpeg, .gif. Markdown \
+            (.md), tables (.csv, .tsv, .xlsx), notebooks (.ipynb) and texts with a usual extension (.txt, .py, …) are shown as \
+            well.";
         let escaped = strange.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;");
         for (path, status, body) in [
             ("a.png".to_owned(), 400, "<h1>Error: Path must be absolute</h1><p>a.png</p>".to_owned()),
@@ -335,7 +346,7 @@ async fn links_show_nothing_of_processes_and_no_secrets() {
     within(async {
         let running = Running::start().await;
         let place = running.directory.path();
-        let secret = running.write("notes.txt", b"secret");
+        let secret = running.write("notes.key", b"secret");
         let environment = format!("/proc/{}/environ", std::process::id());
         for (number, target) in
             [environment.as_str(), "/proc/self/environ", "/etc/passwd", "/proc/self/mem", &secret, "/dev/zero"]
