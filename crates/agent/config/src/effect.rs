@@ -129,6 +129,7 @@ pub const EFFECTS: &[Effect] = &[
     core("file_store_web_hook_url").commands(HISTORIES),
     core("file_store_web_hook_headers").commands(HISTORIES),
     core("file_store_web_hook_batch").commands(HISTORIES),
+    core("enable_browser").sandboxes(Need::Nothing),
     core("workspace_base").sandboxes(Need::HostDirectories).library(),
     core("workspace_mount_path_in_sandbox").sandboxes(Need::Docker).library(),
     core("workspace_mount_path").sandboxes(Need::Mounts),

@@ -2,6 +2,7 @@
 
 use std::{collections::BTreeMap, path::PathBuf, time::Duration};
 
+use gloveport_contract::plugins;
 use gloveport_protocol::Secret;
 
 use crate::{Capabilities, Isolation, ProviderError, SessionId};
@@ -80,6 +81,11 @@ impl SandboxSpec {
             keep_alive: false,
             warm: true,
         }
+    }
+
+    /// Asks for a sandbox without a browser. What a secret says about the same variable counts more.
+    pub fn leave_out_browser(&mut self) {
+        self.environment.insert(plugins::BROWSER.to_owned(), plugins::NO_BROWSER.to_owned());
     }
 
     /// Whether a provider that can do this can make it. Providers call it first in

@@ -9,6 +9,11 @@ pub struct BuiltIn {
     pub description: &'static str,
 }
 
+/// The variable of a sandbox that says whether it has a browser, and when that starts.
+pub const BROWSER: &str = "GLOVEPORT_BROWSER";
+/// Its value for none.
+pub const NO_BROWSER: &str = "off";
+
 /// The plugins that are part of the server.
 pub const BUILT_IN: [BuiltIn; 4] = [
     BuiltIn { name: "browser", description: "Chromium, which executes browse and browse_interactive" },

@@ -1,8 +1,9 @@
 //! Which plugins a sandbox gets.
 
-use std::{path::PathBuf, sync::Arc, time::Duration};
+use std::{ffi::OsString, path::PathBuf, sync::Arc, time::Duration};
 
 use anyhow::Context as _;
+use gloveport_contract::plugins as contract;
 use gloveport_executor::plugins::{
     AgentSkills, DownloadPlace, FirstKernel, FirstStart, NoWeb, Notebook, Plugin, PluginOptions, Web,
 };
@@ -13,10 +14,20 @@ use gloveport_vscode::VsCode;
 const OFFERED: [&str; 2] = ["agent_skills", "jupyter"];
 
 /// Exactly the plugins that were asked for, with those that they require, and the browser, which is nothing until it is
-/// used; the kernel starts with the sandbox. The environment may say otherwise about both.
-pub fn asked(names: &[String]) -> anyhow::Result<PluginOptions> {
-    let web = web(has(names, BROWSER), DownloadPlace::Workspace)?;
-    select(names, has(names, "agent_skills"), first_kernel()?, web)
+/// used; the kernel starts with the sandbox. The environment of the sandbox may say otherwise about both; it need not be that of
+/// this process.
+pub fn asked(names: &[String], environment: &[(OsString, OsString)]) -> anyhow::Result<PluginOptions> {
+    let variable = |name: &str| {
+        let found = environment.iter().rev().find(|(other, _)| other == name);
+        found.map(|(_, value)| value.to_string_lossy().into_owned())
+    };
+    let web = web(has(names, BROWSER), DownloadPlace::Workspace, variable)?;
+    select(names, has(names, "agent_skills"), first_kernel(variable)?, web)
+}
+
+/// A variable of this process.
+fn own(name: &str) -> Option<String> {
+    std::env::var(name).ok()
 }
 
 /// The same for a server of OpenHands, whose flags say what they want of the browser.
@@ -24,9 +35,9 @@ pub fn of_openhands(names: &[String], browser: WantedBrowser) -> anyhow::Result<
     let web = match browser {
         WantedBrowser::None => Some(Browsing::Off),
         WantedBrowser::AtOnce => Some(Browsing::On(Web::new(FirstStart::AtOnce, DownloadPlace::OfOpenHands))),
-        WantedBrowser::WhenNeeded => web(has(names, BROWSER), DownloadPlace::OfOpenHands)?,
+        WantedBrowser::WhenNeeded => web(has(names, BROWSER), DownloadPlace::OfOpenHands, own)?,
     };
-    select(names, has(names, "agent_skills"), first_kernel()?, web)
+    select(names, has(names, "agent_skills"), first_kernel(own)?, web)
 }
 
 /// What a caller wants of the browser.
@@ -50,24 +61,28 @@ enum Browsing {
 }
 
 /// The browser, as the environment wants it; one that is asked for by name starts with the sandbox.
-fn web(asked: bool, place: DownloadPlace) -> anyhow::Result<Option<Browsing>> {
+fn web(
+    asked: bool,
+    place: DownloadPlace,
+    variable: impl Fn(&str) -> Option<String>,
+) -> anyhow::Result<Option<Browsing>> {
     let usual = if asked { FirstStart::AtOnce } else { FirstStart::WhenNeeded };
-    let first = match std::env::var("GLOVEPORT_BROWSER").as_deref() {
-        Ok("when-needed") => FirstStart::WhenNeeded,
-        Ok("at-once") => FirstStart::AtOnce,
-        Ok("off") => return Ok(Some(Browsing::Off)),
-        Ok("") | Err(_) => usual,
-        Ok(other) => anyhow::bail!("GLOVEPORT_BROWSER must be `when-needed`, `at-once` or `off`, and is `{other}`"),
+    let first = match variable(contract::BROWSER).as_deref() {
+        Some("when-needed") => FirstStart::WhenNeeded,
+        Some("at-once") => FirstStart::AtOnce,
+        Some(contract::NO_BROWSER) => return Ok(Some(Browsing::Off)),
+        Some("") | None => usual,
+        Some(other) => anyhow::bail!("GLOVEPORT_BROWSER must be `when-needed`, `at-once` or `off`, and is `{other}`"),
     };
     Ok(Some(Browsing::On(Web::new(first, place))))
 }
 
 /// When the environment wants the first kernel.
-fn first_kernel() -> anyhow::Result<FirstKernel> {
-    match std::env::var("GLOVEPORT_FIRST_KERNEL").as_deref() {
-        Ok("when-needed") => Ok(FirstKernel::WhenNeeded),
-        Ok("at-once" | "") | Err(_) => Ok(FirstKernel::AtOnce),
-        Ok(other) => anyhow::bail!("GLOVEPORT_FIRST_KERNEL must be `at-once` or `when-needed`, and is `{other}`"),
+fn first_kernel(variable: impl Fn(&str) -> Option<String>) -> anyhow::Result<FirstKernel> {
+    match variable("GLOVEPORT_FIRST_KERNEL").as_deref() {
+        Some("when-needed") => Ok(FirstKernel::WhenNeeded),
+        Some("at-once" | "") | None => Ok(FirstKernel::AtOnce),
+        Some(other) => anyhow::bail!("GLOVEPORT_FIRST_KERNEL must be `at-once` or `when-needed`, and is `{other}`"),
     }
 }
 
@@ -79,7 +94,7 @@ pub fn offered(names: &[String], none: bool) -> anyhow::Result<PluginOptions> {
     let first = if has(names, "jupyter") { FirstKernel::AtOnce } else { FirstKernel::WhenNeeded };
     let mut all: Vec<String> = names.to_vec();
     all.extend(OFFERED.map(str::to_owned));
-    let web = web(has(names, BROWSER), DownloadPlace::Workspace)?;
+    let web = web(has(names, BROWSER), DownloadPlace::Workspace, own)?;
     select(&all, true, first, web)
 }
 

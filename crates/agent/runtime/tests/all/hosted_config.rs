@@ -85,6 +85,18 @@ fn the_defaults_are_a_sandbox_everywhere_without_a_warning() {
 }
 
 #[test]
+fn a_browser_that_is_not_enabled_is_left_out_by_every_runtime() {
+    let off = config(|config| config.enable_browser = false);
+    for (runtime, can) in
+        [("local", local()), ("docker", docker()), ("remote", remote()), ("nothing", Capabilities::NONE)]
+    {
+        let made = from(&off, runtime, &can).unwrap();
+        assert_eq!(made.spec.environment, [("GLOVEPORT_BROWSER".to_owned(), "off".to_owned())].into(), "{runtime}");
+        assert!(from(&Config::default(), runtime, &can).unwrap().spec.environment.is_empty(), "{runtime}");
+    }
+}
+
+#[test]
 fn keys_of_the_sandbox_arrive_where_the_provider_can_do_them_and_are_named_where_it_cannot() {
     let all = config(|config| {
         config.debug = true;

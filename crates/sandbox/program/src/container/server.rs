@@ -131,7 +131,7 @@ pub(crate) async fn serve(arguments: ServerArgs, owner: &Owner) -> anyhow::Resul
     let mut options = tools::executor_options(owner, workspace)?;
     options.environment.retain(|(name, _)| name != KEY && !input.secrets.keys().any(|secret| name == secret.as_str()));
     options.environment.extend(input.secrets.into_iter().map(|(name, value)| (name.into(), value.into())));
-    options.plugins = plugins::asked(&arguments.plugin)?;
+    options.plugins = plugins::asked(&arguments.plugin, &options.environment)?;
     options.startup_commands.push(tools::NO_PAGER.to_owned());
     let executor = Executor::start(options).await?;
     // Until here connections are refused: a caller takes the first answer as the sign that everything is ready.

@@ -1,6 +1,7 @@
 //! `sandbox-server`: what the runtime `local` starts for each sandbox (`gloveport_contract::local::lifeline`).
 
 use std::{
+    ffi::OsString,
     io,
     net::{IpAddr, Ipv4Addr, SocketAddr},
     os::fd::OwnedFd,
@@ -204,12 +205,14 @@ async fn run(mut waiting: Waiting, start: Start, owner: &Owner) -> anyhow::Resul
 }
 
 async fn make(inside: &Inside, start: &Start, owner: &Owner) -> anyhow::Result<Arc<Executor>> {
-    let plugins = plugins::asked(&start.plugins)?;
+    let environment: Vec<(OsString, OsString)> =
+        start.environment.iter().map(|(name, value)| (name.into(), value.into())).collect();
+    let plugins = plugins::asked(&start.plugins, &environment)?;
     inside
         .make_workspace(&start.workspace)
         .with_context(|| format!("cannot make the workspace {}", start.workspace.display()))?;
     let mut options = tools::executor_options(owner, tools::existing_directory(&start.workspace)?)?;
-    options.environment = start.environment.iter().map(|(name, value)| (name.into(), value.into())).collect();
+    options.environment = environment;
     options.memory_limit = start.memory_limit;
     options.plugins = plugins;
     Ok(Executor::start(options).await?)

@@ -4,7 +4,7 @@ use std::{fs, path::Path};
 
 use gloveport_config::Config;
 use gloveport_hosting::{WaitOptions, client, wait_until_alive};
-use gloveport_protocol::{Action, ActionEvent, ActionExecutor as _, Observation, RunAction};
+use gloveport_protocol::{Action, ActionEvent, ActionExecutor as _, BrowseAction, Observation, RunAction};
 use gloveport_provider::{ListFilter, Progress, Provider as _, ProviderContext, Sandbox, SandboxSpec, SessionId};
 use gloveport_provider_local::{Local, LocalOptions};
 
@@ -27,6 +27,22 @@ fn program_of(place: &Path, sandbox: &Sandbox) -> std::path::PathBuf {
     let state = place.join(".local/state/gloveport/local/sandboxes").join(sandbox.id.as_str());
     let record: serde_json::Value = serde_json::from_slice(&fs::read(state.join("sandbox.json")).unwrap()).unwrap();
     fs::read_link(format!("/proc/{}/exe", record["server"]["pid"])).unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_sandbox_whose_variables_leave_the_browser_out_has_none() {
+    let place = tempfile::tempdir().unwrap();
+    let (local, progress) = (provider(place.path()), Progress::silent());
+    let browse = ActionEvent::from(Action::Browse(BrowseAction::new("about:blank")));
+    let mut spec = SandboxSpec::new(SessionId::new("none").unwrap());
+    spec.leave_out_browser();
+    let made = local.create(&spec, &progress).await.unwrap();
+    let sandbox = wait_until_alive(&local, made, &WaitOptions::default(), &progress).await.unwrap();
+    let observation = client(&sandbox).unwrap().execute(&browse).await.unwrap();
+    let Observation::Error(error) = observation else { panic!("{observation:?}") };
+    assert_eq!(error.content, "Browser functionality is not supported or disabled.");
+    assert!(local.delete(&sandbox.id).await.is_ok());
+    local.close().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -112,6 +112,9 @@ impl Settings<'_> {
         if config.debug || variables.get("DEBUG").is_some_and(|debug| debug.eq_ignore_ascii_case("true")) {
             spec.environment.insert("DEBUG".to_owned(), "true".to_owned());
         }
+        if !config.enable_browser {
+            spec.leave_out_browser();
+        }
         if engine == Engine::Local {
             spec.session_key =
                 variables.get("SESSION_API_KEY").filter(|key| !key.is_empty()).map(|key| Secret::new(key.as_str()));
