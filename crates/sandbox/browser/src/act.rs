@@ -15,6 +15,7 @@ use crate::{
     input::{self, Dragged, Mouse},
     live::Live,
     navigate::{self, WaitFor, Way},
+    settle::After,
     world::TargetId,
 };
 
@@ -273,7 +274,7 @@ async fn focus_tab(live: &Live, index: i64) -> Result<(), ActionError> {
         && let Ok(frame) = live.main_frame(&left)
         && let Ok(place) = live.place(&left, &frame)
     {
-        let _told_or_gone = live.quiet(&place, Duration::from_millis(1), LIMIT).await;
+        let _told_or_gone = live.quiet(&place, After::Input, Duration::from_millis(1), LIMIT).await;
     }
     live.shared.with(|world| world.activate(&target));
     live.bring_to_front(&target, &session).await.map_err(|error| failed("Page.bring_to_front", error))

@@ -28,6 +28,7 @@ pub use self::{
 use crate::{
     browser::{Browser, BrowserError},
     script::ScriptError,
+    settle::After,
     world::{ConsoleEntry, NetworkEntry},
 };
 
@@ -54,7 +55,8 @@ impl Browser {
         let work = async {
             let effects = Effects::begin(live);
             let gone = navigate::go(live, &goal).await;
-            effects.view(live, gone.err()).await
+            let after = if gone.is_ok() { After::Arrival } else { After::Input };
+            effects.view(live, after, gone.err()).await
         };
         lease.run(self.step_limit(), Box::pin(work)).await
     }
@@ -72,7 +74,7 @@ impl Browser {
                 Err(Fault::Action(error)) => Some(error),
                 Err(fault @ Fault::Invalid(_)) => return Ok(Err(fault)),
             };
-            effects.view(live, error).await.map(Ok)
+            effects.view(live, After::Input, error).await.map(Ok)
         };
         Ok(lease.run(self.step_limit(), Box::pin(work)).await??)
     }

@@ -16,6 +16,7 @@ use crate::{
     launch::Launched,
     options::BrowserOptions,
     script::{Realm, ScriptError},
+    settle::After,
     world::{Frame, FrameId, Shared, TargetId, WORLD},
 };
 
@@ -246,10 +247,18 @@ impl Live {
             .ok_or(CdpError::Gone)
     }
 
-    /// Returns when a document has not changed for a moment.
-    pub(crate) async fn quiet(&self, place: &Place, quiet: Duration, limit: Duration) -> Result<(), ScriptError> {
+    /// Returns when a document has not changed for a moment; at once if it has just come, and nothing in it can change
+    /// it.
+    pub(crate) async fn quiet(
+        &self,
+        place: &Place,
+        after: After,
+        quiet: Duration,
+        limit: Duration,
+    ) -> Result<(), ScriptError> {
         let realm = self.realm(&place.target, &place.frame.id).await?;
         let milliseconds = |time: Duration| crate::script::Argument::Value(json!(time.as_millis()));
-        realm.call_within("settled", vec![milliseconds(quiet), milliseconds(limit)], limit + quiet).await
+        let arrived = crate::script::Argument::Value(json!(after == After::Arrival));
+        realm.call_within("settled", vec![milliseconds(quiet), milliseconds(limit), arrived], limit + quiet).await
     }
 }

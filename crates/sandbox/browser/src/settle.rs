@@ -16,8 +16,17 @@ const BUSY: Duration = Duration::from_millis(500);
 /// Time for documents to be there (spec/browser.md 2, step 4).
 const PARSED: Duration = Duration::from_secs(3);
 
+/// What a step did last.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum After {
+    /// It went to a document, which has loaded.
+    Arrival,
+    /// It did something to a document, which may have effects in a moment.
+    Input,
+}
+
 /// Waits for the effects of what began at `since`.
-pub(crate) async fn settle(live: &Live, since: Instant) -> Result<(), CdpError> {
+pub(crate) async fn settle(live: &Live, since: Instant, after: After) -> Result<(), CdpError> {
     let busy_until = Instant::now() + BUSY;
     let parsed_until = Instant::now() + PARSED;
     loop {
@@ -27,7 +36,11 @@ pub(crate) async fn settle(live: &Live, since: Instant) -> Result<(), CdpError> 
         if left.is_zero() {
             return Ok(());
         }
-        let quiet = timers(live, &target, busy_until).await && quiet(live, &target, left).await;
+        if !timers(live, &target, busy_until).await {
+            // What they did is looked at from the beginning.
+            continue;
+        }
+        let quiet = quiet(live, &target, after, left).await;
         let Some(fresh) = live.shared.with(|world| {
             let page = world.page(&target)?;
             let parsed = page.frames.values().all(|frame| !frame.navigating) && page.prepared;
@@ -88,8 +101,8 @@ async fn timers(live: &Live, target: &TargetId, until: Instant) -> bool {
 }
 
 /// Whether no document of a page changed for a while.
-async fn quiet(live: &Live, target: &TargetId, limit: Duration) -> bool {
+async fn quiet(live: &Live, target: &TargetId, after: After, limit: Duration) -> bool {
     let places = live.frames(target);
-    let all = join_all(places.iter().map(|place| live.quiet(place, QUIET, limit))).await;
+    let all = join_all(places.iter().map(|place| live.quiet(place, after, QUIET, limit))).await;
     all.iter().all(Result::is_ok)
 }

@@ -1,6 +1,6 @@
 //! One step: actions, their effects, and what is to be seen then (spec/browser.md 2).
 
-use gloveport_browsergym::{ActionError, parse_script};
+use gloveport_browsergym::{ActionError, operation::Operation, parse_script};
 use tokio::time::Instant;
 
 use crate::{
@@ -8,7 +8,7 @@ use crate::{
     live::Live,
     observe::{self, Observation},
     script::ScriptError,
-    settle,
+    settle::{self, After},
 };
 
 /// What a step led to.
@@ -24,15 +24,25 @@ pub struct Step {
 pub(crate) async fn step(live: &Live, text: &str) -> Result<Step, ScriptError> {
     let since = Instant::now();
     live.begin();
-    let error = run(live, text).await.err();
-    settle::settle(live, since).await?;
+    let mut after = After::Input;
+    let error = run(live, text, &mut after).await.err();
+    settle::settle(live, since, after).await?;
     let observation = observe::observe(live).await?;
     Ok(Step { observation, error })
 }
 
-async fn run(live: &Live, text: &str) -> Result<(), ActionError> {
+/// Performs the actions, and notes what was done last, also by one that failed.
+async fn run(live: &Live, text: &str, after: &mut After) -> Result<(), ActionError> {
     for call in parse_script(text)? {
-        act::perform(live, call.bind()?).await?;
+        let operation = call.bind()?;
+        let then = match operation {
+            Operation::Goto { .. } | Operation::GoBack | Operation::GoForward => After::Arrival,
+            Operation::Noop { .. } | Operation::SendMessageToUser { .. } | Operation::ReportInfeasible { .. } => *after,
+            _ => After::Input,
+        };
+        *after = After::Input;
+        act::perform(live, operation).await?;
+        *after = then;
     }
     Ok(())
 }

@@ -2,7 +2,7 @@
 
 use std::io::Cursor;
 
-use png::{BitDepth, ColorType, Decoder, Encoder, Limits, Transformations};
+use png::{BitDepth, ColorType, Compression, Decoder, Encoder, Limits, Transformations};
 
 /// Why a picture is not read or written.
 #[derive(Debug, thiserror::Error)]
@@ -105,12 +105,13 @@ pub fn decode_png(png: &[u8]) -> Result<Rgb, PictureError> {
     Rgb::new(width, height, pixels).ok_or(PictureError::Colours)
 }
 
-/// Writes a PNG.
+/// Writes a PNG, rather soon than small: somebody waits for it.
 pub fn encode_png(picture: &Rgb) -> Result<Vec<u8>, PictureError> {
     let mut out = Vec::new();
     let mut encoder = Encoder::new(&mut out, picture.width, picture.height);
     encoder.set_color(ColorType::Rgb);
     encoder.set_depth(BitDepth::Eight);
+    encoder.set_compression(Compression::Fast);
     let mut writer = encoder.write_header()?;
     writer.write_image_data(&picture.pixels)?;
     writer.finish()?;

@@ -15,7 +15,7 @@ use crate::{
     live::Live,
     observe::{self, Picture},
     script::ScriptError,
-    settle,
+    settle::{self, After},
     world::DownloadState,
 };
 
@@ -130,8 +130,13 @@ impl Effects {
     }
 
     /// Waits for the effects of the action, and looks at the page.
-    pub(super) async fn view(self, live: &Live, error: Option<ActionError>) -> Result<PageView, ScriptError> {
-        settle::settle(live, self.began).await?;
+    pub(super) async fn view(
+        self,
+        live: &Live,
+        after: After,
+        error: Option<ActionError>,
+    ) -> Result<PageView, ScriptError> {
+        settle::settle(live, self.began, after).await?;
         let ended = live.shared.until(DOWNLOAD, |world| {
             let runs = |download: &crate::Download| {
                 download.state == DownloadState::Running && !self.begun.contains(&download.guid)

@@ -1,9 +1,9 @@
 // Runs in every document before its own scripts, in a world that they cannot reach: tells which page is used, and when
-// the document changed last.
+// the document changed last, and whether it ever had scripts.
 (() => {
   "use strict";
   if (globalThis.gloveport) return;
-  const state = { changed: performance.now(), told: 0 };
+  const state = { changed: performance.now(), told: 0, scripted: false };
   Object.defineProperty(globalThis, "gloveport", { value: state });
   const tell = () => {
     const tellActivity = globalThis.gloveportActivity;
@@ -27,8 +27,11 @@
   document.addEventListener("scroll", () => {
     state.changed = performance.now();
   }, { capture: true, passive: true });
-  new MutationObserver(() => {
+  // A script may remove itself. Those that other scripts add in larger pieces come behind one that is noted.
+  const isScript = (node) => node.localName === "script";
+  new MutationObserver((records) => {
     state.changed = performance.now();
+    if (!state.scripted) state.scripted = records.some((record) => Array.prototype.some.call(record.addedNodes, isScript));
   }).observe(document, { subtree: true, childList: true, attributes: true, characterData: true });
   tell();
 })();

@@ -393,8 +393,30 @@ function animated(most) {
   return longest;
 }
 
-// Returns when the document has not changed for so long, or after the limit.
-async function settled(quiet, limit) {
+// Elements that run, play, move or load by themselves.
+const ACTIVE = new Set(["script", "iframe", "frame", "object", "embed", "fencedframe", "video", "audio", "marquee",
+  "animate", "animatemotion", "animatetransform", "set"]);
+
+// Whether nothing in the document changes it any more: it has loaded, and has nothing that could.
+function inert() {
+  const state = globalThis.gloveport;
+  if (!state || state.scripted || document.readyState !== "complete" || location.hash) return false;
+  if (document.fonts.status !== "loaded" || document.getAnimations().length) return false;
+  const all = document.getElementsByTagName("*");
+  // A look at more of them takes as long as waiting.
+  if (all.length > 5000) return false;
+  for (const element of all) {
+    const name = element.localName.toLowerCase();
+    if (ACTIVE.has(name) || element.shadowRoot || (name === "meta" && /refresh/i.test(element.httpEquiv))) return false;
+    if (element.getAttributeNames().some((name) => /^on|^autofocus$/i.test(name))) return false;
+  }
+  return true;
+}
+
+// Returns when the document has not changed for so long, or after the limit; at once if it has just come, and nothing
+// in it can change it.
+async function settled(quiet, limit, arrived) {
+  if (arrived && inert()) return;
   const state = globalThis.gloveport;
   const start = performance.now();
   const deadline = start + limit;

@@ -146,3 +146,42 @@ async fn pages_that_never_rest_are_observed_all_the_same() {
     assert!(house.see(&format!("goto('{}')", site.url("/fine"))).await.contains("heading 'fine'"));
     house.browser.close().await;
 }
+
+#[tokio::test]
+async fn what_a_page_does_a_moment_after_it_came_is_seen_also_if_nothing_of_its_scripts_is_left() {
+    const LATER: &str = "requestAnimationFrame(() => requestAnimationFrame(() => { p.textContent = 'later' }))";
+    let Some(house) = House::open() else { return };
+    for html in [
+        format!("<p id=p>now</p><script>{LATER}; document.currentScript.remove()</script>"),
+        format!("<body onload=\"{LATER}\"><p id=p>now</p>"),
+        format!("<p id=p>now</p><img src='data:,' onerror=\"this.remove(); {LATER}\">"),
+        format!("<p id=p>now</p><script>setTimeout(() => {{ {LATER} }}, 150)</script>"),
+    ] {
+        let seen = house.see(&goto_inline(&html)).await;
+        assert!(seen.contains("'later'"), "{html}: {seen}");
+    }
+    house.browser.close().await;
+}
+
+/// A page whose timer has run has nothing to be waited for, and a page without scripts never had.
+#[tokio::test]
+async fn timed_a_page_is_not_waited_for_longer_than_it_has_something_to_do() {
+    let Some(house) = House::open() else { return };
+    house.browser.start().await.unwrap();
+    for (html, limit) in [
+        ("<h1>plain</h1><p>text".to_owned(), Duration::from_millis(250)),
+        (
+            "<p id=p>now</p><script>setTimeout(() => { p.textContent = 'later' }, 100)</script>".to_owned(),
+            Duration::from_millis(450),
+        ),
+    ] {
+        let mut best = Duration::MAX;
+        for _ in 0..5 {
+            let began = Instant::now();
+            house.see(&goto_inline(&html)).await;
+            best = best.min(began.elapsed());
+        }
+        assert!(best < limit, "{html}: {best:?}");
+    }
+    house.browser.close().await;
+}
