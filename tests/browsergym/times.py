@@ -1,13 +1,14 @@
 """Prints how long a click, a navigation and a start take, and how much memory that needs: through the reference, through
 our server, and what Chromium alone needs for the navigation.
 
-    times.py [BINARY] [--count N] [--slowly]
+    times.py [BINARY] [--count N] [--slowly] [--json]
 
-Without BINARY only the reference and Chromium. Runs in the reference's environment. `--slowly` keeps the reference's
+`--json` measures the reference alone, and prints its numbers as one line. Without BINARY only the reference and Chromium. Runs in the reference's environment. `--slowly` keeps the reference's
 pause of a second before each message to the browser, as it really has it.
 """
 
 import argparse
+import json
 import os
 import sys
 import time
@@ -70,9 +71,10 @@ def measured(browser, site, count):
             raise SystemExit(f"{actions} fails: {seen['content'][:500]}")
         return time.monotonic() - began
 
-    gotos = [timed(f'goto("{address}/{page}.html")') for _ in range(count) for page in ("plain", "buttons")]
+    gotos = [(page, timed(f'goto("{address}/{page}.html")')) for _ in range(count) for page in ("plain", "buttons")]
     clicks = [timed("click('5')") for _ in range(2 * count)]
-    return {"click": median(clicks), "goto": median(gotos)}
+    plain = [took for page, took in gotos if page == "plain"]
+    return {"click": median(clicks), "goto": median([took for _, took in gotos]), "plain": median(plain)}
 
 
 def of_reference(site, count):
@@ -124,11 +126,16 @@ def main():
     options.add_argument("binary", nargs="?")
     options.add_argument("--count", type=int, default=10)
     options.add_argument("--slowly", action="store_true")
+    options.add_argument("--json", action="store_true")
     given = options.parse_args()
     if given.binary:
         throwaway.enter(__file__)
     if given.slowly:
         os.environ[reference.SLOWLY] = "1"
+    if given.json:
+        with Site() as site:
+            print(json.dumps(of_reference(site, given.count)))
+        return 0
     with Site() as site:
         rows = {"Chromium alone": of_chromium(site, given.count), "reference": of_reference(site, given.count)}
         if given.binary:

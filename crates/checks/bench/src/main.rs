@@ -7,6 +7,7 @@
 //! | [`files`] | the measurements of the file actions |
 //! | [`history`] | the measurements of the event stream |
 //! | [`commands`] | the measurements of the runtime `cli` |
+//! | [`browser`] | the measurements of the browser, beside Chromium alone |
 //! | [`cells`] | the measurements of the notebook |
 //! | [`mcp`] | the measurements of a sandbox as an MCP server |
 //! | [`containers`] | the measurements of containers, where there is an engine |
@@ -15,6 +16,7 @@
 //! | [`table`] | the bounds, the ratios, and how they are printed |
 //! | [`plot`] | the picture of the numbers that the documentation has |
 
+mod browser;
 mod cells;
 mod client;
 mod commands;
@@ -63,6 +65,8 @@ struct Arguments {
     sandbox_binary: Option<PathBuf>,
     /// Python of the reference's environment.
     reference: Option<PathBuf>,
+    /// The script that measures the reference's browser.
+    browser_times: Option<PathBuf>,
     /// Address of a Docker engine.
     docker: Option<String>,
     /// Where the JSON goes.
@@ -105,6 +109,9 @@ fn run() -> anyhow::Result<()> {
     let commands = commands::measure(&arguments.binary, amount.spawn, amount.mcp)?;
     eprintln!("measuring the history ...");
     let history = history::measure(amount.history)?;
+    eprintln!("measuring the browser ...");
+    let of_reference = arguments.reference.as_deref().zip(arguments.browser_times.as_deref());
+    let browser = browser::measure(&arguments.binary, of_reference, amount.browser)?;
     let reference = match &arguments.reference {
         Some(python) => {
             eprintln!("measuring the reference ...");
@@ -114,7 +121,8 @@ fn run() -> anyhow::Result<()> {
     };
     let size = |path: &Path| Ok::<_, anyhow::Error>(fs::metadata(path).context("cannot read our binary")?.len());
     let sizes = Sizes { whole: size(&arguments.binary)?, sandbox: size(inside)? };
-    let table = Table::new(&ours, reference.as_ref(), &sandboxes, containers.as_ref(), &commands, &history, sizes);
+    let mut table = Table::new(&ours, reference.as_ref(), &sandboxes, containers.as_ref(), &commands, &history, sizes);
+    table.add_browser(browser);
     println!("{}", table.text());
     if let Some(path) = &arguments.json {
         fs::write(path, table.json()?).with_context(|| format!("cannot write {}", path.display()))?;
@@ -131,6 +139,7 @@ fn parse() -> anyhow::Result<Asked> {
             "--binary" => arguments.binary = value()?.into(),
             "--sandbox-binary" => arguments.sandbox_binary = Some(value()?.into()),
             "--reference" => arguments.reference = Some(value()?.into()),
+            "--browser-times" => arguments.browser_times = Some(value()?.into()),
             "--docker" => arguments.docker = Some(value()?),
             "--json" => arguments.json = Some(value()?.into()),
             "--smoke" => arguments.smoke = true,

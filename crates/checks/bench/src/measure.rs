@@ -5,6 +5,7 @@ use std::{fs, process::Command, time::Duration};
 use serde::Serialize;
 
 use crate::{
+    browser::BrowserAmount,
     cells::{self, CellAmount, CellNumbers},
     client::{Client, run_body},
     containers::ContainerAmount,
@@ -30,6 +31,7 @@ pub(crate) struct Amount {
     pub(crate) history: HistoryAmount,
     pub(crate) mcp: McpAmount,
     cells: CellAmount,
+    pub(crate) browser: BrowserAmount,
 }
 
 impl Amount {
@@ -45,6 +47,7 @@ impl Amount {
         history: HistoryAmount { appended: 4000, long: 100_000 },
         mcp: McpAmount { starts: 20, calls: 2000 },
         cells: CellAmount { starts: 5, cells: 500 },
+        browser: BrowserAmount { starts: 5, steps: 40 },
     };
     pub(crate) const SMOKE: Self = Self {
         echo: 200,
@@ -58,6 +61,7 @@ impl Amount {
         history: HistoryAmount { appended: 400, long: 2000 },
         mcp: McpAmount { starts: 2, calls: 50 },
         cells: CellAmount { starts: 1, cells: 20 },
+        browser: BrowserAmount { starts: 1, steps: 3 },
     };
 
     /// The reference needs more than half a second for each command.
@@ -73,6 +77,7 @@ impl Amount {
         history: HistoryAmount { appended: 0, long: 0 },
         mcp: McpAmount { starts: 0, calls: 0 },
         cells: CellAmount { starts: 1, cells: 200 },
+        browser: BrowserAmount { starts: 0, steps: 0 },
     };
 }
 

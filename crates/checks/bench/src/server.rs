@@ -74,6 +74,10 @@ impl Server {
         }
     }
 
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
     pub(crate) fn working_directory(&self) -> PathBuf {
         self.home.path().join("work")
     }

@@ -3,8 +3,8 @@
 use serde::Serialize;
 
 use crate::{
-    cells::CellNumbers, commands::CommandNumbers, containers::ContainerNumbers, history::HistoryNumbers,
-    measure::Numbers, sandboxes::SandboxNumbers,
+    browser::BrowserNumbers, cells::CellNumbers, commands::CommandNumbers, containers::ContainerNumbers,
+    history::HistoryNumbers, measure::Numbers, sandboxes::SandboxNumbers,
 };
 
 /// One line of the table.
@@ -42,6 +42,7 @@ pub(crate) struct Table {
     sandboxes: SandboxNumbers,
     containers: Option<ContainerNumbers>,
     commands: CommandNumbers,
+    browser: Option<BrowserNumbers>,
 }
 
 /// Sizes of our programs, in bytes.
@@ -139,7 +140,46 @@ impl Table {
             sandboxes: sandboxes.clone(),
             containers: containers.cloned(),
             commands: commands.clone(),
+            browser: None,
         }
+    }
+
+    /// Adds what was measured of the browser.
+    pub(crate) fn add_browser(&mut self, browser: Option<BrowserNumbers>) {
+        if let Some(numbers) = &browser {
+            let reference = numbers.reference.as_ref();
+            let row = |what, unit, ours, reference, bound, bound_ratio| Row {
+                what,
+                unit,
+                ours,
+                reference,
+                bound,
+                bound_ratio,
+            };
+            let milliseconds = |seconds: f64| seconds * 1000.0;
+            let (first, click, goto) = (
+                reference.map(|numbers| milliseconds(numbers.start)),
+                reference.map(|numbers| milliseconds(numbers.click)),
+                reference.map(|numbers| milliseconds(numbers.plain)),
+            );
+            let chromium = numbers.chromium_load.p50_ms;
+            self.rows.extend([
+                row("browser, start to first page, p50", "ms", numbers.first.p50_ms, first, None, None),
+                row("browser, click and look, p50", "ms", numbers.click.p50_ms, click, None, Some(3.0)),
+                row("browser, goto and look, p50", "ms", numbers.goto.p50_ms, goto, None, None),
+                row("browser, load of the page, p50", "ms", numbers.load.p50_ms, None, Some(1.2 * chromium), None),
+                row("Chromium alone, load of the page, p50", "ms", chromium, None, None, None),
+                row(
+                    "memory beside Chromium",
+                    "MB",
+                    megabytes(numbers.beside),
+                    reference.map(|numbers| numbers.others),
+                    Some(20.0),
+                    None,
+                ),
+            ]);
+        }
+        self.browser = browser;
     }
 
     pub(crate) fn text(&self) -> String {
@@ -171,6 +211,9 @@ impl Table {
         match &self.containers {
             Some(containers) => lines.push(format!("containers at once: {} of them", containers.count)),
             None => lines.push("containers were not measured; set GLOVEPORT_TEST_DOCKER (see scripts/docker)".into()),
+        }
+        if self.browser.is_none() {
+            lines.push("the browser was not measured: there is no Chromium".into());
         }
         if self.reference.is_none() {
             lines.push("the reference was not measured; scripts/setup --reference installs it".into());
