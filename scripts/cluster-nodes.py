@@ -4,9 +4,9 @@
 usage: cluster-nodes.py SERVER KEYS run           keep the nodes alive, and their pods running, until ended
        cluster-nodes.py SERVER KEYS set N [open]  have N nodes, sim-1 to sim-N; without `open` they have a taint
 
-SERVER is HOST:PORT of the API server, KEYS the directory with ca.crt, admin.crt and admin.key. A node is simulated if it
-has the label `gloveport-test/node=simulated`. While it has the label `gloveport-test/lost` it is silent, and what its
-pods should do does not happen.
+SERVER is HOST:PORT of the API server, KEYS the directory with ca.crt, admin.crt and admin.key. A node is simulated if
+it has the label `gloveport-test/node=simulated`. While it has the label `gloveport-test/lost` it is silent, and what
+its pods should do does not happen.
 
 Exit codes: 0 done, 1 failed, 2 wrong usage.
 """
