@@ -11,9 +11,10 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- end -}}
 
-{{- /* The pods of sandboxes. */ -}}
+{{- /* The pods of sandboxes, and those that wait for a session. */ -}}
 {{- define "gloveport.sandboxes" -}}
 matchLabels:
   app: openhands-runtime
-  gloveport/role: sandbox
+matchExpressions:
+  - {key: gloveport/role, operator: In, values: [sandbox, warm]}
 {{- end -}}
