@@ -22,6 +22,7 @@ use crate::{
     Format, View,
     error::ConversionError,
     frames::{self, Kind},
+    limits::INPUT,
 };
 #[cfg(feature = "pictures")]
 use crate::{draw, frames::Head};
@@ -33,8 +34,6 @@ pub(crate) const UNCONFINED: u8 = 3;
 /// Its exit code when it is not started as it must be.
 const MISUSED: u8 = 2;
 
-/// Bytes of the largest document.
-pub(crate) const INPUT: u64 = 64 * 1024 * 1024;
 /// Bytes of its stack. Parsers of nested data call themselves.
 const STACK: u64 = 16 * 1024 * 1024;
 /// Seconds of processor time.

@@ -13,7 +13,7 @@ use hayro::{
     vello_cpu::color::palette::css::WHITE,
 };
 
-use crate::{PAGES, SIDE};
+use crate::limits::{PAGES, SIDE};
 
 /// How much larger than on paper (72 dots per inch) pages are drawn.
 const SCALE: f32 = 1.5;

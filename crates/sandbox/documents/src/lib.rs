@@ -10,6 +10,7 @@
 //! | `reader` | who wants to see a document: the child's turn, limits and end, and what is believed of it |
 //! | `child` | who reads it |
 //! | `frames` | what goes from one to the other |
+//! | `limits` | what both know of the largest document and the largest drawing |
 //! | `convert` | kinds of documents |
 //! | `converters` and what it uses | documents as Markdown, with the feature `documents` |
 //! | `view` | kinds of files that are shown as pages of a browser |
@@ -28,6 +29,7 @@ mod docx;
 mod draw;
 mod error;
 mod frames;
+mod limits;
 #[cfg(feature = "documents")]
 mod markdown;
 #[cfg(feature = "documents")]
@@ -48,7 +50,8 @@ mod xml;
 pub use child::run_if_asked;
 pub use convert::Format;
 pub use gloveport_sys::apart::Interrupt;
-pub use reader::{DrawError, PAGES, Page, Picture, ReadError, Reader, SIDE, choose_program};
+pub use limits::{PAGES, SIDE};
+pub use reader::{DrawError, Page, Picture, ReadError, Reader, choose_program};
 pub use view::View;
 
 #[cfg(feature = "documents")]

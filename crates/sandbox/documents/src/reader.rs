@@ -20,12 +20,8 @@ use crate::{
     child::{Job, Order, SECONDS, UNCONFINED},
     convert::NO_TRANSCRIPT,
     frames::{self, Head, Kind},
+    limits::{PAGES, SIDE},
 };
-
-/// Most pages that are drawn.
-pub const PAGES: u32 = 200;
-/// Longest side of a picture, in dots. Larger pages are drawn smaller.
-pub const SIDE: u16 = 4096;
 
 /// Documents of this process that are read at once.
 const AT_ONCE: usize = 2;

@@ -2,6 +2,8 @@
 
 use gloveport_text::path;
 
+use crate::limits::INPUT;
+
 /// A kind of file that is shown as a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum View {
@@ -40,7 +42,7 @@ impl View {
             Self::Markdown | Self::Text => 1024 * 1024,
             Self::Separated | Self::Tabs => 16 * 1024 * 1024,
             // These say nothing before their last byte.
-            Self::Workbook | Self::Notebook => super::child::INPUT,
+            Self::Workbook | Self::Notebook => INPUT,
         }
     }
 
