@@ -7,7 +7,7 @@ use super::{
     Download, DownloadState, Frame, FrameId, MOST_DOWNLOADS, MOST_PAGES, NetworkEntry, PAGE_HEIGHT, PAGE_WIDTH, Page,
     Shared, TargetId, World,
     log::bounded,
-    prepare::{self, ACTIVITY, Kind, WORLD},
+    prepare::{self, ACTIVITY, DIALOG, Kind, WORLD},
 };
 use crate::cdp::{Answered, Command, Listener, SessionId, Tag};
 
@@ -180,7 +180,7 @@ impl World {
     fn page_event(&mut self, session: &SessionId, name: &str, event: &Value, commands: &mut Vec<Command>) {
         if name == "javascriptDialogOpening" {
             let kind = text(event, "type");
-            self.log.write("dialog", &format!("{kind}: {}", text(event, "message")), text(event, "url"));
+            self.log.dialog(kind, text(event, "message"), text(event, "url"));
             // Nobody is there to ask: a page may be left, and everything else is declined.
             let parameters = json!({ "accept": kind == "beforeunload" });
             let session = Some(session.clone());
@@ -244,6 +244,12 @@ impl World {
                 if let Some(target) = self.sessions.get(session).cloned() {
                     self.activate(&target);
                 }
+            }
+            "bindingCalled" if text(event, "name") == DIALOG => {
+                let mut lines = text(event, "payload").splitn(3, '\n');
+                let mut next = || lines.next().unwrap_or_default();
+                let (kind, url, message) = (next(), next(), next());
+                self.log.dialog(kind, message, url);
             }
             "consoleAPICalled" => {
                 let arguments = event.get("args").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();

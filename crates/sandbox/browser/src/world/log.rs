@@ -77,6 +77,11 @@ impl Log {
         }
     }
 
+    /// A page asked somebody something.
+    pub(super) fn dialog(&mut self, kind: &str, message: &str, url: &str) {
+        self.write("dialog", &format!("{kind}: {message}"), url);
+    }
+
     pub(super) fn asked(&mut self, entry: NetworkEntry) {
         self.network_count += 1;
         self.network.push_back(entry);

@@ -8,6 +8,10 @@ use crate::cdp::{Command, SessionId, Tag};
 pub(crate) const WORLD: &str = "gloveport";
 /// By what our script tells that a page was used.
 pub(crate) const ACTIVITY: &str = "gloveportActivity";
+/// By what our script tells of a dialog that it has declined.
+pub(crate) const DIALOG: &str = "gloveportDialog";
+/// Our script among those of frames in processes of their own: it declines dialogs.
+const DIALOGS: &str = include_str!("../scripts/dialogs.js");
 /// Our script among those of the page: when its timers are due.
 const TIMERS: &str = include_str!("../scripts/timers.js");
 /// Our script in every document.
@@ -36,6 +40,10 @@ pub(super) fn commands(session: &SessionId, kind: Kind, (width, height): (u32, u
         None,
     );
     say("Page.addScriptToEvaluateOnNewDocument", json!({ "source": TIMERS, "runImmediately": true }), None);
+    if kind == Kind::Frame {
+        say("Runtime.addBinding", json!({ "name": DIALOG }), None);
+        say("Page.addScriptToEvaluateOnNewDocument", json!({ "source": DIALOGS, "runImmediately": true }), None);
+    }
     say("Network.enable", json!({ "maxTotalBufferSize": 10_000_000, "maxResourceBufferSize": 5_000_000 }), None);
     say("Target.setAutoAttach", json!({ "autoAttach": true, "waitForDebuggerOnStart": true, "flatten": true }), None);
     say("Emulation.setFocusEmulationEnabled", json!({ "enabled": true }), None);

@@ -203,6 +203,43 @@ async fn dialogs_and_downloads_of_an_action_are_in_its_view() {
     house.browser.close().await;
 }
 
+/// Chromium shows one dialog of a page at a time, and forgets the one that is left of two.
+#[tokio::test]
+async fn dialogs_that_frames_of_several_sites_open_at_the_same_time_are_all_declined_and_told() {
+    const SITE: Pages = &[
+        (
+            "/",
+            "",
+            "<script>for (const host of ['127.0.0.1', 'localhost', 'a.localhost'])
+               document.write(`<iframe src='//${host}:${location.port}/ask?${host}'></iframe>`)</script>
+             <h1>top</h1>",
+        ),
+        (
+            "/ask",
+            "",
+            "<script>const host = location.search.slice(1); const answers = [];
+             for (let i = 0; i < 10; i++) answers.push(alert(host), confirm(), prompt(host + '?', 'x'));
+             document.write(`<h2>${host} ${[...new Set(answers)].map(String)} ${typeof gloveportDialog}`)</script>",
+        ),
+    ];
+    let Some(house) = House::open() else { return };
+    let site = Site::of(SITE).await;
+    let view = house.go(&site.url("/")).await;
+    let mut expected = Vec::new();
+    for host in ["127.0.0.1", "localhost", "a.localhost"] {
+        let heading = format!("heading '{host} undefined,false,null undefined'");
+        assert!(view.tree.contains(&heading), "{heading} is not in {}", view.tree);
+        for _ in 0..10 {
+            expected.extend([format!("alert: {host}"), "confirm: ".to_owned(), format!("prompt: {host}?")]);
+        }
+    }
+    let mut told = view.dialogs;
+    told.sort();
+    expected.sort();
+    assert_eq!(told, expected);
+    house.browser.close().await;
+}
+
 #[tokio::test]
 async fn files_are_given_to_hidden_fields_and_through_what_opens_a_chooser() {
     let Some(house) = House::open() else { return };
