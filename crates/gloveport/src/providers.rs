@@ -7,6 +7,7 @@ use gloveport_config::{Config, LoadOptions, Loaded};
 use gloveport_docker_engine::Endpoint;
 use gloveport_provider::{ProviderContext, Registry, program::Beside};
 use gloveport_provider_docker::Docker;
+use gloveport_provider_kubernetes::Kubernetes;
 
 use crate::here;
 
@@ -18,6 +19,7 @@ pub(crate) fn registry() -> Registry {
     let mut registry = Registry::new();
     here::register(&mut registry);
     registry.register(Docker::NAME, Docker::factory);
+    registry.register(Kubernetes::NAME, Kubernetes::factory);
     gloveport_provider_exec::register(&mut registry);
     registry
 }
@@ -75,11 +77,14 @@ pub(crate) fn names(registry: &Registry, context: &ProviderContext) -> Vec<Strin
     names
 }
 
-/// Those of them that may have sandboxes: Docker only where an engine is named, or seems to be.
+/// Those of them that may have sandboxes: Docker and Kubernetes only where an engine is named, or seems to be.
 pub(crate) fn names_in_use(registry: &Registry, context: &ProviderContext) -> Vec<String> {
     let mut names = names(registry, context);
     if Endpoint::find(&context.environment).is_ok_and(|endpoint| !endpoint.is_expected()) {
         names.retain(|name| name != Docker::NAME);
+    }
+    if !Kubernetes::is_expected(&context.environment) {
+        names.retain(|name| name != Kubernetes::NAME);
     }
     names
 }

@@ -1,24 +1,12 @@
 //! How an engine is reached. Names are resolved by a library, never by the C library: the binary is static.
 
-use std::{
-    fs::File,
-    future::Future,
-    io,
-    net::SocketAddr,
-    path::Path,
-    pin::Pin,
-    sync::{Arc, OnceLock},
-    task::{Context, Poll},
-};
+use std::{fs::File, future::Future, io, path::Path, pin::Pin, sync::Arc};
 
 use bollard::{BollardRequest, Docker};
-use hickory_resolver::TokioResolver;
+use gloveport_resolver::Resolver;
 use hyper_rustls::HttpsConnector;
 use hyper_util::{
-    client::legacy::{
-        Client,
-        connect::{HttpConnector, dns::Name},
-    },
+    client::legacy::{Client, connect::HttpConnector},
     rt::TokioExecutor,
 };
 use rustls::{
@@ -157,39 +145,5 @@ impl ServerCertVerifier for Anybody {
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
         self.0.signature_verification_algorithms.supported_schemes()
-    }
-}
-
-/// Names to addresses.
-#[derive(Clone, Default)]
-struct Resolver(Arc<OnceLock<TokioResolver>>);
-
-impl Resolver {
-    fn get(&self) -> io::Result<&TokioResolver> {
-        if let Some(made) = self.0.get() {
-            return Ok(made);
-        }
-        let made = TokioResolver::builder_tokio().and_then(hickory_resolver::ResolverBuilder::build);
-        let made = made.map_err(|error| io::Error::other(format!("names cannot be resolved: {error}")))?;
-        Ok(self.0.get_or_init(|| made))
-    }
-}
-
-impl tower::Service<Name> for Resolver {
-    type Response = std::vec::IntoIter<SocketAddr>;
-    type Error = io::Error;
-    type Future = Pin<Box<dyn Future<Output = io::Result<Self::Response>> + Send>>;
-
-    fn poll_ready(&mut self, _context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Poll::Ready(Ok(()))
-    }
-
-    fn call(&mut self, name: Name) -> Self::Future {
-        let resolver = self.clone();
-        Box::pin(async move {
-            let found = resolver.get()?.lookup_ip(name.as_str()).await;
-            let found = found.map_err(|error| io::Error::new(io::ErrorKind::NotFound, error.to_string()))?;
-            Ok(found.iter().map(|address| SocketAddr::new(address, 0)).collect::<Vec<_>>().into_iter())
-        })
     }
 }

@@ -5,10 +5,12 @@ use std::{
     fs::{self, File},
     io,
     path::{Path, PathBuf},
+    sync::{Mutex, MutexGuard, OnceLock, PoisonError},
     time::Duration,
 };
 
-use gloveport_platform::{private_directory, private_file};
+use gloveport_platform::{boot_id, private_directory, private_file, user_id};
+use sha2::{Digest as _, Sha256};
 
 use crate::ProviderError;
 
@@ -45,6 +47,116 @@ impl BackendLock {
         fs::rename(&unlocked, &lock).map_err(failed("make", &lock))?;
         Ok(Self { id, lock, _held: held })
     }
+}
+
+/// The backends of one user on one machine as others see them: this one, and whether another lives.
+#[derive(Debug)]
+pub struct Backends {
+    directory: PathBuf,
+    own: Mutex<Option<BackendLock>>,
+    machine: OnceLock<String>,
+}
+
+impl Backends {
+    /// Those whose files are in this directory ([`directory`]). Nothing is written yet.
+    pub fn new(directory: PathBuf) -> Self {
+        Self { directory, own: Mutex::default(), machine: OnceLock::new() }
+    }
+
+    /// Where their files are.
+    pub fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    /// The id of this backend, which lives from now on in the eyes of others.
+    pub fn own(&self) -> Result<String, ProviderError> {
+        let mut own = self.lock();
+        if let Some(own) = &*own {
+            return Ok(own.id.clone());
+        }
+        let made = BackendLock::start(&self.directory)?;
+        Ok(own.insert(made).id.clone())
+    }
+
+    /// No longer lives in the eyes of others.
+    pub fn vanish(&self) {
+        *self.lock() = None;
+    }
+
+    /// This backend as a label of an engine tells it: `PLACE/ID`.
+    pub fn label(&self) -> Result<String, ProviderError> {
+        Ok(format!("{}/{}", self.place(), self.own()?))
+    }
+
+    /// Whether the backend of a label lives, as far as its file tells.
+    pub fn known(&self, label: &str) -> Known {
+        match label.split_once('/') {
+            Some((at, id)) if at == self.place() => {
+                if lives(&self.directory, id) {
+                    Known::Lives
+                } else {
+                    Known::Dead
+                }
+            }
+            Some(_) => Known::Elsewhere,
+            None => Known::Dead,
+        }
+    }
+
+    /// Where this backend's files are: only those who look there know whether it lives.
+    fn place(&self) -> String {
+        let digest = Sha256::digest(self.directory.as_os_str().as_encoded_bytes());
+        let user = user_id().unwrap_or_default();
+        let directory = gloveport_ids::hex(&digest[..4]);
+        format!("{}-{user}-{directory}", self.machine.get_or_init(|| self.machine()))
+    }
+
+    /// A name of these files: containers of one machine have files of their own under the same path. It is another one after
+    /// a start of the machine where the system tells, because no backend survives that. Where none can be kept it is this
+    /// process's own, so that no other backend is taken for a dead one.
+    fn machine(&self) -> String {
+        let start = boot_id().map(|start| format!("{start}-")).unwrap_or_default();
+        let kept = self.kept_name().or_else(|_| random()).unwrap_or_default();
+        format!("{start}{}", kept.get(..16).unwrap_or(&kept))
+    }
+
+    fn kept_name(&self) -> io::Result<String> {
+        let file = self.directory.with_file_name("machine");
+        match fs::read_to_string(&file) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            read => return read,
+        }
+        if let Some(directory) = file.parent() {
+            private_directory().recursive(true).create(directory)?;
+        }
+        let name = random()?;
+        let new = file.with_file_name(format!("machine.{name}"));
+        private_file().write(true).create_new(true).open(&new)?;
+        // Whole before it has its name, and the first one stays.
+        let placed = fs::write(&new, &name).and_then(|()| gloveport_platform::rename_new(&new, &file));
+        match placed {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                fs::remove_file(&new)?;
+                fs::read_to_string(&file)
+            }
+            placed => placed.map(|()| name),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<BackendLock>> {
+        self.own.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What the files of backends tell about one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Known {
+    /// It lives.
+    Lives,
+    /// It has died.
+    Dead,
+    /// It is of another machine or of another user, about whom the files here say nothing.
+    Elsewhere,
 }
 
 /// Whether the backend of this id lives, whose file is in this directory.
@@ -105,5 +217,31 @@ mod tests {
         let lock = one.lock.clone();
         drop(one);
         assert!(!lock.exists());
+    }
+
+    #[test]
+    fn a_machine_without_a_name_of_its_start_keeps_a_random_one() {
+        let directory = tempfile::tempdir().unwrap();
+        let of = |directory: &Path| Backends::new(directory.join("gloveport/backends")).kept_name().unwrap();
+        let name = of(directory.path());
+        assert_eq!((name.len(), of(directory.path())), (32, name));
+        assert_eq!(fs::read_dir(directory.path().join("gloveport")).unwrap().count(), 1);
+        let other = tempfile::tempdir().unwrap();
+        assert_ne!(of(other.path()), of(directory.path()));
+    }
+
+    #[test]
+    fn whether_a_backend_lives_is_known_where_its_files_are() {
+        let directory = tempfile::tempdir().unwrap();
+        let place = directory.path().join("backends");
+        let (one, other) = (Backends::new(place.clone()), Backends::new(place));
+        let label = one.label().unwrap();
+        let elsewhere = Backends::new(directory.path().join("of-another-user/backends"));
+        assert_eq!(
+            [other.known(&label), elsewhere.known(&label), other.known("elsewhere/x"), other.known("x")],
+            [Known::Lives, Known::Elsewhere, Known::Elsewhere, Known::Dead]
+        );
+        drop(one);
+        assert_eq!([other.known(&label), elsewhere.known(&label)], [Known::Dead, Known::Elsewhere]);
     }
 }

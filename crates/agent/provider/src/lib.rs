@@ -10,12 +10,14 @@
 //! | [`Sandbox`] | a sandbox as its engine tells it |
 //! | [`Capabilities`] | what a provider can do, and what it refuses |
 //! | [`Progress`] | how far the making of a sandbox is, with times |
+//! | [`apart()`] | making in a task of its own, which hears when nobody waits any more |
 //! | [`Registry`] | providers by name |
 //! | [`backend`] | who of this machine uses sandboxes, and whether it lives |
 //! | [`matrix()`] | the capabilities of several providers side by side |
 //! | [`program`] | which program goes into sandboxes |
 //! | [`container`] | what a provider and the server in a container have agreed on |
 
+mod apart;
 pub mod backend;
 mod capabilities;
 mod error;
@@ -30,6 +32,7 @@ mod spec;
 
 pub use gloveport_contract::container;
 
+pub use apart::{Teller, apart};
 pub use capabilities::{Capabilities, Isolation, StandsFor};
 pub use error::{Cause, ProviderError};
 pub use matrix::matrix;

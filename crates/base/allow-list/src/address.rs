@@ -23,6 +23,11 @@ impl Network {
         }
     }
 
+    /// It with the number of bits in any case: `10.0.0.1/32`.
+    pub fn cidr(&self) -> String {
+        format!("{}/{}", self.address, self.prefix)
+    }
+
     /// The network of `address` with this many leading bits; the error says what is wrong.
     fn new(address: IpAddr, prefix: u32) -> Result<Self, String> {
         // An IPv4 address in IPv6 form is the IPv4 address.

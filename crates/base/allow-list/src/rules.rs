@@ -56,6 +56,19 @@ impl Rules {
         self.0.iter().map(Rule::to_string)
     }
 
+    /// The networks and ports of all rules, for what enforces addresses alone. The error is a rule that names a host.
+    ///
+    /// # Errors
+    ///
+    /// A rule names a host.
+    pub fn networks(&self) -> Result<Vec<(Network, Option<u16>)>, String> {
+        let network = |rule: &Rule| match &rule.pattern {
+            Pattern::Network(network) => Ok((*network, rule.port)),
+            Pattern::Name(_) | Pattern::Below(_) => Err(rule.to_string()),
+        };
+        self.0.iter().map(network).collect()
+    }
+
     /// Whether a rule names this name.
     pub fn allow_name(&self, name: &Name, port: u16) -> bool {
         self.of_port(port).any(|pattern| match pattern {
@@ -244,5 +257,19 @@ mod tests {
             Rules::parse([rule_for(&Target::parse("[::1]:80", None).unwrap())]).unwrap().to_string(),
             "[::1]:80"
         );
+    }
+
+    #[test]
+    fn rules_are_networks_unless_one_names_a_host() {
+        let networks = |texts: &[&str]| {
+            let found = Rules::parse(texts).unwrap().networks()?;
+            Ok::<_, String>(found.iter().map(|(network, port)| (network.cidr(), *port)).collect::<Vec<_>>())
+        };
+        let expected = [("10.0.0.0/8", None), ("192.0.2.1/32", Some(443)), ("2001:db8::1/128", Some(53))];
+        assert_eq!(
+            networks(&["10.0.0.0/8", "192.0.2.1:443", "[2001:db8::1]:53"]),
+            Ok(expected.map(|(cidr, port)| (cidr.to_owned(), port)).to_vec())
+        );
+        assert_eq!(networks(&["10.0.0.0/8", "*.example.org:443"]), Err("*.example.org:443".to_owned()));
     }
 }

@@ -35,6 +35,41 @@ pub const UNUSED: i64 = 81;
 /// Exit code of a server whose backend is gone.
 pub const ABANDONED: i64 = 82;
 
+/// Where a server that was started ahead is told what it is for, by `POST` with its [key](KEY) in `X-Session-API-Key`.
+pub const CLAIM: &str = "/gloveport/claim";
+
+/// What such a server is told. From then on it has another key.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Claimed {
+    /// The key that it asks for from now on.
+    pub session_key: String,
+    /// Variables of its tools.
+    pub environment: BTreeMap<String, String>,
+    /// More of them, which others may not see.
+    pub secrets: BTreeMap<String, String>,
+    /// Plugins to load.
+    pub plugins: Vec<String>,
+    /// It ends after so many seconds.
+    pub time_to_live: Option<f64>,
+    /// It ends when nobody has asked it anything for so many seconds.
+    pub idle_stop: Option<f64>,
+}
+
+impl fmt::Debug for Claimed {
+    /// Leaves out what is secret.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { session_key: _, environment, secrets, plugins, time_to_live, idle_stop } = self;
+        f.debug_struct("Claimed")
+            .field("environment", &environment.keys())
+            .field("secrets", &secrets.keys())
+            .field("plugins", plugins)
+            .field("time_to_live", time_to_live)
+            .field("idle_stop", idle_stop)
+            .finish_non_exhaustive()
+    }
+}
+
 /// The line on standard input.
 #[derive(Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -10,10 +10,11 @@ use gloveport_docker_engine::images;
 use gloveport_protocol::Secret;
 use gloveport_provider::container::Input;
 use gloveport_provider::program::{SMALL, is_for_containers};
-use gloveport_provider::{Phase, Progress, ProviderError, Sandbox, SandboxId, SandboxSpec, Workspace, backend};
+use gloveport_provider::{
+    Phase, Progress, ProviderError, Sandbox, SandboxId, SandboxSpec, Teller, Workspace, apart, backend,
+};
 use tokio::{
     io::AsyncWriteExt as _,
-    sync::mpsc,
     time::{sleep, timeout},
 };
 use tokio_util::sync::CancellationToken;
@@ -29,8 +30,6 @@ use crate::{
     ports::{self, LockedPort},
 };
 
-/// Lines of progress that wait to be told.
-const WAITING_LINES: usize = 256;
 /// How long a container that has been started may take to read its input.
 const INPUT: std::time::Duration = std::time::Duration::from_secs(30);
 /// How often the name of a container that is just going away is asked for again.
@@ -39,16 +38,6 @@ const RACES: u32 = 100;
 const PORT_RACES: u32 = 3;
 /// Pause between them.
 const PAUSE: std::time::Duration = std::time::Duration::from_millis(30);
-
-/// Tells how far it is, from another task.
-struct Teller(mpsc::Sender<(Phase, String)>);
-
-impl Teller {
-    fn enter(&self, phase: Phase, detail: &str) {
-        // Lines that nobody takes in time are of no use later.
-        let _full = self.0.try_send((phase, detail.to_owned()));
-    }
-}
 
 impl Inner {
     /// Makes a sandbox in a task of its own, so that nothing is left behind when the caller gives up.
@@ -69,27 +58,11 @@ impl Inner {
     ) -> Result<Sandbox, ProviderError> {
         spec.check(NAME, &self.capabilities())?;
         self.check_open()?;
-        let (tell, mut told) = mpsc::channel(WAITING_LINES);
-        let given_up = CancellationToken::new();
         let policy = Policy::of(spec, &self.options)?;
-        let making = Making {
-            policy,
-            fork,
-            inner: Arc::clone(self),
-            id: names::id_of(&spec.session_id)?,
-            spec: spec.clone(),
-            tell: Teller(tell),
-            given_up: given_up.clone(),
-        };
-        let guard = given_up.drop_guard();
-        let task = tokio::spawn(making.make());
-        // Ends with the task, which has the other end.
-        while let Some((phase, detail)) = told.recv().await {
-            progress.enter(phase, &detail);
-        }
-        let made = task.await.map_err(|error| failed("make a container", error))?;
-        guard.disarm();
-        made
+        let id = names::id_of(&spec.session_id)?;
+        let (inner, spec) = (Arc::clone(self), spec.clone());
+        let making = |tell, given_up| Making { policy, fork, inner, id, spec, tell, given_up }.make();
+        apart(progress, making).await.map_err(|error| failed("make a container", error))?
     }
 }
 

@@ -6,7 +6,7 @@ use clap::Subcommand;
 
 use crate::{
     Owner, argv,
-    container::{health, server as container_server},
+    container::{health, install, server as container_server},
     gate,
     local::server as local_server,
     logging, openhands, tools,
@@ -21,12 +21,15 @@ pub enum Command {
     /// Serve a sandbox of the runtime `local`, which starts it.
     #[command(hide = true)]
     SandboxServer(local_server::ServerArgs),
-    /// Serve a sandbox of the runtime `docker`, whose container starts it.
+    /// Serve a sandbox of the runtimes `docker` and `kubernetes`, whose container starts it.
     #[command(hide = true)]
     ContainerServer(container_server::ServerArgs),
     /// Check whether the server in this container answers.
     #[command(hide = true)]
     ContainerHealth(health::HealthArgs),
+    /// Copy this program to where another container starts it.
+    #[command(hide = true)]
+    ContainerInstall(install::InstallArgs),
     /// Be the only way out of and into a sandbox whose network is closed, as providers start it.
     #[command(hide = true)]
     Gate(gate::GateArgs),
@@ -62,6 +65,7 @@ pub fn run(command: Command) -> anyhow::Result<ExitCode> {
             served
         }
         Command::ContainerHealth(arguments) => health::check(&arguments),
+        Command::ContainerInstall(arguments) => install::install(&arguments),
         Command::Gate(arguments) => {
             logging::for_server();
             runtime()?.block_on(gate::gate(arguments))

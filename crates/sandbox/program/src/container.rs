@@ -1,4 +1,5 @@
-//! The server of a sandbox of the runtime `docker`.
+//! The server of a sandbox in a container, of the runtimes `docker` and `kubernetes`.
 
 pub(crate) mod health;
+pub(crate) mod install;
 pub(crate) mod server;

@@ -3,6 +3,7 @@
 //! | module | idea |
 //! |---|---|
 //! | `serve` | connections: accepting, time limits, the bound, the drain |
+//! | `claim` | a server that waits until somebody says what it is for |
 //! | `router`, `route` | what every request passes: key, bounds, containment of panics, counting |
 //! | `auth` | who may ask, with a key and without one |
 //! | `policy` | what browsers may do with answers |
@@ -23,6 +24,7 @@ mod answer;
 mod app;
 mod auth;
 mod body;
+mod claim;
 mod computer;
 mod docs;
 mod error;
@@ -44,6 +46,7 @@ mod v1;
 pub mod viewer;
 mod views;
 
+pub use claim::{Claim, wait_for_claim};
 pub use error::ServerError;
 pub use gloveport_proxy::origin::{NameError, Names};
 pub use occupancy::{Occupancy, Occupied};

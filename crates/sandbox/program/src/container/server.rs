@@ -1,6 +1,7 @@
-//! `container-server`: what the runtime `docker` starts in a container (`gloveport_contract::container`).
+//! `container-server`: what the runtimes `docker` and `kubernetes` start in a container (`gloveport_contract::container`).
 
 use std::{
+    collections::BTreeMap,
     fs::{self, OpenOptions},
     io::{self, Write as _},
     net::{Ipv4Addr, SocketAddr},
@@ -13,16 +14,18 @@ use std::{
 
 use anyhow::Context as _;
 use clap::Args;
-use gloveport_contract::container::{ABANDONED, EXPIRED, INPUT, Input, KEY, PORT, STATE, UNUSED};
+use gloveport_contract::container::{ABANDONED, CLAIM, Claimed, EXPIRED, INPUT, Input, KEY, PORT, STATE, UNUSED};
 use gloveport_executor::Executor;
-use gloveport_server::{DrainEnd, Occupancy, ServerOptions, SessionKey};
+use gloveport_server::{Claim, DrainEnd, Occupancy, ServerOptions, SessionKey, wait_for_claim};
 use rustix::{
     io::Errno,
     process::{Pid, Signal, WaitOptions, kill_process, wait},
 };
 use tokio::{
     io::{AsyncBufRead, AsyncBufReadExt as _, AsyncRead, AsyncReadExt as _, BufReader},
+    net::TcpListener,
     signal::unix::{SignalKind, signal},
+    time::Instant,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -54,12 +57,18 @@ pub struct ServerArgs {
     /// End at this time, in seconds since 1970.
     #[arg(long, value_name = "SECONDS")]
     expires: Option<f64>,
+    /// End after this many seconds, whatever the clock of this machine says.
+    #[arg(long, value_name = "SECONDS", conflicts_with = "expires")]
+    time_to_live: Option<f64>,
     /// End when nobody has asked anything for this many seconds.
     #[arg(long, value_name = "SECONDS")]
     idle_stop: Option<f64>,
     /// Read a line with secrets from standard input first.
     #[arg(long)]
     input: bool,
+    /// Wait until somebody who has the key says what the sandbox is for.
+    #[arg(long, conflicts_with_all = ["plugin", "expires", "time_to_live", "idle_stop", "input", "lifeline"])]
+    claimed: bool,
     /// End when standard input does.
     #[arg(long)]
     lifeline: bool,
@@ -110,51 +119,66 @@ fn reap(server: Pid) -> anyhow::Result<Option<u8>> {
     }
 }
 
+/// What a server is for.
+struct Purpose {
+    key: String,
+    environment: BTreeMap<String, String>,
+    secrets: BTreeMap<String, String>,
+    plugins: Vec<String>,
+    /// When it ends, whatever it does.
+    end: Option<Instant>,
+    idle_stop: Option<f64>,
+    /// Who waits for the server, and where it listens already.
+    claim: Option<(Claim, TcpListener)>,
+}
+
 pub(crate) async fn serve(arguments: ServerArgs, owner: &Owner) -> anyhow::Result<ExitCode> {
     let stop = tools::stop_signal()?;
     let mut stdin = BufReader::new(tokio::io::stdin());
-    let input = if arguments.input {
-        tokio::select! {
-            input = input(&mut stdin) => input?,
-            () = stop.cancelled() => return Ok(ExitCode::SUCCESS),
-        }
-    } else {
-        Some(Input::default())
+    let purpose = tokio::select! {
+        purpose = purpose(&arguments, &mut stdin, &stop) => purpose?,
+        () = stop.cancelled() => None,
     };
-    let Some(input) = input else {
+    let Some(mut purpose) = purpose else {
+        if stop.is_cancelled() {
+            return Ok(ExitCode::SUCCESS);
+        }
         tracing::info!("nobody needs the sandbox any more");
         return Ok(exit(ABANDONED));
     };
-    let key = std::env::var(KEY).ok().filter(|key| !key.is_empty());
-    let key = key.with_context(|| format!("{KEY} is not set: everybody who reaches the port could run commands"))?;
-    let workspace = workspace(&arguments.workspace)?;
-    let mut options = tools::executor_options(owner, workspace)?;
-    options.environment.retain(|(name, _)| name != KEY && !input.secrets.keys().any(|secret| name == secret.as_str()));
-    options.environment.extend(input.secrets.into_iter().map(|(name, value)| (name.into(), value.into())));
-    options.plugins = plugins::asked(&arguments.plugin, &options.environment)?;
-    options.startup_commands.push(tools::NO_PAGER.to_owned());
-    let executor = Executor::start(options).await?;
-    // Until here connections are refused: a caller takes the first answer as the sign that everything is ready.
-    let listener = bind(SocketAddr::from((Ipv4Addr::UNSPECIFIED, arguments.port))).await?;
+    let claim = purpose.claim.take();
+    let key = SessionKey::new(std::mem::take(&mut purpose.key));
+    let (end, idle_stop) = (purpose.end, purpose.idle_stop.and_then(seconds));
+    let started = start(&arguments, purpose, owner).await;
+    let (executor, listener) = match (started, claim) {
+        (Ok(executor), Some((claim, listener))) => {
+            claim.fulfil();
+            (executor, listener)
+        }
+        // Until here connections are refused: a caller takes the first answer as the sign that everything is ready.
+        (Ok(executor), None) => (executor, listen(arguments.port).await?),
+        (Err(error), claim) => {
+            if let Some((claim, _)) = claim {
+                claim.refuse(format!("{error:#}"));
+            }
+            return Err(error);
+        }
+    };
     tracing::info!(port = arguments.port, "ready");
     let occupancy = Arc::<Occupancy>::default();
-    let options = ServerOptions {
-        session_key: Some(SessionKey::new(key)),
-        occupancy: Arc::clone(&occupancy),
-        ..ServerOptions::default()
-    };
+    let options =
+        ServerOptions { session_key: Some(key), occupancy: Arc::clone(&occupancy), ..ServerOptions::default() };
     let closing = CancellationToken::new();
     let server = gloveport_server::serve(listener, Arc::clone(&executor), options, closing.clone(), DRAIN);
     // A time that no clock can show is never.
-    let seconds = |number: f64| Duration::try_from_secs_f64(number.max(0.0)).ok();
     let expires = arguments.expires.and_then(seconds).and_then(|since| SystemTime::UNIX_EPOCH.checked_add(since));
-    let idle_stop = arguments.idle_stop.and_then(seconds);
     let watch = async {
         let (code, reason) = tokio::select! {
             () = stop.cancelled() => (0, "it was told to end".to_owned()),
             () = owner.lost() => (1, owner::LOST.to_owned()),
             () = ended(&mut stdin, arguments.lifeline) => (ABANDONED, "its backend has ended".to_owned()),
             () = expired(expires) => (EXPIRED, "its time is over".to_owned()),
+            () = reached(end) => (EXPIRED, "its time is over".to_owned()),
             limit = unused(idle_stop, &occupancy, &executor) => {
                 (UNUSED, format!("nobody used it for {} s", limit.as_secs_f64()))
             }
@@ -169,6 +193,80 @@ pub(crate) async fn serve(arguments: ServerArgs, owner: &Owner) -> anyhow::Resul
         tracing::info!(open, "requests were cut off");
     }
     Ok(exit(code))
+}
+
+/// What the arguments, standard input or a claim say; none if nobody needs the server any more.
+async fn purpose(
+    arguments: &ServerArgs,
+    stdin: &mut (impl AsyncBufRead + Unpin),
+    stop: &CancellationToken,
+) -> anyhow::Result<Option<Purpose>> {
+    let key = std::env::var(KEY).ok().filter(|key| !key.is_empty());
+    let key = key.with_context(|| format!("{KEY} is not set: everybody who reaches the port could run commands"))?;
+    if arguments.claimed {
+        return claimed(arguments.port, key, stop).await;
+    }
+    let input = if arguments.input { input(stdin).await? } else { Some(Input::default()) };
+    Ok(input.map(|input| Purpose {
+        key,
+        environment: BTreeMap::new(),
+        secrets: input.secrets,
+        plugins: arguments.plugin.clone(),
+        end: after(arguments.time_to_live),
+        idle_stop: arguments.idle_stop,
+        claim: None,
+    }))
+}
+
+/// Waits for a claim that can be understood.
+async fn claimed(port: u16, key: String, stop: &CancellationToken) -> anyhow::Result<Option<Purpose>> {
+    let listener = listen(port).await?;
+    let key = SessionKey::new(key);
+    tracing::info!(port, "waits for a session");
+    loop {
+        let Some(claim) = wait_for_claim(&listener, CLAIM, key.clone(), stop).await else { return Ok(None) };
+        match serde_json::from_slice::<Claimed>(&claim.body) {
+            Ok(claimed) if claimed.session_key.is_empty() => claim.refuse("its key is empty".to_owned()),
+            Ok(claimed) => {
+                return Ok(Some(Purpose {
+                    key: claimed.session_key,
+                    environment: claimed.environment,
+                    secrets: claimed.secrets,
+                    plugins: claimed.plugins,
+                    end: after(claimed.time_to_live),
+                    idle_stop: claimed.idle_stop,
+                    claim: Some((claim, listener)),
+                }));
+            }
+            Err(error) => claim.refuse(format!("it cannot be understood: {error}")),
+        }
+    }
+}
+
+/// Starts the tools.
+async fn start(arguments: &ServerArgs, purpose: Purpose, owner: &Owner) -> anyhow::Result<Arc<Executor>> {
+    let mut options = tools::executor_options(owner, workspace(&arguments.workspace)?)?;
+    let given: BTreeMap<String, String> = purpose.environment.into_iter().chain(purpose.secrets).collect();
+    options.environment.retain(|(name, _)| name != KEY && !given.keys().any(|given| name == given.as_str()));
+    options
+        .environment
+        .extend(given.into_iter().filter(|(name, _)| name != KEY).map(|(name, value)| (name.into(), value.into())));
+    options.plugins = plugins::asked(&purpose.plugins, &options.environment)?;
+    options.startup_commands.push(tools::NO_PAGER.to_owned());
+    Ok(Executor::start(options).await?)
+}
+
+async fn listen(port: u16) -> anyhow::Result<TcpListener> {
+    bind(SocketAddr::from((Ipv4Addr::UNSPECIFIED, port))).await
+}
+
+fn seconds(number: f64) -> Option<Duration> {
+    Duration::try_from_secs_f64(number.max(0.0)).ok()
+}
+
+/// The moment that is so many seconds from now; none for never.
+fn after(number: Option<f64>) -> Option<Instant> {
+    Instant::now().checked_add(number.and_then(seconds)?)
 }
 
 fn exit(code: i64) -> ExitCode {
@@ -205,6 +303,14 @@ async fn ended(stdin: &mut (impl AsyncRead + Unpin), lifeline: bool) {
     while lifeline && !matches!(stdin.read(&mut rest).await, Ok(0) | Err(_)) {}
     if !lifeline {
         std::future::pending::<()>().await;
+    }
+}
+
+/// Returns at this moment, if there is one.
+async fn reached(end: Option<Instant>) {
+    match end {
+        Some(end) => tokio::time::sleep_until(end).await,
+        None => std::future::pending().await,
     }
 }
 

@@ -24,7 +24,14 @@ fn its_build_is_read_from_its_file() {
 
 #[test]
 fn it_has_what_runs_in_a_sandbox_and_nothing_for_people() {
-    for command in ["action-execution-server", "sandbox-server", "container-server", "container-health", "gate"] {
+    for command in [
+        "action-execution-server",
+        "sandbox-server",
+        "container-server",
+        "container-health",
+        "container-install",
+        "gate",
+    ] {
         let output = run(&[command, "--help"]);
         assert!(output.status.success(), "{command}: {output:?}");
     }
@@ -42,6 +49,21 @@ fn a_server_of_a_sandbox_without_its_provider_says_who_starts_it() {
     assert_eq!(output.status.code(), Some(1), "{output:?}");
     let text = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(text.contains("is started by the runtime `local`"), "{text}");
+}
+
+#[test]
+fn it_copies_itself_to_where_another_container_starts_it() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("gloveport");
+    let installed = run(&["container-install", file.to_str().unwrap()]);
+    assert!(installed.status.success(), "{installed:?}");
+    let version = Command::new(&file).arg("--version").output().unwrap();
+    assert!(version.status.success(), "{version:?}");
+    assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 1);
+    let nowhere = directory.path().join("missing/gloveport");
+    let failed = run(&["container-install", nowhere.to_str().unwrap()]);
+    assert_eq!(failed.status.code(), Some(1), "{failed:?}");
+    assert!(String::from_utf8_lossy(&failed.stderr).contains("cannot copy"), "{failed:?}");
 }
 
 #[test]

@@ -1,0 +1,55 @@
+//! Names looked up by a library, never by the C library: a static program that asks the system's name service loads shared
+//! objects of whatever system it runs in, and dies.
+
+use std::{
+    fmt,
+    future::Future,
+    io,
+    net::SocketAddr,
+    pin::Pin,
+    sync::{Arc, OnceLock},
+    task::{Context, Poll},
+};
+
+use hickory_resolver::TokioResolver;
+use hyper_util::client::legacy::connect::dns::Name;
+
+/// Names to addresses, for the connectors of HTTP clients. It reads the system's configuration at its first use.
+#[derive(Clone, Default)]
+pub struct Resolver(Arc<OnceLock<TokioResolver>>);
+
+impl Resolver {
+    fn get(&self) -> io::Result<&TokioResolver> {
+        if let Some(made) = self.0.get() {
+            return Ok(made);
+        }
+        let made = TokioResolver::builder_tokio().and_then(hickory_resolver::ResolverBuilder::build);
+        let made = made.map_err(|error| io::Error::other(format!("names cannot be resolved: {error}")))?;
+        Ok(self.0.get_or_init(|| made))
+    }
+}
+
+impl tower::Service<Name> for Resolver {
+    type Response = std::vec::IntoIter<SocketAddr>;
+    type Error = io::Error;
+    type Future = Pin<Box<dyn Future<Output = io::Result<Self::Response>> + Send>>;
+
+    fn poll_ready(&mut self, _context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, name: Name) -> Self::Future {
+        let resolver = self.clone();
+        Box::pin(async move {
+            let found = resolver.get()?.lookup_ip(name.as_str()).await;
+            let found = found.map_err(|error| io::Error::new(io::ErrorKind::NotFound, error.to_string()))?;
+            Ok(found.iter().map(|address| SocketAddr::new(address, 0)).collect::<Vec<_>>().into_iter())
+        })
+    }
+}
+
+impl fmt::Debug for Resolver {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Resolver").finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,51 @@
+//! Sandboxes as pods of a Kubernetes cluster (`spec/kubernetes-runtime.md`).
+//!
+//! Nothing is built: an init container brings our binary into a pod of any image, from an image of ours or through the API
+//! server. The cluster is the only database: a config map for each sandbox, its record, owns all other objects, so that its
+//! end is theirs, and says what another backend must know.
+//!
+//! | module | idea |
+//! |---|---|
+//! | [`Kubernetes`] | the provider |
+//! | [`KubernetesOptions`] | what can be set on it |
+//! | `inner` | what a backend has of the cluster and of its sandboxes |
+//! | `place` | where it is written which cluster is meant |
+//! | `cluster` | who is asked, how often, and what its clock says |
+//! | `names`, `quantity` | names, labels, ports; amounts |
+//! | `body`, `network` | from a spec to the objects that the cluster is asked to make |
+//! | `record` | what is known of a sandbox apart from its pod |
+//! | `create`, `start` | record, objects, pod; the way of our program into it; what is given up is taken back |
+//! | `pool`, `claim` | pods that wait for a session; how one becomes a session's |
+//! | `watch` | one watch over all pods that anybody waits for |
+//! | `view` | a record and its pod as a sandbox |
+//! | `access` | how servers in pods are reached |
+//! | `life` | pause, resume, delete, logs |
+//! | `backends` | who uses sandboxes, and whether it lives |
+//! | `garbage` | what nobody wants any more |
+//! | `checks` | why a cluster cannot be used, for `doctor` |
+
+mod access;
+mod backends;
+mod body;
+mod checks;
+mod claim;
+mod cluster;
+mod create;
+mod fault;
+mod garbage;
+mod inner;
+mod life;
+mod names;
+mod network;
+mod options;
+mod place;
+mod pool;
+mod provider;
+mod quantity;
+mod record;
+mod start;
+mod view;
+mod watch;
+
+pub use options::{AccessMode, KubernetesOptions, PodSecurity, ProgramFrom, Storage};
+pub use provider::Kubernetes;
