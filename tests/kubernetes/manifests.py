@@ -22,8 +22,6 @@ MORE = {
     ("", "configmaps/finalizers"): {"update"},
     ("", "events"): {"list"},
     ("networking.k8s.io", "ingresses"): {"create", "patch"},
-    ("", "pods/attach"): {"get"},
-    ("", "pods/portforward"): {"get"},
 }
 
 
