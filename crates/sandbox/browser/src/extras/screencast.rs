@@ -88,10 +88,22 @@ struct Subject {
     session: Option<String>,
     /// The call that asked for the session.
     attach: u64,
+    /// The call that asked for pictures.
+    start: Start,
     /// The call that asked for a first picture.
     first: Option<u64>,
+    /// A picture of it was shown.
+    is_shown: bool,
     /// Pictures of which Chromium waits to hear that they were taken.
     untaken: Vec<Value>,
+}
+
+/// Whether a page makes pictures.
+enum Start {
+    /// It was asked with this call, or is yet to be.
+    Asked(Option<u64>),
+    /// A page whose document is about to be replaced by another process makes none. An event tells when it was.
+    Refused,
 }
 
 /// What takes the pictures.
@@ -149,14 +161,41 @@ impl Camera {
             active.map(|page| page.target.clone())
         });
         let Some(active) = active else { return };
-        if self.subject.as_ref().is_some_and(|subject| subject.page == active) {
+        if let Some(subject) = self.subject.as_ref().filter(|subject| subject.page == active) {
+            self.address(subject);
+            if let (Start::Refused, Some(session)) = (&subject.start, subject.session.clone()) {
+                self.begin(&session);
+            }
             return;
         }
         if let Some(session) = self.subject.take().and_then(|subject| subject.session) {
             self.call(None, "Target.detachFromTarget", &json!({ "sessionId": session }));
         }
         let attach = self.call(None, "Target.attachToTarget", &json!({ "targetId": active.as_str(), "flatten": true }));
-        self.subject = Some(Subject { page: active, session: None, attach, first: None, untaken: Vec::new() });
+        self.subject = Some(Subject {
+            page: active,
+            session: None,
+            attach,
+            start: Start::Asked(None),
+            first: None,
+            is_shown: false,
+            untaken: Vec::new(),
+        });
+    }
+
+    /// A page may have another address without another look.
+    fn address(&self, subject: &Subject) {
+        let Some(url) = self.live.shared.with(|world| world.page(&subject.page).map(|page| page.url().to_owned()))
+        else {
+            return;
+        };
+        self.frames.send_if_modified(|frame| match frame {
+            Some(frame) if subject.is_shown && frame.url != url => {
+                frame.url = url;
+                true
+            }
+            Some(_) | None => false,
+        });
     }
 
     fn told(&mut self, message: &Value) {
@@ -166,6 +205,10 @@ impl Camera {
             if let Some(session) = message.pointer("/result/sessionId").and_then(Value::as_str).map(str::to_owned) {
                 subject.session = Some(session.clone());
                 self.begin(&session);
+            }
+        } else if id.is_some() && matches!(subject.start, Start::Asked(start) if start == id) {
+            if message.get("error").is_some() {
+                subject.start = Start::Refused;
             }
         } else if id.is_some() && id == subject.first {
             subject.first = None;
@@ -206,22 +249,23 @@ impl Camera {
         let parameters = json!({
             "format": "jpeg", "quality": QUALITY, "maxWidth": PAGE_WIDTH, "maxHeight": PAGE_HEIGHT, "everyNthFrame": 1,
         });
-        self.call(Some(session), "Page.startScreencast", &parameters);
+        let start = self.call(Some(session), "Page.startScreencast", &parameters);
         let parameters = json!({ "format": "jpeg", "quality": QUALITY, "optimizeForSpeed": true });
         let first = self.call(Some(session), "Page.captureScreenshot", &parameters);
         if let Some(subject) = &mut self.subject {
-            subject.first = Some(first);
+            (subject.start, subject.first) = (Start::Asked(Some(start)), Some(first));
         }
     }
 
-    fn show(&self, picture: &str, size: Option<(u32, u32)>) {
-        let Some(subject) = &self.subject else { return };
+    fn show(&mut self, picture: &str, size: Option<(u32, u32)>) {
+        let Some(subject) = &mut self.subject else { return };
         let jpeg = match BASE64_STANDARD.decode(picture) {
             Ok(jpeg) if !jpeg.is_empty() => jpeg,
             Ok(_) | Err(_) => return,
         };
         // A first picture is as large as the page.
         let (width, height) = size.or_else(|| size_of(&jpeg)).unwrap_or((PAGE_WIDTH, PAGE_HEIGHT));
+        subject.is_shown = true;
         let url = self.live.shared.with(|world| world.page(&subject.page).map(|page| page.url().to_owned()));
         self.frames.send_replace(Some(Frame { jpeg, url: url.unwrap_or_default(), width, height }));
     }

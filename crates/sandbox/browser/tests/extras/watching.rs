@@ -6,7 +6,7 @@ use gloveport_browser::{Frame, KeyChange, LiveInput, MouseChange, Screencast};
 use gloveport_protocol::browser::NavigateRequest;
 use serde_json::json;
 
-use crate::support::{House, ask, inline, to};
+use crate::support::{House, Pages, Site, ask, inline, to};
 
 /// The next picture that is as it should be.
 async fn until(cast: &mut Screencast, mut is_right: impl FnMut(&Frame) -> bool) -> Frame {
@@ -35,6 +35,21 @@ async fn the_first_picture_comes_at_once_and_the_active_page_is_followed() {
     until(&mut cast, |frame| frame.url == other).await;
     house.browser.close().await;
     while cast.next().await.is_some() {}
+}
+
+#[tokio::test]
+async fn an_address_that_changes_without_the_page_is_shown() {
+    const SITE: Pages =
+        &[("/", "", "<p>still<script>setTimeout(() => history.pushState(0, '', '/pushed'), 500)</script>")];
+    let Some(house) = House::open() else { return };
+    let site = Site::of(SITE).await;
+    house.browser.start().await.unwrap();
+    let mut cast = house.browser.screencast().await.unwrap();
+    let went = async { house.go(&site.url("/")).await };
+    let seen = until(&mut cast, |frame| frame.url == site.url("/pushed"));
+    let (_, seen) = tokio::join!(went, seen);
+    assert_eq!(&seen.jpeg[..2], [0xff, 0xd8]);
+    house.browser.close().await;
 }
 
 #[tokio::test]
