@@ -8,6 +8,7 @@ use std::{
     time::Duration,
 };
 
+use gloveport_protocol::browser::StorageState;
 use gloveport_sys::Exit;
 use tokio::{
     sync::{mpsc, oneshot, watch},
@@ -18,6 +19,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     cdp::{CdpError, Tunnel, within},
+    extras::storage,
     launch::{self, Failure, Launched},
     live::Live,
     options::BrowserOptions,
@@ -315,6 +317,8 @@ async fn keep(
 ) {
     let mut kept: Option<Kept> = None;
     let mut failed: Option<(Instant, Failure)> = None;
+    // What one had that was ended only because nobody used it.
+    let mut left = StorageState::default();
     // Requests do not put it off.
     let mut look = Instant::now() + MEMORY_LOOK;
     loop {
@@ -339,6 +343,12 @@ async fn keep(
             Next::Request(Some(Request::Use(answer))) => {
                 if kept.is_none() {
                     kept = start(&options, &state, &mut failed, &closing).await;
+                    if let Some(kept) = &kept {
+                        // Whoever closes it does not wait for that.
+                        let brought = storage::bring_back(&kept.live, &left);
+                        let _all_or_a_part = closing.run_until_cancelled(brought).await;
+                        left = StorageState::default();
+                    }
                 }
                 let lease = match (&kept, &failed) {
                     (Some(kept), _) => Ok(kept.lease()),
@@ -369,6 +379,9 @@ async fn keep(
                 let idle = kept.as_ref().and_then(|kept| kept.usage.idle_at(options.idle));
                 if idle.is_some_and(|at| at <= Instant::now()) {
                     tracing::info!("the browser is ended because nobody uses it");
+                    if let Some(kept) = &kept {
+                        left = storage::keep(&kept.live).await;
+                    }
                     let why = BrowserError::Died("nobody used it".to_owned());
                     end(kept.take(), why, &state, BrowserState::Idle).await;
                 }

@@ -10,7 +10,7 @@ mod paper;
 mod picture;
 mod screencast;
 mod script;
-mod storage;
+pub(crate) mod storage;
 mod target;
 mod traffic;
 mod view;
@@ -124,7 +124,7 @@ impl Browser {
     /// All cookies, and the local storage of the origins of open pages and frames.
     pub async fn storage(&self) -> Result<StorageState, BrowserError> {
         let lease = self.lease().await?;
-        lease.run(self.step_limit(), storage::read(&lease.live)).await
+        lease.run(self.step_limit(), storage::read(&lease.live, storage::LONGEST)).await
     }
 
     /// Replaces all cookies, the local storage of the given origins and of those of open pages and frames. Nothing goes

@@ -2,6 +2,7 @@
 
 use std::{
     collections::{BTreeMap, HashSet},
+    fmt::Display,
     time::Duration,
 };
 
@@ -11,7 +12,7 @@ use serde_json::{Map, Value, json};
 use super::{fault::Fault, script};
 use crate::{
     browser::BrowserError,
-    cdp::{CdpError, Session},
+    cdp::{CdpError, Session, within},
     element::failed,
     live::{Live, Place},
     navigate::{self, WaitFor},
@@ -20,8 +21,8 @@ use crate::{
 };
 
 const OPERATION: &str = "BrowserContext.storage_state";
-/// Characters of all local storages together that are read.
-const LONGEST: usize = 64 * 1024 * 1024;
+/// Characters of all local storages together that are read for programs.
+pub(super) const LONGEST: usize = 64 * 1024 * 1024;
 /// What a cookie is told with, beside its partition.
 const FIELDS: [&str; 8] = ["name", "value", "domain", "path", "expires", "httpOnly", "secure", "sameSite"];
 /// The site of the page in which a cookie of a frame is kept apart.
@@ -29,11 +30,46 @@ const PARTITION: &str = "partitionKey";
 /// Whether that page and the frame had another site between them.
 const ANCESTOR: &str = "_crHasCrossSiteAncestor";
 
-/// All cookies, and the local storage of the origins of open pages and frames.
-pub(super) async fn read(live: &Live) -> Result<StorageState, ScriptError> {
+/// Characters of them that are kept for a browser that comes again.
+const LONGEST_KEPT: usize = 2 * 1024 * 1024;
+/// Time to read what is kept, and to bring it back.
+const KEPT: Duration = Duration::from_secs(10);
+
+/// What a browser that is about to be ended has: cookies, and the local storage of open pages.
+pub(crate) async fn keep(live: &Live) -> StorageState {
+    let read = within(KEPT, read(live, LONGEST_KEPT)).await;
+    match read {
+        Some(Ok(state)) => state,
+        Some(Err(error)) => lost(&error),
+        None => lost(&"it takes too long"),
+    }
+}
+
+fn lost(why: &dyn Display) -> StorageState {
+    tracing::warn!("cookies of the browser are lost: {why}");
+    StorageState::default()
+}
+
+/// Gives a new browser what the last one had. What it does not take is lost.
+pub(crate) async fn bring_back(live: &Live, state: &StorageState) {
+    if *state == StorageState::default() {
+        return;
+    }
+    let cookies: Vec<Value> = state.cookies.iter().filter_map(|cookie| taken(cookie).ok()).collect();
+    match within(KEPT, write(live, &cookies, state)).await {
+        Some(Ok(())) => {}
+        Some(Err(fault)) => {
+            tracing::warn!("cookies or local storage of the browser are lost: {}", BrowserError::from(fault));
+        }
+        None => tracing::warn!("local storage of the browser is lost: it takes too long"),
+    }
+}
+
+/// All cookies, and the local storage of the origins of open pages and frames, at most so many characters of it.
+pub(super) async fn read(live: &Live, longest: usize) -> Result<StorageState, ScriptError> {
     let cookies = cookies(&live.connection.browser()).await?.iter().map(told).collect();
     let mut origins: BTreeMap<String, OriginState> = BTreeMap::new();
-    let mut left = LONGEST;
+    let mut left = longest;
     let mut silent = HashSet::new();
     for place in places(live) {
         if silent.contains(&place.target) {

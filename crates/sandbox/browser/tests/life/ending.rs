@@ -6,7 +6,7 @@ use gloveport_browser::{BrowserError, BrowserState};
 
 use crate::{
     house::{House, fails, goto_inline},
-    site::Site,
+    site::{Pages, Site},
 };
 
 #[tokio::test]
@@ -75,6 +75,44 @@ async fn a_browser_that_nobody_uses_is_ended_and_comes_again() {
     family.is_gone(&house);
     house.see("noop(1)").await;
     assert_ne!(house.family().pid, family.pid);
+    house.browser.close().await;
+}
+
+#[tokio::test]
+async fn a_login_outlives_a_browser_that_nobody_used_and_no_other() {
+    const SITE: Pages = &[
+        (
+            "/login",
+            "Set-Cookie: session=1; HttpOnly\r\nSet-Cookie: kept=2; Max-Age=9999\r\n\
+            Set-Cookie: __Host-h=4; Secure; Path=/; HttpOnly\r\n",
+            "<script>localStorage.token = 3</script>",
+        ),
+        ("/see", "", "<script>document.write(`<h1>${document.cookie} ${localStorage.token}`)</script>"),
+    ];
+    let Some(house) = House::with(|options| options.idle = Duration::from_secs(1)) else { return };
+    let site = Site::of(SITE).await;
+    house.see(&format!("goto('{}')", site.url("/login"))).await;
+    let family = house.family();
+    house.becomes(BrowserState::Idle).await;
+    family.is_gone(&house);
+    let asked = site.requests.lock().unwrap().len();
+    let step = house.step("noop(1)").await;
+    assert_eq!(step.observation.open_pages, ["about:blank"]);
+    // Nothing is fetched for it.
+    assert_eq!(site.requests.lock().unwrap().len(), asked);
+    let see = format!("goto('{}')", site.url("/see"));
+    let seen = house.see(&see).await;
+    assert!(seen.contains("heading 'kept=2 3'"), "{seen}");
+    let heads = site.requests.lock().unwrap().clone();
+    let head = heads.iter().find(|head| head.contains("/see")).unwrap();
+    for cookie in ["session=1", "kept=2", "__Host-h=4"] {
+        assert!(head.contains(cookie), "{cookie} is not in {head}");
+    }
+    // One that dies may have died of what it had.
+    house.family().kill();
+    house.becomes(BrowserState::Idle).await;
+    let seen = house.see(&see).await;
+    assert!(seen.contains("heading 'undefined'"), "{seen}");
     house.browser.close().await;
 }
 
