@@ -1,6 +1,8 @@
 //! The tests that need a cluster, in one program.
 
 mod cluster;
-#[expect(dead_code, reason = "the other program uses the rest of it")]
-#[path = "../all/support/mod.rs"]
-mod support;
+mod faults;
+mod life;
+mod nodes;
+mod pool;
+mod proxy;

@@ -61,7 +61,7 @@ impl Inner {
         let policy = Policy::of(spec, &self.options)?;
         let id = names::id_of(&spec.session_id)?;
         let (inner, spec) = (Arc::clone(self), spec.clone());
-        let making = |tell, given_up| Making { policy, fork, inner, id, spec, tell, given_up }.make();
+        let making = |tell, given_up| Making { inner, id, spec, policy, fork, tell, given_up }.make();
         apart(progress, making).await.map_err(|error| failed("make a container", error))?
     }
 }
