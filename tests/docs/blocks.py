@@ -1,7 +1,9 @@
 """Runs the command blocks of the documents; see `run`."""
 
+import atexit
 import os
 import re
+import secrets
 import shutil
 import signal
 import subprocess
@@ -79,6 +81,24 @@ def docker(*words):
     return subprocess.run(["docker", *words], capture_output=True, text=True)
 
 
+def kubectl(*words):
+    script = os.environ["GLOVEPORT_TEST_CLUSTER_SCRIPT"]
+    return subprocess.run([script, "kubectl", *words], capture_output=True, text=True)
+
+
+def namespace():
+    """Makes one in the cluster, in which pods can be made, and which ends with this program."""
+    name = f"gloveport-docs-{secrets.token_hex(4)}"
+    atexit.register(kubectl, "delete", "namespace", name, "--ignore-not-found", "--wait=false")
+    for words in (["create", "namespace", name], ["get", "serviceaccount", "default", "--namespace", name]):
+        deadline = time.monotonic() + 30
+        while (done := kubectl(*words)).returncode:
+            if time.monotonic() > deadline:
+                sys.exit(done.stderr)
+            time.sleep(0.1)
+    return name
+
+
 def obstacle(need):
     """Why this machine does not have what a block needs; `None` if it does."""
     if need == "docker":
@@ -87,6 +107,10 @@ def obstacle(need):
             os.environ["DOCKER_HOST"] = engine
         if not engine or not shutil.which("docker") or docker("version").returncode:
             return "no Docker engine is set up (scripts/docker)"
+    elif need == "cluster":
+        if not os.environ.get("GLOVEPORT_TEST_CLUSTER") or kubectl("version").returncode:
+            return "no cluster is set up (scripts/cluster)"
+        os.environ["DOCKER_HOST"] = os.environ["GLOVEPORT_TEST_CLUSTER_DOCKER"]
     elif need == "root":
         layers = "lowerdir=/etc,upperdir=/mnt/a,workdir=/mnt/b"
         mounts = f"mount -t tmpfs none /mnt && mkdir /mnt/a /mnt/b && mount -t overlay none -o {layers} /etc"
@@ -193,6 +217,8 @@ def perform(binary, text, plan, scratch):
         # The reader's first cell has installed a kernel.
         (home / ".cache").mkdir()
         (home / ".cache/gloveport").symlink_to(CACHE)
+    if "cluster" in plan.needs:
+        environment |= {"KUBECONFIG": os.environ["KUBECONFIG"], "KUBERNETES_NAMESPACE": namespace()}
     words = ["bash", str(script)]
     if "root" in plan.needs:
         root = scratch / "root"
@@ -250,7 +276,7 @@ def main():
                 print(f"skipped {place}  {reason}")
                 skipped += 1
                 continue
-            if "docker" in plan.needs and images is None:
+            if {"docker", "cluster"} & set(plan.needs) and images is None:
                 images = tags()
                 name_images(binary)
             with tempfile.TemporaryDirectory(prefix="gp", ignore_cleanup_errors=True) as scratch:

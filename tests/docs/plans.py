@@ -12,7 +12,8 @@ class Plan:
     without: dict = field(default_factory=dict)
     # Why the whole block does not run.
     skip: str = ""
-    # `docker`: an engine, with images under the names that the documents use. `root`: a file system of its own.
+    # `docker`: an engine, with images under the names that the documents use. `cluster`: a namespace of its own in a cluster,
+    # whose node has these images. `root`: a file system of its own.
     needs: tuple = ()
     # Seconds.
     limit: int = 120
@@ -118,6 +119,9 @@ PLANS = {
     ("docs/ipython.md", "VSCODE_PORT=41234"): Plan(given=VSCODE, needs=("vscode",)),
     ("docs/browser.md", "curl -H"): Plan(given=SITE + SERVER),
     ("docs/browser.md", "browser() {"): Plan(given=SITE + SERVER),
+    ("docs/kubernetes.md", "gloveport provider ls kubernetes"): Plan(needs=("cluster",), limit=300),
+    ("docs/kubernetes.md", "kubectl apply -k deploy/kubernetes\n"): Plan(skip="tests/kubernetes/manifests applies them"),
+    ("docs/kubernetes.md", "kubectl apply -k deploy/kubernetes/examples"): Plan(skip="its image is one of a registry"),
     ("docs/mcp.md", "gloveport mcp call"): Plan(given=SERVER),
     ("docs/mcp.md", "gloveport mcp install"): Plan(
         without={"gloveport mcp install claude": "it asks at a terminal"}
