@@ -92,6 +92,7 @@ PLANS = {
     ("CONTRIBUTING.md", "cargo build"): Plan(skip="this runs on what it builds"),
     ("CONTRIBUTING.md", "scripts/test"): Plan(skip="this is a part of it"),
     ("CONTRIBUTING.md", "tests/docker/run"): Plan(skip="the step `docker` of scripts/test is this"),
+    ("CONTRIBUTING.md", "tests/kubernetes/run"): Plan(skip="the step `kubernetes` of scripts/test is this"),
     ("docs/docker.md", "gloveport session start --runtime docker"): Plan(given=SESSION, needs=("docker",)),
     ("docs/docker.md", "gloveport session snapshot ID"): Plan(given=SESSION, needs=("docker",)),
     ("docs/exec-providers.md", "gloveport provider conformance"): Plan(
@@ -119,7 +120,12 @@ PLANS = {
     ("docs/ipython.md", "VSCODE_PORT=41234"): Plan(given=VSCODE, needs=("vscode",)),
     ("docs/browser.md", "curl -H"): Plan(given=SITE + SERVER),
     ("docs/browser.md", "browser() {"): Plan(given=SITE + SERVER),
-    ("docs/kubernetes.md", "gloveport provider ls kubernetes"): Plan(needs=("cluster",), limit=300),
+    # Two sandboxes at once, on a node that others may use.
+    ("docs/kubernetes.md", "gloveport provider ls kubernetes"): Plan(
+        given="export KUBERNETES_RESOURCE_CPU_REQUEST=50m KUBERNETES_RESOURCE_MEMORY_REQUEST=64Mi\n",
+        needs=("cluster",),
+        limit=300,
+    ),
     ("docs/kubernetes.md", "kubectl apply -k deploy/kubernetes\n"): Plan(skip="tests/kubernetes/manifests applies them"),
     ("docs/kubernetes.md", "kubectl apply -k deploy/kubernetes/examples"): Plan(skip="its image is one of a registry"),
     ("docs/mcp.md", "gloveport mcp call"): Plan(given=SERVER),
