@@ -24,6 +24,10 @@ pub enum Need {
     KeepAlive,
     /// It is `docker`.
     Docker,
+    /// It is `kubernetes`.
+    Kubernetes,
+    /// It is `docker` or `kubernetes`.
+    Containers,
     /// It is `local` or `docker`.
     OnThisMachine,
 }
@@ -33,15 +37,17 @@ impl Need {
     pub const fn runtimes(self) -> &'static str {
         match self {
             Self::Nothing => "all",
-            Self::Images => "`docker`, others with images",
+            Self::Images => "`docker`, `kubernetes`, others with images",
             Self::HostDirectories => "`local`, `docker`, others with host directories",
             Self::Mounts => "`docker`, others with mounts",
-            Self::Gpus => "`docker`, others with GPUs",
-            Self::Ports => "`local`, `docker`, others with exposed ports",
-            Self::RuntimeClasses => "others with runtime classes",
-            Self::Sizes => "others with sizes",
-            Self::KeepAlive => "`local`, `docker`, others that keep sandboxes alive",
+            Self::Gpus => "`docker`, `kubernetes`, others with GPUs",
+            Self::Ports => "`local`, `docker`, `kubernetes`, others with exposed ports",
+            Self::RuntimeClasses => "`docker`, `kubernetes`, others with runtime classes",
+            Self::Sizes => "`kubernetes`, others with sizes",
+            Self::KeepAlive => "`local`, `docker`, `kubernetes`, others that keep sandboxes alive",
             Self::Docker => "`docker`",
+            Self::Kubernetes => "`kubernetes`",
+            Self::Containers => "`docker`, `kubernetes`",
             Self::OnThisMachine => "`local`, `docker`",
         }
     }
@@ -112,6 +118,10 @@ const fn model(key: &'static str) -> Effect {
     Effect::new("llm", key).library()
 }
 
+const fn cluster(key: &'static str) -> Effect {
+    Effect::new("kubernetes", key).sandboxes(Need::Kubernetes)
+}
+
 /// Who writes and reads histories.
 const HISTORIES: &[&str] = &["session"];
 /// Who asks about what is risky.
@@ -131,7 +141,7 @@ pub const EFFECTS: &[Effect] = &[
     core("file_store_web_hook_batch").commands(HISTORIES),
     core("enable_browser").sandboxes(Need::Nothing),
     core("workspace_base").sandboxes(Need::HostDirectories).library(),
-    core("workspace_mount_path_in_sandbox").sandboxes(Need::Docker).library(),
+    core("workspace_mount_path_in_sandbox").sandboxes(Need::Containers).library(),
     core("workspace_mount_path").sandboxes(Need::Mounts),
     core("workspace_mount_rewrite").sandboxes(Need::Mounts),
     core("init_git_in_empty_workspace").library(),
@@ -184,7 +194,20 @@ pub const EFFECTS: &[Effect] = &[
     model("input_cost_per_token"),
     model("output_cost_per_token"),
     model("correct_num"),
-    Effect::new("extended", "").sandboxes(Need::Docker),
+    cluster("namespace"),
+    cluster("ingress_domain"),
+    cluster("pvc_storage_size"),
+    cluster("pvc_storage_class"),
+    cluster("resource_cpu_request"),
+    cluster("resource_memory_request"),
+    cluster("resource_memory_limit"),
+    cluster("image_pull_secret"),
+    cluster("ingress_tls_secret"),
+    cluster("node_selector_key"),
+    cluster("node_selector_val"),
+    cluster("tolerations_yaml"),
+    cluster("privileged"),
+    Effect::new("extended", "").sandboxes(Need::Containers),
 ];
 
 #[cfg(test)]

@@ -175,6 +175,7 @@ mod tests {
     use gloveport_config::{Config, DEFAULT_TOML, EFFECTS, LoadOptions};
     use gloveport_provider::Isolation;
     use gloveport_provider_docker::DockerOptions;
+    use gloveport_provider_kubernetes::KubernetesOptions;
     use gloveport_provider_local::LocalOptions;
 
     use super::*;
@@ -200,6 +201,10 @@ mod tests {
             }
             "docker" => {
                 let options = DockerOptions::new(&context).unwrap();
+                (providers::registry().make(runtime, &context).unwrap().capabilities(), format!("{options:?}"))
+            }
+            "kubernetes" => {
+                let options = KubernetesOptions::new(&context).unwrap();
                 (providers::registry().make(runtime, &context).unwrap().capabilities(), format!("{options:?}"))
             }
             _ => {
@@ -249,7 +254,7 @@ mod tests {
     fn what_is_said_of_settings_is_what_reaches_the_sandboxes_of_each_runtime() {
         let others = others();
         assert!(others.len() > 60, "{others:?}");
-        for runtime in ["local", "docker", "another"] {
+        for runtime in ["local", "docker", "kubernetes", "another"] {
             for (name, value) in &others {
                 let (section, key) = name.split_once('.').unwrap();
                 // This one changes what others say.

@@ -85,16 +85,12 @@ async fn what_is_forbidden_is_told_with_what_to_do_and_leaves_nothing() {
     let proxy = Proxy::before(&mut place).await;
     for part in ["/configmaps", "/secrets", "/services", "/pods?", "/attach"] {
         proxy.judge(move |method, path| {
-            if (method != "GET" || part == "/attach") && path.contains(part) && !path.contains("pods/")
-                || path.contains("/attach") && part == "/attach"
-            {
-                return if method == "DELETE" {
-                    Verdict::Pass
-                } else {
-                    Verdict::Answer(403, "Forbidden", "User \"u\" cannot do this")
-                };
+            let is_it = path.contains(part) && (part == "/attach" || method != "GET" && !path.contains("pods/"));
+            if is_it && method != "DELETE" {
+                Verdict::Answer(403, "Forbidden", "User \"u\" cannot do this")
+            } else {
+                Verdict::Pass
             }
-            Verdict::Pass
         });
         let backend = place.backend();
         let error = refused(&*backend, &Place::spec("forbidden")).await;
@@ -133,8 +129,9 @@ async fn an_image_that_cannot_be_pulled_and_a_bringer_that_fails_are_told_and_le
     let missing = SandboxSpec { image: Some("gloveport-test/there-is-none:1".to_owned()), ..Place::spec("missing") };
     let bare = SandboxSpec { image: Some(BARE.to_owned()), ..Place::spec("bare") };
     let wrong = SandboxSpec { image: Some("Not An Image".to_owned()), ..Place::spec("wrong") };
-    for (spec, expected) in [(missing, "check the name of the image"), (wrong, "image"), (bare, "program_image")] {
-        let error = refused(&*backend, &spec).await;
+    let (missing, wrong, bare) =
+        tokio::join!(refused(&*backend, &missing), refused(&*backend, &wrong), refused(&*backend, &bare));
+    for (error, expected) in [(missing, "check the name of the image"), (wrong, "image"), (bare, "program_image")] {
         let text = error.to_string();
         assert!(text.contains(expected), "{text}");
     }

@@ -7,12 +7,12 @@ use gloveport_protocol::Secret;
 use gloveport_provider::{GcOptions, ListFilter, NetworkPolicy, SandboxSpec, SandboxState};
 use serde_json::{Value, json};
 
-use crate::cluster::{DEBIAN, Place, run, start, try_kubectl, try_run, until};
+use crate::cluster::{DEBIAN, Place, run, start, try_kubectl, until};
 
 #[tokio::test]
 async fn a_sandbox_is_objects_that_belong_to_its_record_and_no_secret_is_in_its_pod() {
     let mut place = Place::new();
-    place.extend(&json!({"storage": "volume", "network_policies": true, "priority_class": "system-node-critical"}));
+    place.extend(&json!({"storage": "volume", "network_policies": true, "priority_class": "there-is-none"}));
     let backend = place.backend();
     let spec = SandboxSpec {
         image: Some(DEBIAN.to_owned()),
@@ -23,9 +23,9 @@ async fn a_sandbox_is_objects_that_belong_to_its_record_and_no_secret_is_in_its_
         plugins: vec!["vscode".to_owned()],
         ..Place::spec("one")
     };
-    // The editor is not in the image, and the priority is for the system's namespaces alone.
+    // What the cluster does not know is told in its words.
     let refused = crate::cluster::refused(&*backend, &spec).await.to_string();
-    assert!(refused.contains("priority"), "{refused}");
+    assert!(refused.contains("there-is-none"), "{refused}");
     place.nothing_left_soon().await;
     place.extend(&json!({"storage": "volume", "network_policies": true}));
     let backend = place.backend();
@@ -176,7 +176,7 @@ async fn the_command_line_runs_a_command_and_a_session_in_a_pod() {
     assert_eq!(start.status.code(), Some(0), "{start:?}");
     let exec = place.gloveport().args(["session", "exec", "s1", "echo again"]).output().unwrap();
     assert_eq!((exec.status.code(), &*exec.stdout), (Some(0), &b"again\n"[..]), "{exec:?}");
-    let removed = place.gloveport().args(["session", "rm", "s1"]).output().unwrap();
+    let removed = place.gloveport().args(["session", "rm", "-f", "s1"]).output().unwrap();
     assert_eq!(removed.status.code(), Some(0), "{removed:?}");
     place.nothing_left_soon().await;
     let checked = place.gloveport().args(["provider", "ls", "kubernetes"]).output().unwrap();
@@ -204,7 +204,6 @@ async fn a_server_that_ends_in_its_pod_is_told_with_what_it_wrote_last() {
     let place = Place::new();
     let backend = place.backend();
     let sandbox = start(&*backend, &Place::spec("ends")).await;
-    assert!(try_run(&sandbox, "kill -9 1; kill -9 -1").await.is_err() || try_run(&sandbox, "true").await.is_ok());
     place.here(["exec", "openhands-runtime-ends", "--", "sh", "-c", "kill -TERM 1"]);
     let began = Instant::now();
     loop {

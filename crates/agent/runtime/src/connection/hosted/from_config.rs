@@ -210,6 +210,8 @@ const fn meets(engine: Engine, can: &Capabilities, need: Need) -> bool {
         Need::Sizes => can.resource_factor,
         Need::KeepAlive => can.keep_alive,
         Need::Docker => matches!(engine, Engine::Docker),
+        Need::Kubernetes => matches!(engine, Engine::Kubernetes),
+        Need::Containers => matches!(engine, Engine::Docker | Engine::Kubernetes),
         Need::OnThisMachine => matches!(engine, Engine::Docker | Engine::Local),
     }
 }
