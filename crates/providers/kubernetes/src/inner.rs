@@ -8,17 +8,17 @@ use std::{
 use gloveport_protocol::Secret as Hidden;
 use gloveport_provider::{Capabilities, ProviderError, Sandbox, SandboxId, SandboxState};
 use k8s_openapi::api::core::v1::{ConfigMap, Pod, Secret};
+use tokio::sync::Mutex as AsyncMutex;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
     KubernetesOptions, Storage,
     access::{self, Forwards, Way},
     backends::Backends,
+    capabilities::CAPABILITIES,
     cluster::Cluster,
     fault::NAME,
     names::{self, SERVER_PORT},
-    pool::Pool,
-    provider::CAPABILITIES,
     record::Record,
     view,
     watch::Watch,
@@ -31,7 +31,8 @@ pub(crate) struct Inner {
     pub(crate) backends: Backends,
     pub(crate) watch: Arc<Watch>,
     pub(crate) forwards: Forwards,
-    pub(crate) pool: Pool,
+    /// The uid of the object that owns the pods that it has started ahead, if there is one; one fills it at a time.
+    pub(crate) pool: AsyncMutex<Option<String>>,
     pub(crate) way: Way,
     /// Sandboxes that end with this backend.
     pub(crate) own: Mutex<BTreeSet<SandboxId>>,

@@ -8,6 +8,7 @@
 //! |---|---|
 //! | [`Kubernetes`] | the provider |
 //! | [`KubernetesOptions`] | what can be set on it |
+//! | `capabilities` | what it can do |
 //! | `inner` | what a backend has of the cluster and of its sandboxes |
 //! | `place` | where it is written which cluster is meant |
 //! | `cluster` | who is asked, how often, and what its clock says |
@@ -27,6 +28,7 @@
 mod access;
 mod backends;
 mod body;
+mod capabilities;
 mod checks;
 mod claim;
 mod cluster;

@@ -10,7 +10,10 @@ use k8s_openapi::{
 use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::{Map, Value};
 
-use crate::{fault::wrong, names, quantity};
+use crate::{
+    fault::{NAME, wrong},
+    names, quantity,
+};
 
 /// Where the keys are that OpenHands does not have.
 const TABLE: &str = "[extended.kubernetes] of the configuration";
@@ -199,7 +202,7 @@ impl KubernetesOptions {
     /// A value that has no meaning, with its key.
     pub fn new(context: &ProviderContext) -> Result<Self, ProviderError> {
         let (sandbox, own) = (&context.config.sandbox, &context.config.kubernetes);
-        let table = match context.config.extended.get(crate::Kubernetes::NAME) {
+        let table = match context.config.extended.get(NAME) {
             None => Map::new(),
             Some(Value::Object(table)) => table.clone(),
             Some(other) => return Err(wrong(TABLE, format!("{other} is no table"))),

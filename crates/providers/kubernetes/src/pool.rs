@@ -11,7 +11,6 @@ use k8s_openapi::{
     apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference},
 };
 use kube::api::{DeleteParams, Preconditions};
-use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
@@ -31,13 +30,6 @@ const AT_ONCE: usize = 8;
 const MOST: usize = 256;
 /// How long the end of a pool may take.
 const REMOVAL: Duration = Duration::from_secs(30);
-
-/// What this backend has started ahead.
-#[derive(Debug, Default)]
-pub(crate) struct Pool {
-    /// The uid of the object that owns it, if there is one; one fills it at a time.
-    object: Mutex<Option<String>>,
-}
 
 /// The pool of this backend in the cluster.
 struct Owner {
@@ -76,7 +68,7 @@ impl Inner {
     }
 
     async fn fill(self: &Arc<Self>, count: usize, given_up: &CancellationToken) -> Result<(), ProviderError> {
-        let mut object = self.pool.object.lock().await;
+        let mut object = self.pool.lock().await;
         let owner = self.owner(&mut object).await?;
         let mut waiting = 0;
         for pod in self.waiting(&owner.own).await? {
@@ -237,7 +229,7 @@ impl Inner {
 
     /// Ends what this backend has started ahead and nobody has claimed.
     pub(crate) async fn close_pool(&self) {
-        let mut object = self.pool.object.lock().await;
+        let mut object = self.pool.lock().await;
         let Some(uid) = object.take() else { return };
         let ended = async {
             let own = self.backends.own()?;

@@ -9,8 +9,8 @@ use std::{
 use futures_util::future::join_all;
 use gloveport_protocol::BoxFuture;
 use gloveport_provider::{
-    Capabilities, Check, GcOptions, GcReport, Isolation, ListFilter, LogOptions, LogStream, Progress, Provider,
-    ProviderContext, ProviderError, Sandbox, SandboxId, SandboxSpec, SessionId, StandsFor, backend::Backends as Files,
+    Capabilities, Check, GcOptions, GcReport, ListFilter, LogOptions, LogStream, Progress, Provider, ProviderContext,
+    ProviderError, Sandbox, SandboxId, SandboxSpec, SessionId, backend::Backends as Files,
 };
 use k8s_openapi::api::core::v1::{ConfigMap, Pod};
 use kube::api::{ListParams, PartialObjectMeta};
@@ -28,34 +28,6 @@ use crate::{
     place::Place,
     record::Record,
     view,
-};
-
-/// What it can do with a cluster whose network enforces policies, and with workspaces on volumes.
-pub(crate) const CAPABILITIES: Capabilities = Capabilities {
-    isolation: Isolation::Container,
-    stands_for: Some(StandsFor::Kubernetes),
-    images: true,
-    commands: true,
-    volumes: true,
-    limit_cpus: true,
-    limit_memory: true,
-    limit_disk: true,
-    resource_factor: true,
-    gpus: true,
-    network_policy: true,
-    ports: true,
-    labels: true,
-    users: true,
-    runtime_classes: true,
-    pause: true,
-    logs: true,
-    follow_logs: true,
-    time_to_live: true,
-    idle_stop: true,
-    keep_alive: true,
-    orphans: true,
-    warm: true,
-    ..Capabilities::NONE
 };
 
 /// How long the end of the backend may take.
@@ -86,7 +58,7 @@ impl Kubernetes {
                 options,
                 watch: Arc::default(),
                 forwards: crate::access::Forwards::default(),
-                pool: crate::pool::Pool::default(),
+                pool: tokio::sync::Mutex::default(),
                 own: std::sync::Mutex::default(),
                 held: std::sync::Mutex::default(),
                 closing: CancellationToken::new(),
@@ -296,17 +268,5 @@ impl Provider for Kubernetes {
 
     fn close(&self) -> BoxFuture<'_, ()> {
         Box::pin(self.inner.close())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn it_cannot_do_what_a_cluster_does_not_promise() {
-        let can = CAPABILITIES;
-        assert!(!can.host_directories && !can.limit_processes && !can.snapshots && !can.pause_keeps_processes);
-        assert_eq!(can.stands_for, Some(StandsFor::Kubernetes));
     }
 }
