@@ -8,6 +8,7 @@
 )]
 
 mod apart;
+mod authority;
 mod ending;
 mod house;
 mod large;
