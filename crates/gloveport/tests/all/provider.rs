@@ -211,7 +211,7 @@ fn a_provider_that_breaks_its_promise_fails_with_what_was_expected() {
     assert!(printed.contains("FAILED  found/labels") && printed.contains("gp-team"), "{printed}");
     assert!(printed.ends_with("0 passed, 1 failed, 0 skipped\n") && output.status.code() == Some(1), "{printed}");
     let output = gloveport(home.path()).env("PATH", &path).args(["provider", "ls"]).output().unwrap();
-    assert!(text(&output.stdout).contains("forgetful  works  util-linux"), "{}", text(&output.stdout));
+    assert!(text(&output.stdout).contains("forgetful   works  util-linux"), "{}", text(&output.stdout));
 }
 
 #[test]

@@ -292,3 +292,37 @@ fn pieces(
         }
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn pod(ending: bool, conditions: &Value, reason: &str) -> Pod {
+        let running = json!({"name": "runtime", "image": "", "imageID": "", "ready": true, "restartCount": 0,
+            "state": {"running": {}}});
+        let mut pod = json!({"metadata": {"name": "p"}, "status": {"phase": "Running", "reason": reason,
+            "conditions": conditions, "containerStatuses": [running]}});
+        if ending {
+            pod["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z".into();
+        }
+        serde_json::from_value(pod).unwrap()
+    }
+
+    #[test]
+    fn a_node_is_silent_where_the_cluster_has_taken_readiness_back_and_not_its_own_word() {
+        let ready = |ready: &str, containers: &str| json!([{"type": "Ready", "status": ready}, {"type": "ContainersReady", "status": containers}]);
+        let disrupted = json!([{"type": "DisruptionTarget", "status": "True"}]);
+        for (ending, conditions, reason, expected) in [
+            (true, ready("False", "True"), "", true),
+            (true, disrupted, "", true),
+            (true, ready("True", "True"), "NodeLost", true),
+            (true, ready("True", "True"), "", false),
+            (true, ready("False", "False"), "", false),
+            (false, ready("False", "True"), "", false),
+        ] {
+            assert_eq!(is_forsaken(&pod(ending, &conditions, reason)), expected, "{ending} {conditions} {reason}");
+        }
+    }
+}
