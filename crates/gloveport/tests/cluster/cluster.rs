@@ -117,8 +117,10 @@ impl Place {
 
     /// The same in the namespace of this place.
     pub(crate) fn here<'a>(&self, arguments: impl IntoIterator<Item = &'a str>) -> String {
+        // What stands behind `--` is not for kubectl.
+        let mut all = vec!["--namespace", self.namespace.as_str()];
         let arguments: Vec<String> = arguments.into_iter().map(str::to_owned).collect();
-        let all = arguments.iter().map(String::as_str).chain(["--namespace", &self.namespace]);
+        all.extend(arguments.iter().map(String::as_str));
         Self::kubectl(all)
     }
 

@@ -26,6 +26,7 @@ async fn a_sandbox_is_objects_that_belong_to_its_record_and_no_secret_is_in_its_
     // What the cluster does not know is told in its words.
     let refused = crate::cluster::refused(&*backend, &spec).await.to_string();
     assert!(refused.contains("there-is-none"), "{refused}");
+    backend.close().await;
     place.nothing_left_soon().await;
     place.extend(&json!({"storage": "volume", "network_policies": true}));
     let backend = place.backend();
