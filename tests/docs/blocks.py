@@ -26,7 +26,7 @@ serving() {
     local output="$HOME/server-$RANDOM" line
     command gloveport "$@" > "$output" 2>&1 &
     for _ in $(seq 1 600); do
-        if [[ $1 == serve ]]; then
+        if [[ $1 != action-execution-server ]]; then
             ! grep -q '^listening' "$output" || break
         else
             ! curl -s -o "$output.alive" "http://127.0.0.1:$2/alive" || break
@@ -45,7 +45,7 @@ at_a_terminal() {
 }
 gloveport() {
     case " $* " in
-        " serve "* | " action-execution-server "*) serving "$@" ;;
+        " serve "* | " gateway --"* | " action-execution-server "*) serving "$@" ;;
         *" -it "*) at_a_terminal "$@" ;;
         *) command gloveport "$@" ;;
     esac

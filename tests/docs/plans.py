@@ -128,6 +128,10 @@ PLANS = {
     ),
     ("docs/kubernetes.md", "kubectl apply -k deploy/kubernetes\n"): Plan(skip="tests/kubernetes/manifests applies them"),
     ("docs/kubernetes.md", "kubectl apply -k deploy/kubernetes/examples"): Plan(skip="its image is one of a registry"),
+    ("docs/gateway.md", "openssl rand"): Plan(),
+    ("docs/gateway.md", "gloveport gateway env"): Plan(
+        given="openssl rand -hex 32 > key\ngloveport gateway --runtime local --port 8080 --key-file key\n"
+    ),
     ("docs/mcp.md", "gloveport mcp call"): Plan(given=SERVER),
     ("docs/mcp.md", "gloveport mcp install"): Plan(
         without={"gloveport mcp install claude": "it asks at a terminal"}

@@ -99,6 +99,11 @@ pub(crate) enum Command {
     /// Check a live server against the OpenHands 0.62 protocol, or compare two servers.
     #[command(after_help = crate::conformance::EXIT_CODES)]
     Conformance(crate::conformance::ConformanceArgs),
+    /// Serve the sandboxes of any runtime over HTTP, for many agents, as the Remote Runtime API of OpenHands.
+    ///
+    /// Without a command it serves until it is ended. The sandboxes outlive it.
+    #[command(after_help = crate::gateway::HELP)]
+    Gateway(crate::gateway::GatewayArgs),
     /// Build images for sandboxes, and print their names.
     Image(crate::image::ImageArgs),
     /// List and check what can host sandboxes.

@@ -16,6 +16,7 @@ mod exit;
 mod explain;
 mod files;
 mod follow;
+mod gateway;
 #[cfg(target_os = "linux")]
 mod here;
 mod image;
@@ -116,6 +117,7 @@ fn start(cli: Cli) -> anyhow::Result<ExitCode> {
         Command::Cp(arguments) => people(files::copy(arguments)),
         Command::Session(arguments) => people(session::session(arguments)),
         Command::Image(arguments) => people(image::image(arguments)),
+        Command::Gateway(arguments) => people(gateway::gateway(arguments)),
         Command::Provider(arguments) => people(provider::provider(arguments)),
         Command::Plugin(arguments) => {
             let owner = here::Owner::start()?;

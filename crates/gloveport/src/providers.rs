@@ -8,6 +8,7 @@ use gloveport_docker_engine::Endpoint;
 use gloveport_provider::{ProviderContext, Registry, program::Beside};
 use gloveport_provider_docker::Docker;
 use gloveport_provider_kubernetes::Kubernetes;
+use gloveport_provider_remote::Remote;
 
 use crate::here;
 
@@ -20,6 +21,7 @@ pub(crate) fn registry() -> Registry {
     here::register(&mut registry);
     registry.register(Docker::NAME, Docker::factory);
     registry.register(Kubernetes::NAME, Kubernetes::factory);
+    registry.register(Remote::NAME, Remote::factory);
     gloveport_provider_exec::register(&mut registry);
     registry
 }
@@ -77,7 +79,8 @@ pub(crate) fn names(registry: &Registry, context: &ProviderContext) -> Vec<Strin
     names
 }
 
-/// Those of them that may have sandboxes: Docker and Kubernetes only where an engine is named, or seems to be.
+/// Those of them that may have sandboxes: Docker and Kubernetes only where an engine is named, or seems
+/// to be, and services only where there is a key for one.
 pub(crate) fn names_in_use(registry: &Registry, context: &ProviderContext) -> Vec<String> {
     let mut names = names(registry, context);
     if Endpoint::find(&context.environment).is_ok_and(|endpoint| !endpoint.is_expected()) {
@@ -85,6 +88,9 @@ pub(crate) fn names_in_use(registry: &Registry, context: &ProviderContext) -> Ve
     }
     if !Kubernetes::is_expected(&context.environment) {
         names.retain(|name| name != Kubernetes::NAME);
+    }
+    if !Remote::is_expected(&context.config) {
+        names.retain(|name| name != Remote::NAME);
     }
     names
 }

@@ -28,6 +28,8 @@ pub enum Need {
     Kubernetes,
     /// It is `docker` or `kubernetes`.
     Containers,
+    /// It is `remote`.
+    Remote,
     /// It is `local` or `docker`.
     OnThisMachine,
 }
@@ -37,17 +39,18 @@ impl Need {
     pub const fn runtimes(self) -> &'static str {
         match self {
             Self::Nothing => "all",
-            Self::Images => "`docker`, `kubernetes`, others with images",
+            Self::Images => "`docker`, `kubernetes`, `remote`, others with images",
             Self::HostDirectories => "`local`, `docker`, others with host directories",
             Self::Mounts => "`docker`, others with mounts",
             Self::Gpus => "`docker`, `kubernetes`, others with GPUs",
             Self::Ports => "`local`, `docker`, `kubernetes`, others with exposed ports",
-            Self::RuntimeClasses => "`docker`, `kubernetes`, others with runtime classes",
-            Self::Sizes => "`kubernetes`, others with sizes",
-            Self::KeepAlive => "`local`, `docker`, `kubernetes`, others that keep sandboxes alive",
+            Self::RuntimeClasses => "`docker`, `kubernetes`, `remote`, others with runtime classes",
+            Self::Sizes => "`kubernetes`, `remote`, others with sizes",
+            Self::KeepAlive => "`local`, `docker`, `kubernetes`, `remote`, others that keep sandboxes alive",
             Self::Docker => "`docker`",
             Self::Kubernetes => "`kubernetes`",
             Self::Containers => "`docker`, `kubernetes`",
+            Self::Remote => "`remote`",
             Self::OnThisMachine => "`local`, `docker`",
         }
     }
@@ -148,16 +151,17 @@ pub const EFFECTS: &[Effect] = &[
     core("debug").sandboxes(Need::Nothing),
     core("git_user_name").library(),
     core("git_user_email").library(),
-    sandbox("remote_runtime_api_url").commands(&["image build --builder remote"]),
+    sandbox("remote_runtime_api_url").sandboxes(Need::Remote).commands(&["image build --builder remote"]),
     sandbox("local_runtime_url").sandboxes(Need::OnThisMachine),
     sandbox("keep_runtime_alive").sandboxes(Need::KeepAlive),
     sandbox("pause_closed_runtimes").library(),
     sandbox("rm_all_containers").library(),
-    sandbox("api_key").commands(&["image build --builder remote"]),
+    sandbox("api_key").sandboxes(Need::Remote).commands(&["image build --builder remote"]),
     sandbox("base_container_image").sandboxes(Need::Images).commands(IMAGES),
     sandbox("runtime_container_image").sandboxes(Need::Images),
     sandbox("timeout").commands(&["session exec", "session ipython", "run --runtime"]).library(),
     sandbox("remote_runtime_init_timeout").library(),
+    sandbox("remote_runtime_api_timeout").sandboxes(Need::Remote),
     sandbox("remote_runtime_enable_retries").library(),
     sandbox("remote_runtime_class").sandboxes(Need::RuntimeClasses),
     sandbox("remote_runtime_resource_factor").sandboxes(Need::Sizes),

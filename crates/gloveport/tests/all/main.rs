@@ -11,6 +11,7 @@ mod conformance;
 mod crash;
 mod documents;
 mod file_commands;
+mod gateway;
 mod image_commands;
 mod ipython;
 mod json_output;

@@ -212,6 +212,7 @@ const fn meets(engine: Engine, can: &Capabilities, need: Need) -> bool {
         Need::Docker => matches!(engine, Engine::Docker),
         Need::Kubernetes => matches!(engine, Engine::Kubernetes),
         Need::Containers => matches!(engine, Engine::Docker | Engine::Kubernetes),
+        Need::Remote => matches!(engine, Engine::Remote),
         Need::OnThisMachine => matches!(engine, Engine::Docker | Engine::Local),
     }
 }

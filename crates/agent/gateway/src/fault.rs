@@ -1,0 +1,62 @@
+//! Answers that are errors: a status and `detail` (remote-runtime-api 1).
+
+use axum::{
+    Json,
+    response::{IntoResponse, Response},
+};
+use gloveport_provider::ProviderError;
+use http::{HeaderValue, StatusCode, header::RETRY_AFTER};
+
+/// Why a request is not answered as hoped.
+#[derive(Clone, Debug)]
+pub(crate) struct Fault {
+    status: StatusCode,
+    detail: String,
+}
+
+impl Fault {
+    pub(crate) fn new(status: StatusCode, detail: impl Into<String>) -> Self {
+        Self { status, detail: detail.into() }
+    }
+
+    /// The request cannot be understood, or not be done as it is.
+    pub(crate) fn wrong(detail: impl Into<String>) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, detail)
+    }
+
+    /// There is no such thing, or it is of somebody else.
+    pub(crate) fn missing(what: &str) -> Self {
+        Self::new(StatusCode::NOT_FOUND, format!("there is no such {what}"))
+    }
+}
+
+impl From<ProviderError> for Fault {
+    fn from(error: ProviderError) -> Self {
+        let status = match &error {
+            ProviderError::NotFound(_) => StatusCode::NOT_FOUND,
+            ProviderError::Access { .. } => StatusCode::FORBIDDEN,
+            ProviderError::Unsupported { .. } | ProviderError::Spec { .. } | ProviderError::Name(_) => {
+                StatusCode::BAD_REQUEST
+            }
+            ProviderError::SessionExists { .. } | ProviderError::State { .. } => StatusCode::CONFLICT,
+            ProviderError::Unreachable { .. } | ProviderError::Timeout { .. } | ProviderError::Closed(_) => {
+                StatusCode::SERVICE_UNAVAILABLE
+            }
+            _ => StatusCode::INTERNAL_SERVER_ERROR,
+        };
+        if status.is_server_error() {
+            tracing::warn!(error = %gloveport_client::causes(&error), "the engine did not do what it was asked to");
+        }
+        Self::new(status, gloveport_client::causes(&error))
+    }
+}
+
+impl IntoResponse for Fault {
+    fn into_response(self) -> Response {
+        let mut response = (self.status, Json(serde_json::json!({"detail": self.detail}))).into_response();
+        if self.status == StatusCode::TOO_MANY_REQUESTS {
+            response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("4"));
+        }
+        response
+    }
+}

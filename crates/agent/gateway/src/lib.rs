@@ -1,0 +1,35 @@
+//! Any provider as the Remote Runtime API of OpenHands (`spec/remote-runtime-api.md`), and the way to its sandboxes.
+//!
+//! The engine is the only database: a gateway that is started anew, or beside another one, knows the same sandboxes. They
+//! outlive it.
+//!
+//! | module | idea |
+//! |---|---|
+//! | [`Gateway`] | the whole |
+//! | [`GatewayOptions`] | what can be set on it |
+//! | `api` | the requests of the interface |
+//! | `start` | from a request to the spec of a sandbox |
+//! | `command` | commands that mean our own server |
+//! | `view` | a sandbox as the interface tells it |
+//! | `known` | where sandboxes are, remembered for a moment |
+//! | `path` | which sandbox a path means, and what in it |
+//! | `way` | a request on its way to a sandbox, and its answer |
+//! | `heads` | what of the head of a message is passed on |
+//! | `fault` | answers that are errors |
+//! | `listen` | connections, how many, and how they end |
+
+mod api;
+mod command;
+mod fault;
+mod gateway;
+mod heads;
+mod known;
+mod listen;
+mod options;
+mod path;
+mod start;
+mod view;
+mod way;
+
+pub use gateway::{Gateway, GatewayError};
+pub use options::GatewayOptions;

@@ -1,0 +1,160 @@
+//! A request on its way to a sandbox, and its answer. Nothing is collected: bodies of any size travel as fast as the slower
+//! end takes them.
+
+use std::{net::SocketAddr, sync::Arc, time::Duration};
+
+use axum::{
+    body::Body,
+    extract::{Request, State},
+    response::{IntoResponse as _, Response},
+};
+use gloveport_provider::{SandboxId, SandboxState};
+use http::{Method, StatusCode, header::CONTENT_LENGTH};
+use hyper_util::rt::TokioIo;
+use tokio::{io::copy_bidirectional, time::timeout};
+
+use crate::{
+    fault::Fault,
+    gateway::Shared,
+    heads,
+    known::Place,
+    path::{self, Aim},
+};
+
+/// Time until the head of an answer; actions may work for long.
+const HEAD: Duration = Duration::from_hours(6);
+/// How long an upgraded connection lasts at most.
+const UPGRADED: Duration = Duration::from_hours(24);
+
+/// Who has sent a request.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Peer(pub(crate) SocketAddr);
+
+/// Passes a request to the sandbox that its path names.
+pub(crate) async fn pass(State(shared): State<Arc<Shared>>, request: Request) -> Response {
+    match passed(&shared, request).await {
+        Ok(response) => response,
+        Err(fault) => fault.into_response(),
+    }
+}
+
+async fn passed(shared: &Shared, mut request: Request) -> Result<Response, Fault> {
+    if matches!(*request.method(), Method::TRACE | Method::CONNECT) {
+        return Err(Fault::new(StatusCode::METHOD_NOT_ALLOWED, "this method is not passed on"));
+    }
+    let public = shared.public_url(request.headers())?;
+    let uri = request.uri().clone();
+    let Aim { id, rest } = path::aim(uri.path())?;
+    let place = shared.place(&id).await?;
+    let (base, prefix, rest) = match path::port(rest, |name| place.urls.contains_key(name)) {
+        Some((name, rest)) => (place.urls.get(name), format!("/{id}/{name}"), rest),
+        None => (place.url.as_ref(), format!("/{id}"), rest),
+    };
+    let base = base.ok_or_else(|| Fault::new(StatusCode::BAD_GATEWAY, "the sandbox has no address yet; try again"))?;
+    let query = uri.query().map(|query| format!("?{query}")).unwrap_or_default();
+    let rest = if rest.is_empty() { "/" } else { rest };
+    let target = format!("{}{rest}{query}", base.trim_end_matches('/'));
+
+    let wants_websocket = heads::is_websocket(request.headers());
+    let permit = if wants_websocket {
+        let full = |_| Fault::new(StatusCode::SERVICE_UNAVAILABLE, "too many WebSockets are open; try it later");
+        Some(Arc::clone(&shared.upgraded).try_acquire_owned().map_err(full)?)
+    } else {
+        None
+    };
+    let client = request.extensions().get::<Peer>().map(|peer| peer.0.ip());
+    let waiting = wants_websocket.then(|| hyper::upgrade::on(&mut request));
+    let mut headers = std::mem::take(request.headers_mut());
+    heads::inward(&mut headers, &prefix, &public, client, &place.headers);
+    let method = request.method().clone();
+    let body = request.into_body();
+    let is_empty = http_body_is_empty(&body);
+    let mut sent = shared.pool.http().request(method, &target);
+    if !is_empty {
+        sent = sent.body(reqwest::Body::wrap_stream(body.into_data_stream()));
+    } else if headers.get(CONTENT_LENGTH).is_some_and(|length| length != "0") {
+        headers.remove(CONTENT_LENGTH);
+    }
+    let answered = timeout(HEAD, sent.headers(headers).send()).await;
+    let mut answer = match answered {
+        Ok(Ok(answer)) => answer,
+        Ok(Err(error)) => return Err(shared.unanswered(&id, &error).await),
+        Err(_) => return Err(Fault::new(StatusCode::GATEWAY_TIMEOUT, "the sandbox did not answer in time")),
+    };
+
+    let status = answer.status();
+    let mut headers = std::mem::take(answer.headers_mut());
+    let is_websocket = status == StatusCode::SWITCHING_PROTOCOLS;
+    heads::outward(&mut headers, &prefix, is_websocket);
+    let body = if is_websocket {
+        let waiting =
+            waiting.ok_or_else(|| Fault::new(StatusCode::BAD_GATEWAY, "the sandbox changed the protocol unasked"))?;
+        let stop = shared.stop.clone();
+        // It owns itself from here on, and ends with either side, with its time, or with the gateway.
+        drop(tokio::spawn(async move {
+            let both = async {
+                let inner = answer.upgrade().await.map_err(|error| error.to_string())?;
+                let outer = waiting.await.map_err(|error| error.to_string())?;
+                let (mut inner, mut outer) = (inner, TokioIo::new(outer));
+                copy_bidirectional(&mut outer, &mut inner).await.map_err(|error| error.to_string())
+            };
+            match stop.run_until_cancelled(timeout(UPGRADED, both)).await {
+                Some(Ok(Err(error))) => tracing::debug!(error, "a WebSocket ended with an error"),
+                Some(Err(_)) => tracing::debug!("a WebSocket was ended after its time"),
+                Some(Ok(Ok(_))) | None => {}
+            }
+            drop(permit);
+        }));
+        Body::empty()
+    } else {
+        Body::from_stream(answer.bytes_stream())
+    };
+    let mut response = Response::new(body);
+    *response.status_mut() = status;
+    *response.headers_mut() = headers;
+    Ok(response)
+}
+
+/// Whether a body is known to have nothing. Others are sent as they come.
+fn http_body_is_empty(body: &Body) -> bool {
+    axum::body::HttpBody::is_end_stream(body)
+}
+
+impl Shared {
+    /// Where a sandbox is, if requests can go there: 404 for one that is not, or no more, and 503 for one that rests.
+    async fn place(&self, id: &SandboxId) -> Result<Arc<Place>, Fault> {
+        let place = match self.known.get(id) {
+            Some(place) => place,
+            None => self.look(id).await?,
+        };
+        match &place.state {
+            SandboxState::Paused => {
+                Err(Fault::new(StatusCode::SERVICE_UNAVAILABLE, "the sandbox is paused; resume it with POST /resume"))
+            }
+            SandboxState::Stopped(_) | SandboxState::Failed(_) => Err(Fault::missing("sandbox; it has ended")),
+            SandboxState::Pending => {
+                Err(Fault::new(StatusCode::BAD_GATEWAY, "the sandbox is being made; ask GET /runtime/{runtime_id}"))
+            }
+            SandboxState::Running | SandboxState::CrashLooping(_) | SandboxState::Unknown(_) => Ok(place),
+        }
+    }
+
+    async fn look(&self, id: &SandboxId) -> Result<Arc<Place>, Fault> {
+        let found = self.provider.find(id).await?.filter(|sandbox| self.is_own(sandbox));
+        let sandbox = found.ok_or_else(|| Fault::missing("sandbox"))?;
+        Ok(self.known.set(id.clone(), Place::of(sandbox)))
+    }
+
+    /// Why a sandbox does not answer, as far as its engine knows.
+    async fn unanswered(&self, id: &SandboxId, error: &reqwest::Error) -> Fault {
+        self.known.forget(id);
+        if let Err(fault) = self.place(id).await {
+            return fault;
+        }
+        let status = if error.is_timeout() { StatusCode::GATEWAY_TIMEOUT } else { StatusCode::BAD_GATEWAY };
+        // The address inside is nobody's business.
+        let reason = std::error::Error::source(error).map(gloveport_client::causes).unwrap_or_default();
+        tracing::debug!(%id, reason, "a sandbox did not answer");
+        Fault::new(status, "the server of the sandbox does not answer; it may be starting anew, so try again")
+    }
+}

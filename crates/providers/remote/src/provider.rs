@@ -1,0 +1,280 @@
+//! The provider.
+
+use std::{
+    collections::BTreeSet,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use futures_util::future::join_all;
+use gloveport_config::Config;
+use gloveport_protocol::BoxFuture;
+use gloveport_provider::{
+    Capabilities, Check, GcOptions, GcReport, Lifetime, ListFilter, LogOptions, LogStream, Phase, Progress, Provider,
+    ProviderContext, ProviderError, Removed, Sandbox, SandboxId, SandboxSpec, SessionId,
+};
+use serde_json::json;
+use tokio::time::timeout;
+
+use crate::{
+    RemoteOptions,
+    capabilities::CAPABILITIES,
+    service::Service,
+    wire::{Listed, Start, Told},
+};
+
+/// The name by which it is registered.
+pub(crate) const NAME: &str = "remote";
+/// How long the end of the backend may take.
+const CLOSE: Duration = Duration::from_mins(1);
+
+/// Sandboxes of a service.
+///
+/// The interface has no word for whose they are, so those that are not kept end with [`close`](Provider::close) alone.
+#[derive(Debug)]
+pub struct Remote {
+    service: Service,
+    /// Sandboxes that end with this backend.
+    own: Mutex<BTreeSet<SandboxId>>,
+    closed: AtomicBool,
+}
+
+impl Remote {
+    /// The name by which it is registered.
+    pub const NAME: &'static str = NAME;
+
+    /// A provider for this service. It is not asked anything yet.
+    pub fn new(options: RemoteOptions) -> Self {
+        Self { service: Service::new(options), own: Mutex::default(), closed: AtomicBool::new(false) }
+    }
+
+    /// Whether the configuration names a service and a key for it.
+    pub fn is_expected(config: &Config) -> bool {
+        RemoteOptions::is_expected(config)
+    }
+
+    /// For the [`Registry`](gloveport_provider::Registry).
+    ///
+    /// # Errors
+    ///
+    /// The configuration names no service, or no key.
+    pub fn factory(context: &ProviderContext) -> Result<Arc<dyn Provider>, ProviderError> {
+        Ok(Arc::new(Self::new(RemoteOptions::new(context)?)))
+    }
+
+    fn own(&self) -> MutexGuard<'_, BTreeSet<SandboxId>> {
+        self.own.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn understood(&self, told: Told, session: Option<&SessionId>) -> Result<Sandbox, ProviderError> {
+        let mut sandbox = told.sandbox(session)?;
+        if self.own().contains(&sandbox.id) {
+            sandbox.lifetime = Lifetime::Backend;
+        }
+        Ok(sandbox)
+    }
+
+    async fn make(&self, spec: &SandboxSpec, progress: &Progress) -> Result<Sandbox, ProviderError> {
+        spec.check(NAME, &self.capabilities())?;
+        if self.closed.load(Ordering::Relaxed) {
+            return Err(ProviderError::Closed(NAME.to_owned()));
+        }
+        let exists = |sandbox: SandboxId| ProviderError::SessionExists { session: spec.session_id.clone(), sandbox };
+        // Services that answer a second `/start` with the first sandbox are asked before.
+        if let Some(found) = self.of_session(&spec.session_id).await?.filter(|found| found.state.is_live()) {
+            return Err(exists(found.id));
+        }
+        progress.enter(Phase::Creating, "");
+        let told: Option<Told> = self.service.post("start a sandbox", "/start", &Start::of(spec)).await?;
+        let told = told.ok_or_else(|| self.not_served("/start"))?;
+        let was_there = told.created == Some(false);
+        let mut sandbox = self.understood(told, Some(&spec.session_id))?;
+        if was_there {
+            return Err(exists(sandbox.id));
+        }
+        if !spec.keep_alive {
+            self.own().insert(sandbox.id.clone());
+            sandbox.lifetime = Lifetime::Backend;
+        }
+        Ok(sandbox)
+    }
+
+    fn not_served(&self, path: &str) -> ProviderError {
+        ProviderError::Engine {
+            engine: self.service.name(),
+            action: format!("answer {path}"),
+            reason: "it is not there (status 404); is sandbox.remote_runtime_api_url the URL of a runtime service?"
+                .to_owned(),
+        }
+    }
+
+    async fn of_session(&self, session: &SessionId) -> Result<Option<Sandbox>, ProviderError> {
+        let told = self.service.get("look for a session", &format!("/sessions/{session}")).await?;
+        told.map(|told| self.understood(told, Some(session))).transpose()
+    }
+
+    /// A sandbox by its id. The answer about its pod need not have all of it, so the whole is in the list.
+    async fn by_id(&self, id: &SandboxId) -> Result<Option<Sandbox>, ProviderError> {
+        let told: Option<serde_json::Value> = self.service.get("look at a sandbox", &format!("/runtime/{id}")).await?;
+        let Some(told) = told else { return Ok(None) };
+        if told.get("session_id").is_some_and(serde_json::Value::is_string) && told.get("url").is_some() {
+            let told = serde_json::from_value::<Told>(told).map_err(|error| ProviderError::Engine {
+                engine: self.service.name(),
+                action: "look at a sandbox".to_owned(),
+                reason: error.to_string(),
+            })?;
+            return self.understood(told, None).map(Some);
+        }
+        Ok(self.all(true).await?.into_iter().find(|sandbox| sandbox.id == *id))
+    }
+
+    /// All sandboxes of the key. Those that have ended are among them where the service knows what is asked.
+    async fn all(&self, ended: bool) -> Result<Vec<Sandbox>, ProviderError> {
+        let path = if ended { "/list?ended=true" } else { "/list" };
+        let listed: Option<Listed> = self.service.get("list sandboxes", path).await?;
+        let listed = listed.ok_or_else(|| self.not_served("/list"))?;
+        let mut all = Vec::new();
+        for told in listed.runtimes {
+            match self.understood(told, None) {
+                Ok(sandbox) => all.push(sandbox),
+                // One that somebody else made, with a name that is none here, hides no other.
+                Err(error) => tracing::debug!(%error, "a sandbox of the service is left out"),
+            }
+        }
+        Ok(all)
+    }
+
+    async fn ask(&self, id: &SandboxId, path: &str, action: &str) -> Result<(), ProviderError> {
+        let known = self.service.tell(action, path, &json!({"runtime_id": id})).await?;
+        if known { Ok(()) } else { Err(ProviderError::NotFound(id.clone())) }
+    }
+
+    async fn collect(&self, options: &GcOptions) -> Result<GcReport, ProviderError> {
+        let mut report = GcReport::default();
+        for sandbox in self.all(true).await? {
+            let reason = match &sandbox.state {
+                state if !state.is_live() => "it has ended",
+                _ if options.all && sandbox.lifetime == Lifetime::Kept => {
+                    "it was kept, and nobody can tell who uses it"
+                }
+                _ => continue,
+            };
+            if !options.dry_run
+                && let Err(error) = self.end(&sandbox.id).await
+            {
+                report.failed.push(format!("{}: {}", sandbox.id, gloveport_client::causes(&error)));
+                continue;
+            }
+            let Sandbox { id, session_id, .. } = sandbox;
+            report.removed.push(Removed {
+                id: Some(id),
+                session_id: Some(session_id),
+                path: None,
+                reason: reason.to_owned(),
+            });
+        }
+        Ok(report)
+    }
+
+    async fn end(&self, id: &SandboxId) -> Result<bool, ProviderError> {
+        let known = self.service.tell("stop a sandbox", "/stop", &json!({"runtime_id": id})).await?;
+        self.own().remove(id);
+        Ok(known)
+    }
+}
+
+impl Provider for Remote {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        CAPABILITIES
+    }
+
+    fn create<'a>(
+        &'a self,
+        spec: &'a SandboxSpec,
+        progress: &'a Progress,
+    ) -> BoxFuture<'a, Result<Sandbox, ProviderError>> {
+        Box::pin(self.make(spec, progress))
+    }
+
+    fn find<'a>(&'a self, id: &'a SandboxId) -> BoxFuture<'a, Result<Option<Sandbox>, ProviderError>> {
+        Box::pin(self.by_id(id))
+    }
+
+    fn find_session<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<Option<Sandbox>, ProviderError>> {
+        Box::pin(self.of_session(session))
+    }
+
+    /// The interface has no labels, so none has those that a filter asks for.
+    fn list<'a>(&'a self, filter: &'a ListFilter) -> BoxFuture<'a, Result<Vec<Sandbox>, ProviderError>> {
+        Box::pin(async {
+            let mut all = self.all(filter.ended).await?;
+            all.retain(|sandbox| filter.labels.is_empty() && (filter.ended || sandbox.state.is_live()));
+            Ok(all)
+        })
+    }
+
+    fn pause<'a>(&'a self, id: &'a SandboxId) -> BoxFuture<'a, Result<(), ProviderError>> {
+        Box::pin(self.ask(id, "/pause", "pause a sandbox"))
+    }
+
+    fn resume<'a>(&'a self, id: &'a SandboxId) -> BoxFuture<'a, Result<(), ProviderError>> {
+        Box::pin(self.ask(id, "/resume", "resume a sandbox"))
+    }
+
+    fn delete<'a>(&'a self, id: &'a SandboxId) -> BoxFuture<'a, Result<bool, ProviderError>> {
+        Box::pin(self.end(id))
+    }
+
+    fn logs<'a>(&'a self, _id: &'a SandboxId, options: LogOptions) -> BoxFuture<'a, Result<LogStream, ProviderError>> {
+        let what = if options.follow { "following logs" } else { "logs" };
+        Box::pin(async move { Err(self.cannot(what)) })
+    }
+
+    /// What has ended, as far as the service lists it. It does not tell who uses a sandbox, so with `all` these are all that
+    /// were kept.
+    fn collect_garbage<'a>(&'a self, options: &'a GcOptions) -> BoxFuture<'a, Result<GcReport, ProviderError>> {
+        Box::pin(self.collect(options))
+    }
+
+    fn check(&self) -> BoxFuture<'_, Vec<Check>> {
+        Box::pin(async {
+            let name = "runtime service".to_owned();
+            vec![match self.all(false).await {
+                Ok(all) => {
+                    let found = format!("{}, {} sandboxes", self.service.name(), all.len());
+                    Check { name, works: true, found, remedy: None }
+                }
+                Err(error) => {
+                    let remedy = Some("`gloveport gateway` serves one".to_owned());
+                    Check { name, works: false, found: gloveport_client::causes(&error), remedy }
+                }
+            }]
+        })
+    }
+
+    fn poll_interval(&self) -> Duration {
+        Duration::from_secs(2)
+    }
+
+    fn close(&self) -> BoxFuture<'_, ()> {
+        Box::pin(async {
+            self.closed.store(true, Ordering::Relaxed);
+            let own: Vec<SandboxId> = std::mem::take(&mut *self.own()).into_iter().collect();
+            let ending = timeout(CLOSE, join_all(own.iter().map(|id| self.end(id))));
+            let Ok(ended) = ending.await else {
+                tracing::warn!("the end of the backend took too long; sandboxes are left");
+                return;
+            };
+            for error in ended.into_iter().filter_map(Result::err) {
+                tracing::warn!(%error, "a sandbox of a closed backend is left");
+            }
+        })
+    }
+}

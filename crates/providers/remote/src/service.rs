@@ -1,0 +1,168 @@
+//! Requests to the service, again where that helps, and which error an answer is.
+
+use std::{fmt, time::Duration};
+
+use gloveport_client::{Certificates, Pool, causes};
+use gloveport_provider::ProviderError;
+use http::{Method, StatusCode, header::RETRY_AFTER};
+use serde::{Serialize, de::DeserializeOwned};
+use tokio::{sync::OnceCell, time::sleep};
+
+use crate::RemoteOptions;
+
+/// Tries of a request that the service has no time for (remote-runtime-api 1).
+const TRIES: usize = 3;
+/// Pause between them, if the service names none.
+const PAUSE: Duration = Duration::from_secs(4);
+/// Longest pause that it may name.
+const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+/// Most bytes of an answer: the list of all sandboxes of a key.
+const ANSWER: usize = 64 * 1024 * 1024;
+/// Most characters of what an error repeats of an answer.
+const SHOWN: usize = 500;
+
+/// The service.
+pub(crate) struct Service {
+    options: RemoteOptions,
+    pool: OnceCell<Pool>,
+}
+
+impl fmt::Debug for Service {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Service").field("url", &self.options.url).finish_non_exhaustive()
+    }
+}
+
+impl Service {
+    pub(crate) fn new(options: RemoteOptions) -> Self {
+        Self { options, pool: OnceCell::new() }
+    }
+
+    /// Which service it is, for messages.
+    pub(crate) fn name(&self) -> String {
+        format!("the remote runtime at {}", self.options.url)
+    }
+
+    /// Asks for something; `None` if there is none.
+    pub(crate) async fn get<T: DeserializeOwned>(&self, action: &str, path: &str) -> Result<Option<T>, ProviderError> {
+        self.ask(action, Method::GET, path, None::<&()>).await?.map(|body| self.read(action, &body)).transpose()
+    }
+
+    /// Tells it to do something; `None` if it does not know what this is about.
+    pub(crate) async fn post<B: Serialize + Sync, T: DeserializeOwned>(
+        &self,
+        action: &str,
+        path: &str,
+        body: &B,
+    ) -> Result<Option<T>, ProviderError> {
+        self.ask(action, Method::POST, path, Some(body)).await?.map(|body| self.read(action, &body)).transpose()
+    }
+
+    /// The same, where nobody looks at the answer: whether it knew what this is about.
+    pub(crate) async fn tell<B: Serialize + Sync>(
+        &self,
+        action: &str,
+        path: &str,
+        body: &B,
+    ) -> Result<bool, ProviderError> {
+        Ok(self.ask(action, Method::POST, path, Some(body)).await?.is_some())
+    }
+
+    fn read<T: DeserializeOwned>(&self, action: &str, body: &[u8]) -> Result<T, ProviderError> {
+        serde_json::from_slice(body)
+            .map_err(|error| self.failed(action, format!("its answer is not understood: {error}")))
+    }
+
+    fn failed(&self, action: &str, reason: String) -> ProviderError {
+        ProviderError::Engine { engine: self.name(), action: action.to_owned(), reason }
+    }
+
+    fn unreachable(&self, error: &(dyn std::error::Error + 'static)) -> ProviderError {
+        ProviderError::Unreachable {
+            engine: self.name(),
+            source: causes(error).into(),
+            hint: "look at sandbox.remote_runtime_api_url, and whether it runs".to_owned(),
+        }
+    }
+
+    async fn ask<B: Serialize + Sync>(
+        &self,
+        action: &str,
+        method: Method,
+        path: &str,
+        body: Option<&B>,
+    ) -> Result<Option<Vec<u8>>, ProviderError> {
+        let key = self.options.key.as_ref().ok_or_else(|| ProviderError::Access {
+            engine: self.name(),
+            reason: "no key is set".to_owned(),
+            hint: "set sandbox.api_key or SANDBOX_API_KEY".to_owned(),
+        })?;
+        let pool = self.pool.get_or_try_init(async || Pool::new(Certificates::Checked)).await;
+        let pool = pool.map_err(|error| self.failed(action, causes(&error)))?;
+        let mut tries = 0;
+        loop {
+            tries += 1;
+            let request = pool.http().request(method.clone(), format!("{}{path}", self.options.url));
+            let request = request.header("X-API-Key", key.expose()).timeout(self.options.answer_within);
+            let request = match body {
+                Some(body) => request.json(body),
+                None => request,
+            };
+            let limit = self.options.answer_within;
+            let late = || ProviderError::Timeout { action: format!("asking {} to {action}", self.name()), limit };
+            let mut answer = match request.send().await {
+                Ok(answer) => answer,
+                Err(error) if error.is_timeout() => return Err(late()),
+                Err(error) => return Err(self.unreachable(&error.without_url())),
+            };
+            let status = answer.status();
+            if status == StatusCode::TOO_MANY_REQUESTS && tries < TRIES {
+                let named = answer.headers().get(RETRY_AFTER).and_then(|it| it.to_str().ok()?.parse().ok());
+                sleep(named.map_or(PAUSE, Duration::from_secs).min(LONGEST_PAUSE)).await;
+                continue;
+            }
+            let mut text = Vec::new();
+            loop {
+                match answer.chunk().await {
+                    Ok(Some(chunk)) if text.len() + chunk.len() > ANSWER => {
+                        return Err(self.failed(action, format!("its answer has more than {ANSWER} bytes")));
+                    }
+                    Ok(Some(chunk)) => text.extend_from_slice(&chunk),
+                    Ok(None) => break,
+                    Err(error) if error.is_timeout() => return Err(late()),
+                    Err(error) => return Err(self.unreachable(&error.without_url())),
+                }
+            }
+            return match status {
+                status if status.is_success() => Ok(Some(text)),
+                StatusCode::NOT_FOUND => Ok(None),
+                status => Err(self.refused(action, status, &text)),
+            };
+        }
+    }
+
+    /// Which error a status is.
+    fn refused(&self, action: &str, status: StatusCode, body: &[u8]) -> ProviderError {
+        let told = serde_json::from_slice::<serde_json::Value>(body).ok();
+        let detail = told.as_ref().and_then(|told| told.get("detail")?.as_str()).map(str::to_owned);
+        let detail = detail.unwrap_or_else(|| String::from_utf8_lossy(body).trim().to_owned());
+        let shown: String = detail.chars().take(SHOWN).collect();
+        let reason = if shown.is_empty() { format!("status {status}") } else { format!("{shown} (status {status})") };
+        match status {
+            StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => ProviderError::Access {
+                engine: self.name(),
+                reason,
+                hint: "look at sandbox.api_key, or SANDBOX_API_KEY".to_owned(),
+            },
+            StatusCode::TOO_MANY_REQUESTS
+            | StatusCode::BAD_GATEWAY
+            | StatusCode::SERVICE_UNAVAILABLE
+            | StatusCode::GATEWAY_TIMEOUT => ProviderError::Unreachable {
+                engine: self.name(),
+                source: reason.into(),
+                hint: "try it later".to_owned(),
+            },
+            _ => self.failed(action, reason),
+        }
+    }
+}
