@@ -14,7 +14,13 @@ use gloveport_gateway::{Gateway, GatewayOptions};
 use gloveport_protocol::Secret;
 use tokio::net::TcpListener;
 
-use crate::{key_file, output::print, providers, session::values::duration, signals};
+use crate::{
+    key_file,
+    output::{print, print_json},
+    providers,
+    session::values::duration,
+    signals,
+};
 
 /// Exit codes, and how it is used, as `--help` shows them.
 pub(crate) const HELP: &str = "Example:\n  openssl rand -hex 32 > key && chmod 600 key\n  gloveport gateway --runtime local \
@@ -73,6 +79,9 @@ struct EnvArgs {
     /// File with its key. The key itself is not printed, but how the shell reads it.
     #[arg(long, value_name = "FILE")]
     key_file: PathBuf,
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
 }
 
 pub(crate) async fn gateway(arguments: GatewayArgs) -> anyhow::Result<ExitCode> {
@@ -129,7 +138,15 @@ fn env(arguments: &EnvArgs) -> anyhow::Result<ExitCode> {
     // That it can be read is found out here, and not by the backend.
     key_file::given(&arguments.key_file)?;
     let file = std::path::absolute(&arguments.key_file)?;
-    let (url, file) = (arguments.url.trim_end_matches('/'), quoted(&file.display().to_string()));
+    let url = arguments.url.trim_end_matches('/');
+    if arguments.json {
+        let told = serde_json::json!({
+            "runtime": "remote", "remote_runtime_api_url": url, "api_key_file": file.display().to_string(),
+        });
+        print_json(&told)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let (url, file) = (url, quoted(&file.display().to_string()));
     let toml = serde_json::Value::from(url);
     print(&format!(
         "export RUNTIME=remote\nexport SANDBOX_REMOTE_RUNTIME_API_URL={}\nexport SANDBOX_API_KEY=\"$(cat {file})\"\n\

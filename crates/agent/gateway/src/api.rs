@@ -19,8 +19,8 @@ use tokio::time::timeout;
 
 use crate::{
     fault::Fault,
-    gateway::{LABEL, Shared},
     heads::API_KEY,
+    shared::{LABEL, Shared},
     start::StartRequest,
     view::{self, Runtime},
     way,

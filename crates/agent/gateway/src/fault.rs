@@ -45,9 +45,9 @@ impl From<ProviderError> for Fault {
             _ => StatusCode::INTERNAL_SERVER_ERROR,
         };
         if status.is_server_error() {
-            tracing::warn!(error = %gloveport_client::causes(&error), "the engine did not do what it was asked to");
+            tracing::warn!(%error, "the engine did not do what it was asked to");
         }
-        Self::new(status, gloveport_client::causes(&error))
+        Self::new(status, error.to_string())
     }
 }
 

@@ -4,23 +4,17 @@ use std::{sync::Arc, time::Duration};
 
 use axum::Router;
 use gloveport_client::{Certificates, ClientError, Pool};
-use gloveport_provider::{Capabilities, GcOptions, Provider, Sandbox};
-use http::{HeaderMap, Uri, header::HOST, uri::Authority};
+use gloveport_provider::{GcOptions, Provider};
+use http::Uri;
 use tokio::{net::TcpListener, sync::Semaphore, time::sleep};
 use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 
-use crate::{GatewayOptions, api, fault::Fault, known::Known, listen};
+use crate::{GatewayOptions, api, known::Known, listen, shared::Shared};
 
 /// Most WebSockets and other upgraded connections at a time.
 const MOST_UPGRADED: usize = 4096;
 /// Pause between two collections of garbage.
 const COLLECT: Duration = Duration::from_mins(5);
-/// The label of sandboxes that gateways make, where the engine has labels, and what it says.
-pub(crate) const LABEL: (&str, &str) = ("gloveport-gateway", "default");
-
-/// The label of those that their clients end.
-pub(crate) const NOT_KEPT: &str = "gloveport-gateway-client-ends";
-
 /// Why a gateway cannot be made.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -42,20 +36,7 @@ pub enum GatewayError {
 /// A provider over HTTP.
 #[derive(Clone, Debug)]
 pub struct Gateway {
-    pub(crate) shared: Arc<Shared>,
-}
-
-/// What all requests share.
-#[derive(Debug)]
-pub(crate) struct Shared {
-    pub(crate) provider: Arc<dyn Provider>,
-    pub(crate) can: Capabilities,
-    pub(crate) options: GatewayOptions,
-    pub(crate) known: Known,
-    pub(crate) pool: Pool,
-    pub(crate) upgraded: Arc<Semaphore>,
-    /// Ends what was upgraded.
-    pub(crate) stop: CancellationToken,
+    shared: Arc<Shared>,
 }
 
 impl Gateway {
@@ -120,26 +101,7 @@ async fn collect(shared: Arc<Shared>) {
             Ok(report) => {
                 tracing::info!(removed = report.removed.len(), failed = report.failed.len(), "garbage was collected");
             }
-            Err(error) => tracing::warn!(error = %gloveport_client::causes(&error), "garbage is left"),
-        }
-    }
-}
-
-impl Shared {
-    /// Whether a sandbox is one of the gateway's.
-    pub(crate) fn is_own(&self, sandbox: &Sandbox) -> bool {
-        !self.can.labels || sandbox.labels.get(LABEL.0).is_some_and(|value| value == LABEL.1)
-    }
-
-    /// The URL by which whoever sent these headers reaches the gateway.
-    pub(crate) fn public_url(&self, headers: &HeaderMap) -> Result<String, Fault> {
-        if let Some(url) = &self.options.public_url {
-            return Ok(url.clone());
-        }
-        let host = headers.get(HOST).and_then(|host| host.to_str().ok()?.parse::<Authority>().ok());
-        match host.filter(|host| !host.as_str().contains('@')) {
-            Some(host) => Ok(format!("http://{host}")),
-            None => Err(Fault::wrong("the header Host is missing, or names no host")),
+            Err(error) => tracing::warn!(%error, "garbage is left"),
         }
     }
 }

@@ -7,6 +7,7 @@
 //! |---|---|
 //! | [`Gateway`] | the whole |
 //! | [`GatewayOptions`] | what can be set on it |
+//! | `shared` | what all requests share |
 //! | `api` | the requests of the interface |
 //! | `start` | from a request to the spec of a sandbox |
 //! | `command` | commands that mean our own server |
@@ -27,6 +28,7 @@ mod known;
 mod listen;
 mod options;
 mod path;
+mod shared;
 mod start;
 mod view;
 mod way;

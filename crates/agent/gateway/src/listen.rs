@@ -15,8 +15,6 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt as _;
 
-use crate::way::Peer;
-
 /// Most connections; more wait in the queue of the listener.
 const CONNECTIONS: usize = 8192;
 /// Time for the head of a request, and until there is one.
@@ -27,6 +25,10 @@ const BUFFER: usize = 64 * 1024;
 const HEADERS: usize = 128;
 /// Pause after an error of `accept` that passes, such as too many open files.
 const PAUSE: Duration = Duration::from_millis(100);
+
+/// Who has sent a request.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Peer(pub(crate) SocketAddr);
 
 /// Serves until `stop` is cancelled, then finishes the answers in flight for at most `drain`.
 pub(crate) async fn serve(listener: TcpListener, router: Router, drain: Duration, stop: &CancellationToken) {

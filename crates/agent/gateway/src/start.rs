@@ -11,7 +11,7 @@ use crate::{
     GatewayOptions,
     command::own_server,
     fault::Fault,
-    gateway::{LABEL, NOT_KEPT},
+    shared::{LABEL, NOT_KEPT},
 };
 
 /// The variable with the key of a sandbox.

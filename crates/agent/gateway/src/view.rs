@@ -10,7 +10,7 @@ use gloveport_provider::{Sandbox, SandboxState};
 use serde::Serialize;
 use tokio::time::timeout;
 
-use crate::gateway::NOT_KEPT;
+use crate::shared::NOT_KEPT;
 
 /// Time for a server to say that it is ready.
 const PROBE: Duration = Duration::from_secs(2);

@@ -1,7 +1,7 @@
 //! A request on its way to a sandbox, and its answer. Nothing is collected: bodies of any size travel as fast as the slower
 //! end takes them.
 
-use std::{net::SocketAddr, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use axum::{
     body::Body,
@@ -15,20 +15,17 @@ use tokio::{io::copy_bidirectional, time::timeout};
 
 use crate::{
     fault::Fault,
-    gateway::Shared,
     heads,
     known::Place,
+    listen::Peer,
     path::{self, Aim},
+    shared::Shared,
 };
 
 /// Time until the head of an answer; actions may work for long.
 const HEAD: Duration = Duration::from_hours(6);
 /// How long an upgraded connection lasts at most.
 const UPGRADED: Duration = Duration::from_hours(24);
-
-/// Who has sent a request.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Peer(pub(crate) SocketAddr);
 
 /// Passes a request to the sandbox that its path names.
 pub(crate) async fn pass(State(shared): State<Arc<Shared>>, request: Request) -> Response {
