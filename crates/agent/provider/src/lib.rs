@@ -7,6 +7,7 @@
 //! |---|---|
 //! | [`Provider`] | the trait |
 //! | [`SandboxSpec`] | what a sandbox is made from |
+//! | [`Settings`] | what a fork is made with again |
 //! | [`Sandbox`] | a sandbox as its engine tells it |
 //! | [`Capabilities`] | what a provider can do, and what it refuses |
 //! | [`Progress`] | how far the making of a sandbox is, with times |
@@ -28,6 +29,7 @@ mod progress;
 mod provider;
 mod registry;
 mod sandbox;
+mod settings;
 mod spec;
 
 pub use gloveport_contract::container;
@@ -41,4 +43,5 @@ pub use progress::{Phase, PhaseReport, PhaseTiming, Progress, ProgressCallback};
 pub use provider::{Check, GcOptions, GcReport, ListFilter, LogOptions, LogStream, Provider, Removed};
 pub use registry::{Factory, Fallback, ProviderContext, Registry};
 pub use sandbox::{Lifetime, Restarts, Sandbox, SandboxState};
+pub use settings::Settings;
 pub use spec::{ExposedPort, Mount, MountSource, NetworkPolicy, ResourceLimits, RunAs, SandboxSpec, Workspace};

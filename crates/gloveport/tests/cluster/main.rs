@@ -6,3 +6,4 @@ mod life;
 mod nodes;
 mod pool;
 mod proxy;
+mod snapshots;

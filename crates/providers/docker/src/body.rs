@@ -12,7 +12,9 @@ use bollard::models::{
     MountVolumeOptionsDriverConfig, PortBinding, PortMap,
 };
 use gloveport_provider::container::{KEY, PORT, STATE};
-use gloveport_provider::{Mount, MountSource, ProviderError, ResourceLimits, RunAs, SandboxId, SandboxSpec, Workspace};
+use gloveport_provider::{
+    Mount, MountSource, ProviderError, ResourceLimits, RunAs, SandboxId, SandboxSpec, Settings, Workspace,
+};
 
 use crate::{
     DockerOptions,
@@ -23,7 +25,6 @@ use crate::{
     network::Closed,
     options::Variables,
     ports::LockedPort,
-    snapshot::Settings,
 };
 
 /// Ports of programs that a spec can ask for.

@@ -7,7 +7,7 @@ mod volumes;
 use std::collections::BTreeMap;
 
 use gloveport_protocol::Secret as Hidden;
-use gloveport_provider::{ProviderError, SandboxId, SandboxSpec, Workspace};
+use gloveport_provider::{ProviderError, SandboxId, SandboxSpec, Settings, Workspace};
 use k8s_openapi::{
     api::core::v1::ConfigMap,
     apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference},
@@ -15,13 +15,14 @@ use k8s_openapi::{
 
 pub(crate) use self::{
     pod::{SESSION_VARIABLE, once_more, shorten},
-    volumes::on_claim,
+    volumes::{claim_of, on_claim},
 };
 use crate::{
     KubernetesOptions, Storage,
     fault::{failed, wrong},
     names::{self, EDITOR, FIRST_FREE, Ports, SERVER_PORT, WORK},
     record::data,
+    snapshot::Source,
 };
 
 /// Ports of programs that a spec can ask for.
@@ -40,6 +41,8 @@ pub(crate) struct Plan<'a> {
     pub(crate) key: &'a Hidden,
     /// Length of our program in bytes, if it is streamed into the pod.
     pub(crate) program_size: u64,
+    /// What its workspace begins with.
+    pub(crate) source: Option<&'a Source>,
     /// It is no session's yet.
     pub(crate) waits: Option<Waits<'a>>,
 }
@@ -159,7 +162,9 @@ impl Plan<'_> {
             set(names::TIME_TO_LIVE, time.as_secs_f64().to_string());
         }
         let meta = ObjectMeta { annotations: Some(annotations), ..self.meta(self.id.as_str(), None) };
-        Ok(ConfigMap { metadata: meta, data: Some(data(&self.pod()?)?), ..ConfigMap::default() })
+        let settings = self.options.volume_snapshots.then(|| Settings::of(self.spec));
+        let data = data(&self.pod()?, settings.as_ref())?;
+        Ok(ConfigMap { metadata: meta, data: Some(data), ..ConfigMap::default() })
     }
 
     /// The labels by which services and policies choose its pods.

@@ -23,12 +23,17 @@ const CLAIMS: (&str, &str, &[&str]) = ("", "persistentvolumeclaims", &["create",
 const ATTACH: (&str, &str, &[&str]) = ("", "pods/attach", &["create", "get"]);
 const FORWARD: (&str, &str, &[&str]) = ("", "pods/portforward", &["create", "get"]);
 const POLICIES: (&str, &str, &[&str]) = ("networking.k8s.io", "networkpolicies", &["create", "patch"]);
+const SNAPSHOTS: (&str, &str, &[&str]) =
+    ("snapshot.storage.k8s.io", "volumesnapshots", &["create", "get", "list", "watch", "delete"]);
 
 impl Inner {
     pub(crate) async fn check(&self) -> Vec<Check> {
         let mut checks = vec![self.server_check().await];
         if checks.iter().all(|check| check.works) {
             checks.push(self.rights_check().await);
+            if self.options.volume_snapshots {
+                checks.push(self.snapshots_check().await);
+            }
         }
         if let ProgramFrom::Stream { .. } = self.options.program_from {
             checks.push(self.program_check());
@@ -86,6 +91,9 @@ impl Inner {
         if self.options.network_policies {
             wanted.push(POLICIES);
         }
+        if self.options.volume_snapshots {
+            wanted.push(SNAPSHOTS);
+        }
         let asked = wanted.iter().flat_map(|(group, resource, verbs)| {
             verbs.iter().map(move |verb| async move { (self.may(group, resource, verb).await, *resource, *verb) })
         });
@@ -127,6 +135,33 @@ impl Inner {
         let parameters = PostParams::default();
         let answer = self.cluster.ask("tell what this user may do", || api.create(&parameters, &review)).await?;
         Ok(answer.status.is_some_and(|status| status.allowed))
+    }
+
+    /// Whether the cluster has the API of snapshots.
+    async fn snapshots_check(&self) -> Check {
+        let name = "volume snapshots".to_owned();
+        let version = format!("{}/v1", SNAPSHOTS.0);
+        let asked = async {
+            let client = self.cluster.client().await?;
+            self.cluster.ask("tell its APIs", || client.list_api_groups()).await
+        };
+        match asked.await {
+            Ok(groups) => {
+                let mut versions = groups.groups.iter().flat_map(|group| &group.versions);
+                if versions.any(|one| one.group_version == version) {
+                    return Check { name, works: true, found: format!("the cluster has {version}"), remedy: None };
+                }
+                let remedy = "install the API of snapshots, its controller and a storage driver that has them, or unset \
+                              `volume_snapshots`";
+                Check {
+                    name,
+                    works: false,
+                    found: format!("the cluster has no {version}"),
+                    remedy: Some(remedy.to_owned()),
+                }
+            }
+            Err(error) => Check { name, works: false, found: error.to_string(), remedy: None },
+        }
     }
 
     /// The file that is put into pods.

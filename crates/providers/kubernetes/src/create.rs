@@ -37,12 +37,22 @@ impl Inner {
         spec: &SandboxSpec,
         progress: &Progress,
     ) -> Result<Sandbox, ProviderError> {
+        let (inner, spec) = (Arc::clone(self), spec.clone());
+        let making = |tell, given_up| async move { inner.create_told(&spec, tell, given_up).await };
+        apart(progress, making).await.map_err(|error| failed("make a sandbox", error))?
+    }
+
+    /// The same, for a caller that has such a task already.
+    pub(crate) async fn create_told(
+        self: &Arc<Self>,
+        spec: &SandboxSpec,
+        tell: Teller,
+        given_up: CancellationToken,
+    ) -> Result<Sandbox, ProviderError> {
         spec.check(NAME, &self.capabilities())?;
         self.check_open()?;
         let id = names::id_of(&spec.session_id)?;
-        let (inner, spec) = (Arc::clone(self), spec.clone());
-        let making = |tell, given_up| Making { inner, id, spec, tell, given_up }.make();
-        apart(progress, making).await.map_err(|error| failed("make a sandbox", error))?
+        Making { inner: Arc::clone(self), id, spec: spec.clone(), tell, given_up }.make().await
     }
 }
 
@@ -57,7 +67,15 @@ struct Making {
 impl Making {
     async fn make(self) -> Result<Sandbox, ProviderError> {
         let inner = &self.inner;
-        let image = self.spec.image.clone().or_else(|| inner.options.image.clone());
+        let source = match &self.spec.image {
+            Some(image) => inner.source(image, &self.spec.workspace).await?,
+            None => None,
+        };
+        let named = match &source {
+            Some(source) => source.image.clone(),
+            None => self.spec.image.clone(),
+        };
+        let image = named.or_else(|| inner.options.image.clone());
         let image = image.ok_or_else(|| wrong("image", "none is named, and none is configured"))?;
         self.tell.enter(Phase::Creating, "");
         let key = match &self.spec.session_key {
@@ -75,6 +93,7 @@ impl Making {
             token: &token,
             key: &key,
             program_size: inner.program_size(self.spec.command.is_none()).await?,
+            source: source.as_ref(),
             waits: None,
         };
         let record = self.record(&plan).await?;
@@ -154,6 +173,7 @@ impl Making {
             self.inner.own().insert(self.id.clone());
         }
         if self.spec.warm
+            && plan.source.is_none()
             && let Some(sandbox) = Box::pin(self.inner.claim(plan, record)).await?
         {
             self.check_wanted()?;

@@ -35,9 +35,11 @@ impl Inner {
                 reason: reason.to_owned(),
             });
         }
-        match self.sweep_pools(options.dry_run).await {
-            Ok(removed) => report.removed.extend(removed),
-            Err(error) => report.failed.push(error.to_string()),
+        for swept in [self.sweep_pools(options.dry_run).await, self.sweep_forks(options.dry_run).await] {
+            match swept {
+                Ok(removed) => report.removed.extend(removed),
+                Err(error) => report.failed.push(error.to_string()),
+            }
         }
         if !options.dry_run
             && let Err(error) = self.backends.sweep(&self.cluster).await

@@ -46,6 +46,7 @@ impl Inner {
         Capabilities {
             network_policy: self.options.network_policies,
             pause: self.options.storage == Storage::Volume,
+            snapshots: self.options.volume_snapshots,
             ..CAPABILITIES
         }
     }

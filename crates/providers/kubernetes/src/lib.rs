@@ -21,6 +21,7 @@
 //! | `view` | a record and its pod as a sandbox |
 //! | `access` | how servers in pods are reached |
 //! | `life` | pause, resume, delete, logs |
+//! | `snapshot` | the workspace of a sandbox as a volume snapshot, and sandboxes that begin with it |
 //! | `backends` | who uses sandboxes, and whether it lives |
 //! | `garbage` | what nobody wants any more |
 //! | `checks` | why a cluster cannot be used, for `doctor` |
@@ -45,6 +46,7 @@ mod pool;
 mod provider;
 mod quantity;
 mod record;
+mod snapshot;
 mod start;
 mod view;
 mod watch;

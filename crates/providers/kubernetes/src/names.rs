@@ -19,6 +19,10 @@ pub(crate) const SANDBOX: &str = "sandbox";
 pub(crate) const WARM: &str = "warm";
 /// The role of what owns those of a backend.
 pub(crate) const POOL_ROLE: &str = "pool";
+/// The role of copies of workspaces that somebody has asked for.
+pub(crate) const SNAPSHOT_ROLE: &str = "snapshot";
+/// The role of those that are made for a fork, and are gone with its making.
+pub(crate) const FORK_ROLE: &str = "fork";
 /// The role of what belongs to a backend.
 pub(crate) const BACKEND_ROLE: &str = "backend";
 /// The label that the pods of a sandbox have, and by which services and policies choose them.

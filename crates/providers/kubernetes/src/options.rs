@@ -83,6 +83,10 @@ pub struct KubernetesOptions {
     pub privileged: bool,
     /// The cluster's network enforces network policies, which it does not tell by itself.
     pub network_policies: bool,
+    /// The cluster keeps copies of volumes as objects (`VolumeSnapshot`).
+    pub volume_snapshots: bool,
+    /// The class of those copies; the cluster's default if absent.
+    pub snapshot_class: Option<String>,
     /// More annotations of pods.
     pub annotations: BTreeMap<String, String>,
     /// How long a pod may take until it has started.
@@ -170,6 +174,8 @@ struct Extended {
     service_account: Option<String>,
     pod_security: PodSecurity,
     network_policies: bool,
+    volume_snapshots: bool,
+    snapshot_class: Option<String>,
     annotations: BTreeMap<String, String>,
     start_within: Option<u64>,
 }
@@ -233,6 +239,14 @@ impl KubernetesOptions {
         if let Some(key) = extended.annotations.keys().find(|key| !names::is_label_key(key) || names::is_ours(key)) {
             return Err(wrong("extended.kubernetes.annotations", format!("`{key}` cannot be the key of one")));
         }
+        if extended.volume_snapshots && extended.storage != Storage::Volume {
+            let reason = "there is nothing to keep where `storage` is `empty-dir`";
+            return Err(wrong("extended.kubernetes.volume_snapshots", reason));
+        }
+        if extended.snapshot_class.is_some() && !extended.volume_snapshots {
+            let reason = "it has no meaning without `volume_snapshots = true`";
+            return Err(wrong("extended.kubernetes.snapshot_class", reason));
+        }
         let seconds = extended.start_within.unwrap_or(300);
         if seconds == 0 {
             return Err(wrong("extended.kubernetes.start_within", "it must be at least one second"));
@@ -270,6 +284,8 @@ impl KubernetesOptions {
             pod_security: extended.pod_security,
             privileged: own.privileged,
             network_policies: extended.network_policies,
+            volume_snapshots: extended.volume_snapshots,
+            snapshot_class: extended.snapshot_class,
             annotations: extended.annotations,
             start_within: Duration::from_secs(seconds),
             backends: backend::directory(&context.environment),

@@ -126,6 +126,7 @@ impl Inner {
             token: &token,
             key: &key,
             program_size: self.program_size(true).await?,
+            source: None,
             waits: Some(Waits { pool: &owner.own, alike: &owner.alike }),
         };
         let started = self.start_plan(&plan, &owner.reference, given_up).await;
@@ -219,6 +220,7 @@ impl Inner {
             token: "",
             key: &key,
             program_size: self.program_size(spec.command.is_none()).await?,
+            source: None,
             waits: Some(Waits { pool: "", alike: "" }),
         };
         let text = |value: serde_json::Result<String>| value.map_err(|error| failed("be told a pod", error));

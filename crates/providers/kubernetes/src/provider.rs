@@ -254,6 +254,19 @@ impl Provider for Kubernetes {
         Box::pin(self.inner.release(id))
     }
 
+    fn snapshot<'a>(&'a self, id: &'a SandboxId, name: &'a str) -> BoxFuture<'a, Result<String, ProviderError>> {
+        Box::pin(self.inner.snapshot(id, name))
+    }
+
+    fn fork<'a>(
+        &'a self,
+        id: &'a SandboxId,
+        session: &'a SessionId,
+        progress: &'a Progress,
+    ) -> BoxFuture<'a, Result<Sandbox, ProviderError>> {
+        Box::pin(self.inner.fork(id, session, progress))
+    }
+
     fn warm(&self, count: usize) -> BoxFuture<'_, Result<(), ProviderError>> {
         Box::pin(self.inner.warm(count))
     }

@@ -56,6 +56,11 @@ pub(crate) fn smaller(one: Quantity, other: &Quantity) -> Quantity {
     if value(&other.0) < value(&one.0) { other.clone() } else { one }
 }
 
+/// The larger one.
+pub(crate) fn larger<'a>(one: &'a Quantity, other: &'a Quantity) -> &'a Quantity {
+    if value(&other.0) > value(&one.0) { other } else { one }
+}
+
 fn value(text: &str) -> Option<f64> {
     let (number, factor) =
         SUFFIXES.iter().find_map(|(suffix, factor)| Some((text.strip_suffix(suffix)?, *factor))).unwrap_or((text, 1.0));
@@ -88,6 +93,8 @@ mod tests {
         assert_eq!(times(&amount("500m"), 2), amount("1"));
         assert_eq!(smaller(amount("1Gi"), &amount("512Mi")), amount("512Mi"));
         assert_eq!(smaller(amount("1"), &amount("2")), amount("1"));
+        assert_eq!(larger(&amount("1Gi"), &amount("1025Mi")), &amount("1025Mi"));
+        assert_eq!(larger(&amount("1Gi"), &amount("x")), &amount("1Gi"));
         assert_eq!((cpus(0.5), cpus(0.0001), bytes(5)), (amount("500m"), amount("1m"), amount("5")));
     }
 }

@@ -6,7 +6,7 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use gloveport_provider::{ProviderError, SandboxId, SessionId};
+use gloveport_provider::{ProviderError, SandboxId, SessionId, Settings};
 use k8s_openapi::{
     api::core::v1::{ConfigMap, Pod},
     apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference, Time},
@@ -19,6 +19,9 @@ use crate::{
 
 /// The key in the config map under which the pod is that a paused sandbox goes on with.
 const POD: &str = "pod.json";
+
+/// The key under which the settings are that a fork is made with.
+const SETTINGS: &str = "settings.json";
 
 /// What is known of a sandbox apart from its pod.
 #[derive(Clone, Debug)]
@@ -118,10 +121,23 @@ pub(crate) fn pod_of(map: &ConfigMap) -> Result<Pod, ProviderError> {
     serde_json::from_str(text).map_err(|error| broken(error.to_string()))
 }
 
+/// The settings in a record, if it has them.
+pub(crate) fn settings_of(map: &ConfigMap) -> Result<Option<Settings>, ProviderError> {
+    let Some(text) = map.data.as_ref().and_then(|data| data.get(SETTINGS)) else { return Ok(None) };
+    let name = map.metadata.name.as_deref().unwrap_or_default();
+    let broken = |error| failed(format!("say how `{name}` was made"), error);
+    serde_json::from_str(text).map(Some).map_err(broken)
+}
+
 /// The content of a record.
-pub(crate) fn data(pod: &Pod) -> Result<BTreeMap<String, String>, ProviderError> {
+pub(crate) fn data(pod: &Pod, settings: Option<&Settings>) -> Result<BTreeMap<String, String>, ProviderError> {
     let text = serde_json::to_string(pod).map_err(|error| failed("be told the pod", error))?;
-    Ok([(POD.to_owned(), text)].into())
+    let mut data = BTreeMap::from([(POD.to_owned(), text)]);
+    if let Some(settings) = settings {
+        let text = serde_json::to_string(settings).map_err(|error| failed("be told the settings", error))?;
+        data.insert(SETTINGS.to_owned(), text);
+    }
+    Ok(data)
 }
 
 #[cfg(test)]

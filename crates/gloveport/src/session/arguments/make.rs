@@ -105,7 +105,7 @@ pub(in crate::session) struct SnapshotArgs {
     /// The session.
     #[arg(value_name = "ID")]
     pub(in crate::session) id: String,
-    /// Name of the snapshot: letters, digits, `_`, `.` and `-`.
+    /// Name of the snapshot: letters, digits, `_`, `.` and `-`; in a cluster neither capital letters nor `_`.
     #[arg(value_name = "NAME")]
     pub(in crate::session) name: String,
     /// Print JSON.

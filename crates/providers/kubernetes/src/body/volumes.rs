@@ -21,6 +21,8 @@ use crate::{
     ProgramFrom, Storage,
     fault::{failed, wrong},
     names::{self, BRINGER},
+    quantity,
+    snapshot::Source,
 };
 
 /// Directory of our program in a pod, and the program.
@@ -67,14 +69,22 @@ impl Plan<'_> {
             spec: Some(PersistentVolumeClaimSpec {
                 access_modes: Some(vec!["ReadWriteOnce".to_owned()]),
                 resources: Some(VolumeResourceRequirements {
-                    requests: Some([("storage".to_owned(), self.options.storage_size.clone())].into()),
+                    requests: Some([("storage".to_owned(), self.size())].into()),
                     ..VolumeResourceRequirements::default()
                 }),
                 storage_class_name: self.options.storage_class.clone(),
+                data_source: self.source.map(Source::reference),
                 ..PersistentVolumeClaimSpec::default()
             }),
             ..PersistentVolumeClaim::default()
         })
+    }
+
+    /// The size of its volume: no smaller than what it begins with.
+    fn size(&self) -> Quantity {
+        let wanted = &self.options.storage_size;
+        let least = self.source.and_then(|source| source.size.as_ref());
+        least.map_or(wanted, |least| quantity::larger(wanted, least)).clone()
     }
 
     pub(super) fn volumes(&self) -> Result<(Vec<Volume>, Vec<VolumeMount>), ProviderError> {
@@ -171,6 +181,13 @@ pub(super) fn receiver(size: u64) -> Vec<String> {
          gloveport"
     );
     vec!["sh".to_owned(), "-c".to_owned(), literally(&script)]
+}
+
+/// The claim of the volume that a pod works on, if it works on one.
+pub(crate) fn claim_of(pod: &Pod) -> Option<&str> {
+    let mut volumes = pod.spec.iter().flat_map(|spec| spec.volumes.iter().flatten());
+    let workspace = volumes.find(|volume| volume.name == WORKSPACE_VOLUME)?;
+    Some(&workspace.persistent_volume_claim.as_ref()?.claim_name)
 }
 
 /// The pod works on another volume than it was made for.
