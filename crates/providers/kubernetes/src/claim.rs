@@ -122,7 +122,7 @@ impl Inner {
         }
         let patch = Patch::Merge(serde_json::json!({
             "metadata": {"annotations": {names::POD_NAME: name, names::ADDRESS: address}},
-            "data": data(&later)?,
+            "data": data(&later, None)?,
         }));
         let api = self.cluster.api::<ConfigMap>().await?;
         let (id, parameters) = (record.id.as_str(), PatchParams::default());
