@@ -104,7 +104,7 @@ impl Inner {
             let opened = tokio::try_join!(starting.wait(starts), self.until_open(opens, &id, &uid, given_up));
             let reason = match opened {
                 Ok(_) => return Ok(()),
-                Err(NotStarted::Failed(error)) => return Err(of_gate(&id, error)),
+                Err(NotStarted::Failed(error)) => return Err(self.of_gate(&id, error).await),
                 Err(NotStarted::Taken(reason)) => reason,
             };
             if tries >= TAKEN {
@@ -135,8 +135,7 @@ impl Inner {
                     return Ok(());
                 }
                 if let Some(reason) = ended(&pod) {
-                    let log = self.last_lines(id.as_str()).await;
-                    return Err(ProviderError::Start { reason, log }.into());
+                    return Err(ProviderError::Start { reason, log: String::new() }.into());
                 }
             }
         };
@@ -147,6 +146,15 @@ impl Inner {
             }),
             () = given_up.cancelled() => Err(self::given_up().into()),
         }
+    }
+
+    /// An error about the pod of a gate, with what it wrote last.
+    async fn of_gate(&self, id: &SandboxId, error: ProviderError) -> ProviderError {
+        let ProviderError::Start { reason, mut log } = error else { return error };
+        if log.is_empty() {
+            log = self.last_lines(id.as_str()).await;
+        }
+        ProviderError::Start { reason: format!("its gate `{id}` does not open: {reason}"), log }
     }
 
     /// The gate of a record, if it is there.
@@ -231,16 +239,6 @@ fn ended(pod: &Pod) -> Option<String> {
     all.filter_map(|one| Some((one.name == BRINGER, last(one)?)))
         .find(|(brings, ended)| !brings || ended.exit_code != 0)
         .map(|(brings, ended)| if brings { view::of_bringer(&ended) } else { view::words_of_end(&ended) })
-}
-
-/// An error about the pod of a gate.
-fn of_gate(id: &SandboxId, error: ProviderError) -> ProviderError {
-    match error {
-        ProviderError::Start { reason, log } => {
-            ProviderError::Start { reason: format!("its gate `{id}` does not open: {reason}"), log }
-        }
-        other => other,
-    }
 }
 
 #[cfg(test)]
