@@ -127,7 +127,7 @@ impl Plan<'_> {
         let wanted = self.spec.labels.iter();
         let shown = wanted.filter(|(key, value)| names::is_label_key(key) && names::is_label_value(value));
         let shown = shown.map(|(key, value)| (key.clone(), value.clone()));
-        let closed = (self.spec.network != NetworkPolicy::Full).then(|| names::CLOSED);
+        let closed = (self.spec.network != NetworkPolicy::Full).then_some(names::CLOSED);
         let closed = closed.map(|(key, value)| (key.to_owned(), value.to_owned()));
         self.labels().into_iter().chain(shown).chain(closed).collect()
     }

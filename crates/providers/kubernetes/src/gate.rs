@@ -53,7 +53,7 @@ impl Inner {
         given_up: &CancellationToken,
     ) -> Result<(), ProviderError> {
         match plan.gate_pod()? {
-            Some(gate) => self.open(gate, owner, plan.program_size, given_up).await,
+            Some(gate) => Box::pin(self.open(gate, owner, plan.program_size, given_up)).await,
             None => Ok(()),
         }
     }
@@ -71,7 +71,7 @@ impl Inner {
         let map = self.cluster.get::<ConfigMap>(record.id.as_str()).await?;
         let map = map.ok_or_else(|| ProviderError::NotFound(record.id.clone()))?;
         let size = self.program_size(true).await?;
-        self.open(gate_of(&map)?, &record.owner(), size, given_up).await
+        Box::pin(self.open(gate_of(&map)?, &record.owner(), size, given_up)).await
     }
 
     async fn open(
@@ -230,8 +230,8 @@ fn is_open(pod: &Pod) -> bool {
 
 /// How a container of a gate ended that should not have, if one did. Its node starts it again.
 fn ended(pod: &Pod) -> Option<String> {
-    let status = pod.status.as_ref()?;
-    let all = status.init_container_statuses.iter().chain(&status.container_statuses).flatten();
+    let told = pod.status.as_ref()?;
+    let all = told.init_container_statuses.iter().chain(&told.container_statuses).flatten();
     let last = |one: &ContainerStatus| {
         let states = [one.state.as_ref(), one.last_state.as_ref()];
         states.into_iter().flatten().find_map(|state| state.terminated.clone())

@@ -56,7 +56,7 @@ impl Inner {
         // The pods take the longest, and are not left to the cluster's own pace.
         let (_, _, gone) = tokio::join!(
             self.remove_pod(record),
-            self.remove_gate(record),
+            Box::pin(self.remove_gate(record)),
             self.cluster.gone::<ConfigMap>(record.id.as_str(), &record.uid, REMOVAL)
         );
         gone?;
@@ -129,7 +129,7 @@ impl Inner {
         let pod = self.pod(&record).await?;
         match view::state(&record, pod.as_ref()) {
             SandboxState::Paused | SandboxState::Running => {
-                tokio::try_join!(self.remove_pod(&record), self.remove_gate(&record)).map(drop)
+                tokio::try_join!(self.remove_pod(&record), Box::pin(self.remove_gate(&record))).map(drop)
             }
             state => Err(ProviderError::State { action: "pause", id: id.clone(), state }),
         }
@@ -151,7 +151,7 @@ impl Inner {
         let mut record = self.existing(id).await?;
         let pod = self.pod(&record).await?;
         match view::state(&record, pod.as_ref()) {
-            SandboxState::Running => return self.reopen_gate(&record, given_up).await,
+            SandboxState::Running => return Box::pin(self.reopen_gate(&record, given_up)).await,
             SandboxState::Paused => {}
             state => return Err(ProviderError::State { action: "resume", id: id.clone(), state }),
         }
@@ -192,12 +192,14 @@ impl Inner {
         };
         let uid = uid.unwrap_or_default();
         let starting = Starting { inner: self, id, uid: &uid, tell, phase: Phase::Resuming, given_up, brings };
-        let opened = async { self.reopen_gate(&record, given_up).await.map_err(NotStarted::Failed) };
+        let opened = Box::pin(async { self.reopen_gate(&record, given_up).await.map_err(NotStarted::Failed) });
         match tokio::try_join!(starting.wait(waiter), opened) {
             Ok(_) => Ok(()),
             Err(not_started) => {
                 // It rests again.
-                if let Err(error) = tokio::try_join!(self.end_pod(id.as_str(), &uid), self.remove_gate(&record)) {
+                if let Err(error) =
+                    tokio::try_join!(self.end_pod(id.as_str(), &uid), Box::pin(self.remove_gate(&record)))
+                {
                     tracing::warn!(%error, "the pod of a sandbox that was not resumed is left");
                 }
                 Err(match not_started {
