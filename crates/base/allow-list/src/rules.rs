@@ -56,17 +56,17 @@ impl Rules {
         self.0.iter().map(Rule::to_string)
     }
 
-    /// The networks and ports of all rules, for what enforces addresses alone. The error is a rule that names a host.
-    ///
-    /// # Errors
-    ///
-    /// A rule names a host.
-    pub fn networks(&self) -> Result<Vec<(Network, Option<u16>)>, String> {
-        let network = |rule: &Rule| match &rule.pattern {
-            Pattern::Network(network) => Ok((*network, rule.port)),
-            Pattern::Name(_) | Pattern::Below(_) => Err(rule.to_string()),
-        };
-        self.0.iter().map(network).collect()
+    /// The networks and ports of the rules for addresses, for what enforces addresses alone.
+    pub fn networks(&self) -> impl Iterator<Item = (Network, Option<u16>)> {
+        self.0.iter().filter_map(|rule| match &rule.pattern {
+            Pattern::Network(network) => Some((*network, rule.port)),
+            Pattern::Name(_) | Pattern::Below(_) => None,
+        })
+    }
+
+    /// Whether a rule names a host, which takes somebody who looks names up.
+    pub fn name_hosts(&self) -> bool {
+        self.0.iter().any(|rule| matches!(rule.pattern, Pattern::Name(_) | Pattern::Below(_)))
     }
 
     /// Whether a rule names this name.
@@ -260,16 +260,20 @@ mod tests {
     }
 
     #[test]
-    fn rules_are_networks_unless_one_names_a_host() {
-        let networks = |texts: &[&str]| {
-            let found = Rules::parse(texts).unwrap().networks()?;
-            Ok::<_, String>(found.iter().map(|(network, port)| (network.cidr(), *port)).collect::<Vec<_>>())
+    fn rules_for_addresses_are_networks_and_the_others_name_hosts() {
+        let view = |texts: &[&str]| {
+            let rules = Rules::parse(texts).unwrap();
+            let networks: Vec<_> = rules.networks().map(|(network, port)| (network.cidr(), port)).collect();
+            (networks, rules.name_hosts())
         };
+        let network = |cidr: &str, port| (cidr.to_owned(), port);
         let expected = [("10.0.0.0/8", None), ("192.0.2.1/32", Some(443)), ("2001:db8::1/128", Some(53))];
         assert_eq!(
-            networks(&["10.0.0.0/8", "192.0.2.1:443", "[2001:db8::1]:53"]),
-            Ok(expected.map(|(cidr, port)| (cidr.to_owned(), port)).to_vec())
+            view(&["10.0.0.0/8", "192.0.2.1:443", "[2001:db8::1]:53"]),
+            (expected.map(|(cidr, port)| network(cidr, port)).to_vec(), false)
         );
-        assert_eq!(networks(&["10.0.0.0/8", "*.example.org:443"]), Err("*.example.org:443".to_owned()));
+        assert_eq!(view(&["10.0.0.0/8", "*.example.org:443"]), (vec![network("10.0.0.0/8", None)], true));
+        assert_eq!(view(&["example.org"]), (vec![], true));
+        assert_eq!(view(&[]), (vec![], false));
     }
 }

@@ -2,6 +2,7 @@
 
 mod cluster;
 mod faults;
+mod gate;
 mod life;
 mod nodes;
 mod pool;

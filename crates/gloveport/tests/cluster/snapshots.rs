@@ -236,7 +236,10 @@ async fn a_workspace_is_kept_and_others_begin_with_it() {
 
     let error = failing.await.unwrap();
     assert!(error.contains("there is no room for it"), "{error}");
-    assert_eq!(snapshots(&place), [format!("{}/gloveport-snapshot-one", DEFINITION.replacen("snapshots", "snapshot", 1))]);
+    assert_eq!(
+        snapshots(&place),
+        [format!("{}/gloveport-snapshot-one", DEFINITION.replacen("snapshots", "snapshot", 1))]
+    );
     backend.close().await;
     place.here(["delete", DEFINITION, "--all"]);
     place.nothing_left_soon().await;

@@ -1,5 +1,6 @@
 //! From a spec to the objects that the cluster is asked to make (kubernetes-runtime 6).
 
+mod gate;
 mod pod;
 mod services;
 mod volumes;
@@ -7,14 +8,14 @@ mod volumes;
 use std::collections::BTreeMap;
 
 use gloveport_protocol::Secret as Hidden;
-use gloveport_provider::{ProviderError, SandboxId, SandboxSpec, Settings, Workspace};
+use gloveport_provider::{NetworkPolicy, ProviderError, SandboxId, SandboxSpec, Settings, Workspace};
 use k8s_openapi::{
     api::core::v1::ConfigMap,
     apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference},
 };
 
 pub(crate) use self::{
-    pod::{SESSION_VARIABLE, once_more, shorten},
+    pod::{SESSION_VARIABLE, lead_through, once_more, shorten},
     volumes::{claim_of, on_claim},
 };
 use crate::{
@@ -39,7 +40,7 @@ pub(crate) struct Plan<'a> {
     /// The word by which this making of it recognises its objects.
     pub(crate) token: &'a str,
     pub(crate) key: &'a Hidden,
-    /// Length of our program in bytes, if it is streamed into the pod.
+    /// Length of our program in bytes, if it is streamed into the pod or its gate.
     pub(crate) program_size: u64,
     /// What its workspace begins with.
     pub(crate) source: Option<&'a Source>,
@@ -128,7 +129,10 @@ impl Plan<'_> {
     pub(crate) fn shown_labels(&self) -> BTreeMap<String, String> {
         let wanted = self.spec.labels.iter();
         let shown = wanted.filter(|(key, value)| names::is_label_key(key) && names::is_label_value(value));
-        self.labels().into_iter().chain(shown.map(|(key, value)| (key.clone(), value.clone()))).collect()
+        let shown = shown.map(|(key, value)| (key.clone(), value.clone()));
+        let closed = (self.spec.network != NetworkPolicy::Full).then_some(names::CLOSED);
+        let closed = closed.map(|(key, value)| (key.to_owned(), value.to_owned()));
+        self.labels().into_iter().chain(shown).chain(closed).collect()
     }
 
     /// What an object is called, and whose it is.
@@ -163,8 +167,8 @@ impl Plan<'_> {
         }
         let meta = ObjectMeta { annotations: Some(annotations), ..self.meta(self.id.as_str(), None) };
         let settings = self.options.volume_snapshots.then(|| Settings::of(self.spec));
-        let data = data(&self.pod()?, settings.as_ref())?;
-        Ok(ConfigMap { metadata: meta, data: Some(data), ..ConfigMap::default() })
+        let content = data(&self.pod()?, self.gate_pod()?.as_ref(), settings.as_ref())?;
+        Ok(ConfigMap { metadata: meta, data: Some(content), ..ConfigMap::default() })
     }
 
     /// The labels by which services and policies choose its pods.

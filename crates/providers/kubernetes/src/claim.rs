@@ -122,7 +122,7 @@ impl Inner {
         }
         let patch = Patch::Merge(serde_json::json!({
             "metadata": {"annotations": {names::POD_NAME: name, names::ADDRESS: address}},
-            "data": data(&later, None)?,
+            "data": data(&later, None, None)?,
         }));
         let api = self.cluster.api::<ConfigMap>().await?;
         let (id, parameters) = (record.id.as_str(), PatchParams::default());

@@ -15,7 +15,7 @@ use kube::api::PostParams;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    body::{Plan, once_more},
+    body::{Plan, lead_through, once_more},
     cluster::Refusal,
     fault::{NAME, failed, given_up, wrong},
     inner::{Inner, belongs_to},
@@ -23,6 +23,7 @@ use crate::{
     record::Record,
     start::{NotStarted, Starting},
     view,
+    watch::Waiter,
 };
 
 /// How often a name is asked for again that was just given up.
@@ -92,10 +93,13 @@ impl Making {
             backend: &backend,
             token: &token,
             key: &key,
-            program_size: inner.program_size(self.spec.command.is_none()).await?,
+            program_size: 0,
             source: source.as_ref(),
             waits: None,
         };
+        // A gate runs our program whatever the sandbox runs.
+        let is_needed = self.spec.command.is_none() || plan.has_gate()?;
+        let plan = Plan { program_size: inner.program_size(is_needed).await?, ..plan };
         let record = self.record(&plan).await?;
         match Box::pin(self.made(&plan, &record)).await {
             Ok(sandbox) => Ok(sandbox),
@@ -193,7 +197,8 @@ impl Making {
         let waiter = inner.watch.pod(cluster, self.id.as_str()).await?;
         self.check_wanted()?;
         // All that the pod needs, or that confines it, is there before the pod is.
-        let (_, (), service, (), ()) = tokio::try_join!(
+        let (gate, _, (), service, (), ()) = tokio::try_join!(
+            inner.gate_objects(plan, &owner),
             cluster.apply(&secret),
             async { if let Some(claim) = &claim { cluster.apply(claim).await.map(drop) } else { Ok(()) } },
             cluster.apply(&service),
@@ -205,9 +210,31 @@ impl Making {
         )?;
         let address = service.spec.and_then(|spec| spec.cluster_ip).unwrap_or_default();
         self.check_wanted()?;
+        let opened = inner.open_gate(plan, &owner, &self.given_up);
+        tokio::try_join!(opened, self.started(plan, record, waiter, &address, gate.as_deref()))?;
+        self.check_wanted()?;
+        self.tell.enter(Phase::Started, "");
+        let made = inner.find(&self.id).await?;
+        made.ok_or_else(|| failed("make the sandbox", "it was removed meanwhile"))
+    }
+
+    /// Makes the pod, and waits until its server has been started.
+    async fn started(
+        &self,
+        plan: &Plan<'_>,
+        record: &Record,
+        waiter: Waiter,
+        address: &str,
+        gate: Option<&str>,
+    ) -> Result<(), ProviderError> {
+        let inner = &self.inner;
+        let (cluster, owner) = (&inner.cluster, record.owner());
         let mut waiter = Some(waiter);
         for tries in 1.. {
             let mut pod = plan.pod()?;
+            if let Some(gate) = gate {
+                lead_through(&mut pod, gate);
+            }
             let brings = once_more(&mut pod, &owner, plan.token, plan.program_size);
             let pod = inner.make_pod(&pod, &owner, plan.token).await?;
             let seen = match waiter.take() {
@@ -223,8 +250,8 @@ impl Making {
                 given_up: &self.given_up,
                 brings,
             };
-            let address = [(names::ADDRESS, Some(address.as_str()))];
-            let complete = cluster.annotate::<ConfigMap>(self.id.as_str(), &address);
+            let addresses = [(names::ADDRESS, Some(address)), (names::GATE_ADDRESS, gate)];
+            let complete = cluster.annotate::<ConfigMap>(self.id.as_str(), &addresses);
             let (started, completed) = tokio::join!(starting.wait(seen), complete);
             if !completed? {
                 return Err(failed("make the sandbox", "its record was removed meanwhile"));
@@ -241,10 +268,7 @@ impl Making {
                 }
             }
         }
-        self.check_wanted()?;
-        self.tell.enter(Phase::Started, "");
-        let made = inner.find(&self.id).await?;
-        made.ok_or_else(|| failed("make the sandbox", "it was removed meanwhile"))
+        Ok(())
     }
 }
 

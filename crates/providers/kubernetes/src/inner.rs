@@ -99,6 +99,7 @@ impl Inner {
         let lifetime = self.backends.lifetime(&self.cluster, &record).await?;
         let mut sandbox = view::sandbox(&record, pod.as_ref(), lifetime);
         sandbox.session_key = key;
+        self.look_at_gate(&record, &mut sandbox).await?;
         self.reach(&record, &mut sandbox).await?;
         if let SandboxState::Failed(reason) = &mut sandbox.state {
             let log = self.last_lines(&record.pod).await;

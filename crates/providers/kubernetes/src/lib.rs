@@ -15,6 +15,7 @@
 //! | `names`, `quantity` | names, labels, ports; amounts |
 //! | `body`, `network` | from a spec to the objects that the cluster is asked to make |
 //! | `record` | what is known of a sandbox apart from its pod |
+//! | `gate` | the way of a sandbox to hosts by their names |
 //! | `create`, `start` | record, objects, pod; the way of our program into it; what is given up is taken back |
 //! | `pool`, `claim` | pods that wait for a session; how one becomes a session's |
 //! | `watch` | one watch over all pods that anybody waits for |
@@ -36,6 +37,7 @@ mod cluster;
 mod create;
 mod fault;
 mod garbage;
+mod gate;
 mod inner;
 mod life;
 mod names;

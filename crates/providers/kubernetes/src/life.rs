@@ -16,7 +16,7 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    body::{once_more, shorten},
+    body::{lead_through, once_more, shorten},
     create::random,
     fault::{self, NAME, failed},
     inner::Inner,
@@ -53,9 +53,10 @@ impl Inner {
     /// Removes a sandbox; whether it was there. Returns when all is gone.
     pub(crate) async fn remove(&self, record: &Record) -> Result<bool, ProviderError> {
         let was_there = self.let_go(record).await?;
-        // The pod takes the longest, and is not left to the cluster's own pace.
-        let (_, gone) = tokio::join!(
+        // The pods take the longest, and are not left to the cluster's own pace.
+        let (_, _, gone) = tokio::join!(
             self.remove_pod(record),
+            Box::pin(self.remove_gate(record)),
             self.cluster.gone::<ConfigMap>(record.id.as_str(), &record.uid, REMOVAL)
         );
         gone?;
@@ -127,7 +128,9 @@ impl Inner {
         }
         let pod = self.pod(&record).await?;
         match view::state(&record, pod.as_ref()) {
-            SandboxState::Paused | SandboxState::Running => self.remove_pod(&record).await,
+            SandboxState::Paused | SandboxState::Running => {
+                tokio::try_join!(self.remove_pod(&record), Box::pin(self.remove_gate(&record))).map(drop)
+            }
             state => Err(ProviderError::State { action: "pause", id: id.clone(), state }),
         }
     }
@@ -148,7 +151,7 @@ impl Inner {
         let mut record = self.existing(id).await?;
         let pod = self.pod(&record).await?;
         match view::state(&record, pod.as_ref()) {
-            SandboxState::Running => return Ok(()),
+            SandboxState::Running => return Box::pin(self.reopen_gate(&record, given_up)).await,
             SandboxState::Paused => {}
             state => return Err(ProviderError::State { action: "resume", id: id.clone(), state }),
         }
@@ -170,6 +173,9 @@ impl Inner {
         let map = self.cluster.get::<ConfigMap>(id.as_str()).await?;
         let map = map.ok_or_else(|| ProviderError::NotFound(id.clone()))?;
         let mut pod = pod_of(&map)?;
+        if let Some(gate) = &record.gate {
+            lead_through(&mut pod, gate);
+        }
         if let Some(left) = left {
             shorten(&mut pod, left);
         }
@@ -186,11 +192,14 @@ impl Inner {
         };
         let uid = uid.unwrap_or_default();
         let starting = Starting { inner: self, id, uid: &uid, tell, phase: Phase::Resuming, given_up, brings };
-        match starting.wait(waiter).await {
-            Ok(()) => Ok(()),
+        let opened = Box::pin(async { self.reopen_gate(&record, given_up).await.map_err(NotStarted::Failed) });
+        match tokio::try_join!(starting.wait(waiter), opened) {
+            Ok(_) => Ok(()),
             Err(not_started) => {
                 // It rests again.
-                if let Err(error) = self.end_pod(id.as_str(), &uid).await {
+                if let Err(error) =
+                    tokio::try_join!(self.end_pod(id.as_str(), &uid), Box::pin(self.remove_gate(&record)))
+                {
                     tracing::warn!(%error, "the pod of a sandbox that was not resumed is left");
                 }
                 Err(match not_started {

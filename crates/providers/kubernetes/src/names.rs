@@ -23,10 +23,15 @@ pub(crate) const POOL_ROLE: &str = "pool";
 pub(crate) const SNAPSHOT_ROLE: &str = "snapshot";
 /// The role of those that are made for a fork, and are gone with its making.
 pub(crate) const FORK_ROLE: &str = "fork";
+/// The role of the pods through which sandboxes reach hosts by name.
+pub(crate) const GATE: &str = "gate";
 /// The role of what belongs to a backend.
 pub(crate) const BACKEND_ROLE: &str = "backend";
 /// The label that the pods of a sandbox have, and by which services and policies choose them.
 pub(crate) const UNIT: &str = "gloveport/unit";
+/// The label of the pods of a sandbox whose network policy is its own, and its value: policies of the namespace that let
+/// sandboxes out leave these alone.
+pub(crate) const CLOSED: (&str, &str) = ("gloveport/network", "own");
 /// The label of a pod that waits: the id of the backend whose pool it belongs to.
 pub(crate) const POOL: &str = "gloveport/pool";
 /// The label of a pod that waits: sandboxes that are made alike have the same.
@@ -58,6 +63,8 @@ pub(crate) const TOKEN: &str = "gloveport/token";
 pub(crate) const POD_NAME: &str = "gloveport/pod";
 /// Address of the service, set when all objects are there.
 pub(crate) const ADDRESS: &str = "gloveport/address";
+/// Address of the service of its gate, set when all objects are there.
+pub(crate) const GATE_ADDRESS: &str = "gloveport/gate";
 /// What the annotations of those begin with who use it; the id of the backend follows, and its value is its label.
 pub(crate) const HOLDER: &str = "gloveport/holder-";
 
@@ -67,10 +74,12 @@ pub(crate) const SERVER_PORT: u16 = 8080;
 pub(crate) const EDITOR: (&str, u16) = ("vscode", 8081);
 /// Ports for programs of the user.
 pub(crate) const WORK: [(&str, u16); 2] = [("work-1", 30_082), ("work-2", 30_083)];
+/// Port of a gate.
+pub(crate) const GATE_PORT: u16 = 3128;
 /// First port of those that a spec asks for without a number.
 pub(crate) const FIRST_FREE: u16 = 30_084;
 
-/// Name of the container in which the server runs.
+/// Name of the container in which the server runs, and of the one of a gate.
 pub(crate) const CONTAINER: &str = "runtime";
 /// Name of the container that brings our program.
 pub(crate) const BRINGER: &str = "program";
@@ -158,6 +167,11 @@ pub(crate) fn ingress(id: &str) -> String {
     format!("{id}-ingress-code")
 }
 
+/// Name of its gate, of the gate's service and of its policy. No sandbox has a pod of such a name.
+pub(crate) fn gate(id: &str) -> String {
+    format!("gloveport-gate-{}", id.strip_prefix(PREFIX).unwrap_or(id))
+}
+
 /// Name of its volume claim.
 pub(crate) fn claim(id: &str) -> String {
     format!("{id}-pvc")
@@ -191,6 +205,7 @@ mod tests {
             assert!(id.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-'), "{id}");
         }
         assert_eq!(editor_service(&id(&fits)).len(), 63);
+        assert_eq!((gate(&id("conv-1")).as_str(), gate(&id(&fits)).len()), ("gloveport-gate-conv-1", 51));
     }
 
     #[test]

@@ -1,4 +1,5 @@
-//! Whom a sandbox may talk to, as a network policy.
+//! Whom a sandbox may talk to, as network policies. A policy of Kubernetes knows addresses alone: hosts that are named are
+//! reached through a gate, which looks them up.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +7,8 @@ use gloveport_allow_list::{Network, Rules};
 use gloveport_provider::{NetworkPolicy as Wanted, ProviderError};
 use k8s_openapi::{
     api::networking::v1::{
-        IPBlock, NetworkPolicy, NetworkPolicyEgressRule, NetworkPolicyPeer, NetworkPolicyPort, NetworkPolicySpec,
+        IPBlock, NetworkPolicy, NetworkPolicyEgressRule, NetworkPolicyIngressRule, NetworkPolicyPeer,
+        NetworkPolicyPort, NetworkPolicySpec,
     },
     apimachinery::pkg::{
         apis::meta::v1::{LabelSelector, ObjectMeta},
@@ -19,36 +21,57 @@ use crate::fault::wrong;
 /// Entries of one policy.
 const MOST: usize = 256;
 
+/// What is let out.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Out {
+    /// Addresses that are reached directly.
+    pub(crate) addresses: Vec<NetworkPolicyEgressRule>,
+    /// What a gate lets through, if hosts are named: all that is allowed, as programs that ask the gate ask it for everything.
+    pub(crate) gate: Option<Rules>,
+}
+
 /// What is let out; none where everything is.
-pub(crate) fn egress(wanted: &Wanted) -> Result<Option<Vec<NetworkPolicyEgressRule>>, ProviderError> {
+pub(crate) fn out(wanted: &Wanted) -> Result<Option<Out>, ProviderError> {
     let entries = match wanted {
         Wanted::Full => return Ok(None),
-        Wanted::None => return Ok(Some(Vec::new())),
+        Wanted::None => return Ok(Some(Out { addresses: Vec::new(), gate: None })),
         Wanted::Only(entries) => entries,
     };
     if entries.len() > MOST {
         return Err(wrong("network", format!("{MOST} entries are possible at most")));
     }
     let rules = Rules::parse(entries).map_err(|error| wrong("network", error))?;
-    let networks = rules.networks().map_err(|host| {
-        let hint =
-            "a policy of Kubernetes knows addresses alone: name networks like 10.0.0.0/8, or use the runtime `docker`";
-        wrong("network", format!("`{host}` names a host; {hint}"))
-    })?;
-    Ok(Some(networks.into_iter().map(|(network, port)| rule(network, port)).collect()))
+    let addresses = rules.networks().map(|(network, port)| to_network(network, port)).collect();
+    Ok(Some(Out { addresses, gate: rules.name_hosts().then_some(rules) }))
 }
 
-fn rule(network: Network, port: Option<u16>) -> NetworkPolicyEgressRule {
+fn to_network(network: Network, port: Option<u16>) -> NetworkPolicyEgressRule {
     let block = IPBlock { cidr: network.cidr(), ..IPBlock::default() };
     let peer = NetworkPolicyPeer { ip_block: Some(block), ..NetworkPolicyPeer::default() };
-    let of_protocol = |port: u16, protocol: &str| NetworkPolicyPort {
-        port: Some(IntOrString::Int(port.into())),
-        protocol: Some(protocol.to_owned()),
-        ..NetworkPolicyPort::default()
-    };
     NetworkPolicyEgressRule {
         to: Some(vec![peer]),
         ports: port.map(|port| ["TCP", "UDP"].map(|protocol| of_protocol(port, protocol)).to_vec()),
+    }
+}
+
+/// The way to pods of the namespace, on one port.
+pub(crate) fn to_pods(pods: BTreeMap<String, String>, port: u16) -> NetworkPolicyEgressRule {
+    NetworkPolicyEgressRule { to: Some(vec![these(pods)]), ports: Some(vec![of_protocol(port, "TCP")]) }
+}
+
+fn these(pods: BTreeMap<String, String>) -> NetworkPolicyPeer {
+    NetworkPolicyPeer { pod_selector: Some(selector(pods)), ..NetworkPolicyPeer::default() }
+}
+
+fn selector(pods: BTreeMap<String, String>) -> LabelSelector {
+    LabelSelector { match_labels: Some(pods), ..LabelSelector::default() }
+}
+
+fn of_protocol(port: u16, protocol: &str) -> NetworkPolicyPort {
+    NetworkPolicyPort {
+        port: Some(IntOrString::Int(port.into())),
+        protocol: Some(protocol.to_owned()),
+        ..NetworkPolicyPort::default()
     }
 }
 
@@ -61,9 +84,30 @@ pub(crate) fn policy(
     NetworkPolicy {
         metadata,
         spec: Some(NetworkPolicySpec {
-            pod_selector: Some(LabelSelector { match_labels: Some(pods), ..LabelSelector::default() }),
+            pod_selector: Some(selector(pods)),
             policy_types: Some(vec!["Egress".to_owned()]),
             egress: Some(egress),
+            ..NetworkPolicySpec::default()
+        }),
+    }
+}
+
+/// The policy of a gate: one port, for these pods alone. Whom it may reach is left to the policies of the namespace, which
+/// know what no name should lead to.
+pub(crate) fn gate_policy(
+    metadata: ObjectMeta,
+    gate: BTreeMap<String, String>,
+    sandbox: BTreeMap<String, String>,
+    port: u16,
+) -> NetworkPolicy {
+    let rule =
+        NetworkPolicyIngressRule { from: Some(vec![these(sandbox)]), ports: Some(vec![of_protocol(port, "TCP")]) };
+    NetworkPolicy {
+        metadata,
+        spec: Some(NetworkPolicySpec {
+            pod_selector: Some(selector(gate)),
+            policy_types: Some(vec!["Ingress".to_owned()]),
+            ingress: Some(vec![rule]),
             ..NetworkPolicySpec::default()
         }),
     }
@@ -73,27 +117,35 @@ pub(crate) fn policy(
 mod tests {
     use super::*;
 
+    fn only(entries: &[&str]) -> Wanted {
+        Wanted::Only(entries.iter().map(|entry| (*entry).to_owned()).collect())
+    }
+
+    /// Addresses with the ports, and what a gate lets through.
+    fn view(wanted: &Wanted) -> (Vec<(String, Vec<IntOrString>)>, Option<String>) {
+        let Out { addresses, gate } = out(wanted).unwrap().unwrap();
+        let view = addresses.iter().map(|rule| {
+            let mut peers = rule.to.iter().flatten().map(|peer| peer.ip_block.as_ref().unwrap().cidr.clone());
+            let ports = rule.ports.iter().flatten().map(|port| port.port.clone().unwrap());
+            (peers.next().unwrap(), ports.collect())
+        });
+        (view.collect(), gate.map(|rules| rules.to_string()))
+    }
+
     #[test]
-    fn addresses_and_networks_are_let_out_and_names_are_refused() {
-        let only = |entries: &[&str]| Wanted::Only(entries.iter().map(|entry| (*entry).to_owned()).collect());
-        let rules = egress(&only(&["10.0.0.0/8", "192.0.2.1:443"])).unwrap().unwrap();
-        let view: Vec<_> = rules
-            .iter()
-            .map(|rule| {
-                let peers = rule.to.iter().flatten().map(|peer| peer.ip_block.as_ref().unwrap().cidr.clone());
-                let ports = rule.ports.iter().flatten().map(|port| port.port.clone().unwrap());
-                (peers.collect::<Vec<_>>(), ports.collect::<Vec<_>>())
-            })
-            .collect();
+    fn addresses_are_let_out_directly_and_hosts_through_a_gate() {
         let port = IntOrString::Int(443);
-        let expected =
-            [(vec!["10.0.0.0/8".to_owned()], vec![]), (vec!["192.0.2.1/32".to_owned()], vec![port.clone(), port])];
-        assert_eq!(view, expected);
-        for wrong in [only(&["example.org"]), only(&["*.example.org:443"]), only(&["10.0.0.1/8"]), only(&["x y"])] {
-            egress(&wrong).unwrap_err();
+        let addresses = vec![("10.0.0.0/8".to_owned(), vec![]), ("192.0.2.1/32".to_owned(), vec![port.clone(), port])];
+        assert_eq!(view(&only(&["10.0.0.0/8", "192.0.2.1:443"])), (addresses.clone(), None));
+        let named = "10.0.0.0/8, *.example.org:443, 192.0.2.1:443";
+        assert_eq!(view(&only(&["10.0.0.0/8", "*.example.org:443", "192.0.2.1:443"])), (addresses, Some(named.into())));
+        assert_eq!(view(&only(&["pypi.org"])), (vec![], Some("pypi.org".to_owned())));
+        assert_eq!(view(&only(&[])), (vec![], None));
+        assert_eq!(view(&Wanted::None), (vec![], None));
+        assert_eq!(out(&Wanted::Full).unwrap(), None);
+        for wrong in [only(&["10.0.0.1/8"]), only(&["x y"]), only(&["https://pypi.org"])] {
+            out(&wrong).unwrap_err();
         }
-        egress(&Wanted::Only(vec!["10.0.0.1".to_owned(); 257])).unwrap_err();
-        assert_eq!(egress(&Wanted::Full).unwrap(), None);
-        assert_eq!(egress(&Wanted::None).unwrap(), Some(Vec::new()));
+        out(&Wanted::Only(vec!["10.0.0.1".to_owned(); 257])).unwrap_err();
     }
 }

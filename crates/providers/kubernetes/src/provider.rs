@@ -138,11 +138,15 @@ impl Inner {
                 continue;
             }
             let lifetime = self.backends.lifetime(&self.cluster, &record).await?;
-            let mut sandbox = view::sandbox(&record, pod.as_ref(), lifetime);
-            self.reach_known(&record, &mut sandbox);
-            listed.push(sandbox);
+            let sandbox = view::sandbox(&record, pod.as_ref(), lifetime);
+            listed.push((record, sandbox));
         }
-        Ok(listed)
+        self.look_at_gates(&mut listed).await?;
+        let reached = listed.into_iter().map(|(record, mut sandbox)| {
+            self.reach_known(&record, &mut sandbox);
+            sandbox
+        });
+        Ok(reached.collect())
     }
 
     async fn hold(&self, id: &SandboxId) -> Result<(), ProviderError> {

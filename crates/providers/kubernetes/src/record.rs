@@ -19,6 +19,8 @@ use crate::{
 
 /// The key in the config map under which the pod is that a paused sandbox goes on with.
 const POD: &str = "pod.json";
+/// The key under which its gate is, if it has one.
+const GATE: &str = "gate.json";
 
 /// The key under which the settings are that a fork is made with.
 const SETTINGS: &str = "settings.json";
@@ -46,6 +48,8 @@ pub(crate) struct Record {
     pub(crate) pod: String,
     /// All objects have been made; the address of the service.
     pub(crate) address: Option<String>,
+    /// The address of the service of its gate, if it has one.
+    pub(crate) gate: Option<String>,
     /// The labels of the backends that use it.
     pub(crate) holders: Vec<String>,
     /// It is being removed.
@@ -80,6 +84,7 @@ impl Record {
             token: text(names::TOKEN).unwrap_or_default(),
             pod: text(names::POD_NAME).or_else(|| meta.name.clone())?,
             address: text(names::ADDRESS),
+            gate: text(names::GATE_ADDRESS),
             holders: holders.map(|(_, label)| label.clone()).collect(),
             ends: meta.deletion_timestamp.is_some(),
         })
@@ -115,9 +120,18 @@ pub(crate) fn time(time: &Time) -> SystemTime {
 
 /// The pod in a record.
 pub(crate) fn pod_of(map: &ConfigMap) -> Result<Pod, ProviderError> {
+    stored(map, POD, "pod")
+}
+
+/// The gate in a record.
+pub(crate) fn gate_of(map: &ConfigMap) -> Result<Pod, ProviderError> {
+    stored(map, GATE, "gate")
+}
+
+fn stored(map: &ConfigMap, key: &str, what: &str) -> Result<Pod, ProviderError> {
     let name = map.metadata.name.as_deref().unwrap_or_default();
-    let broken = |reason: String| failed(format!("say how the pod of `{name}` is made"), reason);
-    let text = map.data.as_ref().and_then(|data| data.get(POD)).ok_or_else(|| broken("it is missing".to_owned()))?;
+    let broken = |reason: String| failed(format!("say how the {what} of `{name}` is made"), reason);
+    let text = map.data.as_ref().and_then(|data| data.get(key)).ok_or_else(|| broken("it is missing".to_owned()))?;
     serde_json::from_str(text).map_err(|error| broken(error.to_string()))
 }
 
@@ -129,15 +143,22 @@ pub(crate) fn settings_of(map: &ConfigMap) -> Result<Option<Settings>, ProviderE
     serde_json::from_str(text).map(Some).map_err(broken)
 }
 
-/// The content of a record.
-pub(crate) fn data(pod: &Pod, settings: Option<&Settings>) -> Result<BTreeMap<String, String>, ProviderError> {
-    let text = serde_json::to_string(pod).map_err(|error| failed("be told the pod", error))?;
-    let mut data = BTreeMap::from([(POD.to_owned(), text)]);
+/// The content of a record: the pod, and the gate and the settings if it has them.
+pub(crate) fn data(
+    pod: &Pod,
+    gate: Option<&Pod>,
+    settings: Option<&Settings>,
+) -> Result<BTreeMap<String, String>, ProviderError> {
+    let text = |pod| serde_json::to_string(pod).map_err(|error| failed("be told the pod", error));
+    let mut content = BTreeMap::from([(POD.to_owned(), text(pod)?)]);
+    if let Some(gate) = gate {
+        content.insert(GATE.to_owned(), text(gate)?);
+    }
     if let Some(settings) = settings {
         let text = serde_json::to_string(settings).map_err(|error| failed("be told the settings", error))?;
-        data.insert(SETTINGS.to_owned(), text);
+        content.insert(SETTINGS.to_owned(), text);
     }
-    Ok(data)
+    Ok(content)
 }
 
 #[cfg(test)]

@@ -141,7 +141,8 @@ fn before_start(pod: &Pod, runtime: Option<&ContainerStatus>) -> Stage {
     }
 }
 
-fn of_bringer(ended: &ContainerStateTerminated) -> String {
+/// How the container that brings our program failed.
+pub(crate) fn of_bringer(ended: &ContainerStateTerminated) -> String {
     let hint = match ended.exit_code {
         127 | 128 => "; the image has no shell: set `program_image` or `loader_image` in [extended.kubernetes]",
         _ => "",
@@ -169,6 +170,12 @@ fn of_end(ended: &ContainerStateTerminated) -> Stage {
             Stage::Failed(format!("its server ended with exit code {code} ({reason}){message}"))
         }
     }
+}
+
+/// The same for what should go on for ever.
+pub(crate) fn words_of_end(ended: &ContainerStateTerminated) -> String {
+    let told = text(ended.reason.as_deref(), ended.message.as_deref());
+    format!("it ended with exit code {} ({told})", ended.exit_code)
 }
 
 /// How often its server was started anew, and why.

@@ -1,4 +1,4 @@
-//! One watch over the pods of all sandboxes, as long as anybody waits for one of them.
+//! One watch over the pods of all sandboxes and their gates, as long as anybody waits for one of them.
 
 use std::{
     collections::HashMap,
@@ -156,7 +156,8 @@ async fn run(watch: Weak<Watch>, api: Api<Pod>) {
 }
 
 fn selector() -> String {
-    format!("{}={},{} in ({},{})", names::APP.0, names::APP.1, names::ROLE, names::SANDBOX, names::WARM)
+    let roles = [names::SANDBOX, names::WARM, names::GATE].join(",");
+    format!("{}={},{} in ({roles})", names::APP.0, names::APP.1, names::ROLE)
 }
 
 /// Tells all pods, and gives the version that they have.

@@ -18,3 +18,12 @@ matchLabels:
 matchExpressions:
   - {key: gloveport/role, operator: In, values: [sandbox, warm]}
 {{- end -}}
+
+{{- /* The pods that policies of the namespace let out: those, and gates, but for sandboxes with a policy of their own. */ -}}
+{{- define "gloveport.outward" -}}
+matchLabels:
+  app: openhands-runtime
+matchExpressions:
+  - {key: gloveport/role, operator: In, values: [sandbox, warm, gate]}
+  - {key: gloveport/network, operator: NotIn, values: [own]}
+{{- end -}}

@@ -18,7 +18,7 @@ use super::{
 };
 use crate::{
     PodSecurity, ProgramFrom,
-    names::{self, BRINGER, CONTAINER, EDITOR, SERVER_PORT, WORK},
+    names::{self, BRINGER, CONTAINER, EDITOR, GATE_PORT, SERVER_PORT, WORK},
     quantity,
 };
 
@@ -259,13 +259,33 @@ pub(crate) fn shorten(pod: &mut Pod, left: Duration) {
     }
 }
 
+/// Tells the programs in the pod of a sandbox the way through its gate, whose service has this address. What the session
+/// says itself counts.
+pub(crate) fn lead_through(pod: &mut Pod, gate: &str) {
+    let host = if gate.contains(':') { format!("[{gate}]") } else { gate.to_owned() };
+    let proxy = format!("http://{host}:{GATE_PORT}");
+    let containers = pod.spec.iter_mut().flat_map(|spec| &mut spec.containers);
+    for container in containers.filter(|container| container.name == CONTAINER) {
+        let variables = container.env.get_or_insert_default();
+        for (name, value) in
+            [("HTTP_PROXY", proxy.as_str()), ("HTTPS_PROXY", &proxy), ("NO_PROXY", "localhost,127.0.0.1,::1")]
+        {
+            for name in [name.to_owned(), name.to_lowercase()] {
+                if !variables.iter().any(|variable| variable.name == name) {
+                    variables.push(EnvVar { name, value: Some(value.to_owned()), ..EnvVar::default() });
+                }
+            }
+        }
+    }
+}
+
 /// The pod belongs to this object, and has this word in it.
 fn adopt(pod: &mut Pod, owner: &OwnerReference, token: &str) {
     pod.metadata.owner_references = Some(vec![owner.clone()]);
     pod.metadata.annotations.get_or_insert_default().insert(names::TOKEN.to_owned(), token.to_owned());
 }
 
-fn seccomp() -> SeccompProfile {
+pub(super) fn seccomp() -> SeccompProfile {
     SeccompProfile { type_: "RuntimeDefault".to_owned(), ..SeccompProfile::default() }
 }
 

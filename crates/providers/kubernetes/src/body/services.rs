@@ -14,7 +14,7 @@ use k8s_openapi::{
 
 use super::Plan;
 use crate::{
-    names::{self, EDITOR, SERVER_PORT},
+    names::{self, EDITOR, GATE_PORT, SERVER_PORT},
     network,
 };
 
@@ -108,7 +108,11 @@ impl Plan<'_> {
 
     /// Whom it may talk to, if not everybody.
     pub(crate) fn policy(&self, owner: &OwnerReference) -> Result<Option<NetworkPolicy>, ProviderError> {
-        let Some(egress) = network::egress(&self.spec.network)? else { return Ok(None) };
+        let Some(out) = network::out(&self.spec.network)? else { return Ok(None) };
+        let mut egress = out.addresses;
+        if out.gate.is_some() {
+            egress.push(network::to_pods(self.gate_selector(), GATE_PORT));
+        }
         let metadata = self.meta(self.id.as_str(), Some(owner));
         Ok(Some(network::policy(metadata, self.selector(), egress)))
     }

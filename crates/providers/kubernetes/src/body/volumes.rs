@@ -26,13 +26,13 @@ use crate::{
 };
 
 /// Directory of our program in a pod, and the program.
-const BIN: &str = "/.gloveport/bin";
+pub(super) const BIN: &str = "/.gloveport/bin";
 pub(super) const BROUGHT: &str = "/.gloveport/bin/gloveport";
 /// Its path in images that have it: those of `gloveport image`.
 pub(super) const IN_IMAGE: &str = "/openhands/bin/gloveport";
 /// Names of volumes.
 const WORKSPACE_VOLUME: &str = "workspace-volume";
-const PROGRAM_VOLUME: &str = "program";
+pub(super) const PROGRAM_VOLUME: &str = "program";
 const STATE_VOLUME: &str = "state";
 /// Keys of the secret.
 pub(super) const KEY_ITEM: &str = "key";
@@ -136,11 +136,13 @@ impl Plan<'_> {
         Ok((volumes, mounts))
     }
 
-    /// What brings our program into the pod.
+    /// What brings our program into the pod of a sandbox.
     pub(super) fn bringer(&self, volumes: &mut Vec<Volume>) -> Option<Vec<Container>> {
-        if !self.is_ours() {
-            return None;
-        }
+        if self.is_ours() { self.program(volumes, self.security()) } else { None }
+    }
+
+    /// What brings our program into a pod, with what it may do.
+    pub(super) fn program(&self, volumes: &mut Vec<Volume>, security: SecurityContext) -> Option<Vec<Container>> {
         let (image, command, streamed) = match &self.options.program_from {
             ProgramFrom::InImage => return None,
             ProgramFrom::Image(image) => {
@@ -152,9 +154,6 @@ impl Plan<'_> {
             }
         };
         volumes.push(empty(PROGRAM_VOLUME));
-        let small = |cpu: &str, memory: &str| {
-            [("cpu", cpu), ("memory", memory)].map(|(key, value)| (key.to_owned(), Quantity(value.to_owned()))).into()
-        };
         Some(vec![Container {
             name: BRINGER.to_owned(),
             image: Some(image.to_owned()),
@@ -163,22 +162,31 @@ impl Plan<'_> {
             stdin: streamed.then_some(true),
             stdin_once: streamed.then_some(true),
             volume_mounts: Some(vec![mount(PROGRAM_VOLUME, BIN, false)]),
-            resources: Some(ResourceRequirements {
-                requests: Some(small("10m", "16Mi")),
-                limits: Some(small("1", "128Mi")),
-                ..ResourceRequirements::default()
-            }),
-            security_context: Some(SecurityContext { privileged: Some(false), ..self.security() }),
+            resources: Some(small()),
+            security_context: Some(SecurityContext { privileged: Some(false), ..security }),
             ..Container::default()
         }])
     }
 }
 
-/// What takes our program from standard input. Its end cannot be told through every API server, so the length is.
+/// What our program takes where it is no server.
+pub(super) fn small() -> ResourceRequirements {
+    let of = |cpu: &str, memory: &str| {
+        [("cpu", cpu), ("memory", memory)].map(|(key, value)| (key.to_owned(), Quantity(value.to_owned()))).into()
+    };
+    ResourceRequirements {
+        requests: Some(of("10m", "16Mi")),
+        limits: Some(of("1", "128Mi")),
+        ..ResourceRequirements::default()
+    }
+}
+
+/// What takes our program from standard input. Its end cannot be told through every API server, so the length is. A pod
+/// whose containers are started again has it already.
 pub(super) fn receiver(size: u64) -> Vec<String> {
     let script = format!(
-        "umask 022; cd {BIN} && head -c {size} >new && [ \"$(wc -c <new)\" -eq {size} ] && chmod 755 new && mv new \
-         gloveport"
+        "umask 022; cd {BIN} && {{ [ -x gloveport ] && exit 0; head -c {size} >new && [ \"$(wc -c <new)\" -eq {size} ] \
+         && chmod 755 new && mv new gloveport; }}"
     );
     vec!["sh".to_owned(), "-c".to_owned(), literally(&script)]
 }
@@ -209,7 +217,7 @@ fn empty(name: &str) -> Volume {
     Volume { name: name.to_owned(), empty_dir: Some(EmptyDirVolumeSource::default()), ..Volume::default() }
 }
 
-fn mount(name: &str, path: &str, read_only: bool) -> VolumeMount {
+pub(super) fn mount(name: &str, path: &str, read_only: bool) -> VolumeMount {
     VolumeMount {
         name: name.to_owned(),
         mount_path: path.to_owned(),
