@@ -199,7 +199,7 @@ impl Inner {
         }
         let (inner, id, name) = (Arc::clone(self), id.clone(), format!("{PREFIX}{name}"));
         let keeping = move |_: Teller, given_up| async move {
-            inner.keep(&id, &name, SNAPSHOT_ROLE, &given_up).await.map(|_| format!("{SCHEME}{name}"))
+            inner.keep(&id, &name, SNAPSHOT_ROLE, &given_up).await.map(|()| format!("{SCHEME}{name}"))
         };
         apart(&Progress::silent(), keeping).await.map_err(|error| failed("make a snapshot", error))?
     }
@@ -354,12 +354,11 @@ impl Inner {
                     }
                 }
             }
-            seen = match changed {
-                Some(object) => object,
-                None => {
-                    sleep(PAUSE).await;
-                    self.cluster.get::<VolumeSnapshot>(&name).await?.ok_or_else(gone)?
-                }
+            seen = if let Some(object) = changed {
+                object
+            } else {
+                sleep(PAUSE).await;
+                self.cluster.get::<VolumeSnapshot>(&name).await?.ok_or_else(gone)?
             };
             if seen.metadata.uid != uid {
                 return Err(gone());
