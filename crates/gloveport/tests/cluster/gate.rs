@@ -3,6 +3,8 @@
 //! The cluster of the tests has neither a DNS nor a network that enforces policies: names are those of `/etc/hosts` in the pod
 //! of a gate, and what policies close is looked at in the policies.
 
+#![expect(clippy::unwrap_used, reason = "a test stops at the first broken assumption")]
+
 use std::time::Duration;
 
 use gloveport_provider::{GcOptions, ListFilter, NetworkPolicy, Progress, Sandbox, SandboxSpec, SandboxState};

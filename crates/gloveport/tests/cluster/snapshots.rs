@@ -108,7 +108,7 @@ impl Work {
             } else {
                 let wanted = &snapshot["spec"]["source"]["persistentVolumeClaimName"];
                 let claim = claims.iter().find(|claim| claim["metadata"]["name"] == *wanted).unwrap();
-                copy(&self.directory(claim), &self.of_snapshot(&name));
+                copy(&directory(claim), &self.of_snapshot(&name));
                 json!({"readyToUse": true, "restoreSize": "3Gi"})
             };
             snapshot["status"] = status;
@@ -125,13 +125,6 @@ impl Work {
 
     fn of_snapshot(&self, name: &str) -> PathBuf {
         self.copies.path().join("snapshots").join(name)
-    }
-
-    /// Where the files of a claim are.
-    fn directory(&self, claim: &Value) -> PathBuf {
-        let volume = claim["spec"]["volumeName"].as_str().unwrap();
-        let (_, text) = try_kubectl(["get", "pv", volume, "--output", "jsonpath={.spec.hostPath.path}"], "");
-        PathBuf::from(text.trim())
     }
 
     /// Makes the volume of a claim that begins with a snapshot.
@@ -157,6 +150,13 @@ impl Work {
         let of_this = format!("gloveport-test/of={}", self.namespace);
         try_kubectl(["delete", "pv", "--selector", &of_this, "--wait=false"], "");
     }
+}
+
+/// Where the files of a claim are.
+fn directory(claim: &Value) -> PathBuf {
+    let volume = claim["spec"]["volumeName"].as_str().unwrap();
+    let (_, text) = try_kubectl(["get", "pv", volume, "--output", "jsonpath={.spec.hostPath.path}"], "");
+    PathBuf::from(text.trim())
 }
 
 fn copy(from: &Path, to: &Path) {

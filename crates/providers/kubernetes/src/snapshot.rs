@@ -17,7 +17,7 @@ use k8s_openapi::{
 };
 use kube::{
     Resource,
-    api::{DeleteParams, PostParams, WatchEvent, WatchParams},
+    api::{DeleteParams, PostParams, TypeMeta, WatchEvent, WatchParams},
 };
 use serde::{Deserialize, Serialize};
 use tokio::time::{Instant, sleep, timeout};
@@ -51,6 +51,9 @@ const PAUSE: Duration = Duration::from_secs(1);
 /// A copy of a volume, as the API of the storage drivers has it.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct VolumeSnapshot {
+    /// What a definition of a cluster's own asks for that the types of Kubernetes know by themselves.
+    #[serde(flatten, skip_serializing_if = "Option::is_none")]
+    types: Option<TypeMeta>,
     metadata: ObjectMeta,
     spec: SnapshotSpec,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -310,6 +313,7 @@ impl Inner {
             [(names::SESSION, record.session.as_str()), (names::BACKEND, &backend)].map(text).into();
         annotations.extend(record.image.iter().map(|image| (names::IMAGE.to_owned(), image.clone())));
         Ok(VolumeSnapshot {
+            types: Some(TypeMeta::resource::<VolumeSnapshot>()),
             metadata: ObjectMeta {
                 name: Some(name.to_owned()),
                 labels: Some([APP, (ROLE, role)].map(text).into()),
