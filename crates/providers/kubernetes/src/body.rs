@@ -23,7 +23,7 @@ use crate::{
     fault::{failed, wrong},
     names::{self, EDITOR, FIRST_FREE, Ports, SERVER_PORT, WORK},
     record::data,
-    snapshot::Source,
+    source::Source,
 };
 
 /// Ports of programs that a spec can ask for.

@@ -22,7 +22,7 @@
 //! | `view` | a record and its pod as a sandbox |
 //! | `access` | how servers in pods are reached |
 //! | `life` | pause, resume, delete, logs |
-//! | `snapshot` | the workspace of a sandbox as a volume snapshot, and sandboxes that begin with it |
+//! | `snapshot`, `source` | the workspace of a sandbox as a volume snapshot, and what a workspace begins with |
 //! | `backends` | who uses sandboxes, and whether it lives |
 //! | `garbage` | what nobody wants any more |
 //! | `checks` | why a cluster cannot be used, for `doctor` |
@@ -49,6 +49,7 @@ mod provider;
 mod quantity;
 mod record;
 mod snapshot;
+mod source;
 mod start;
 mod view;
 mod watch;

@@ -12,7 +12,7 @@ use gloveport_provider::{
 };
 use k8s_openapi::{
     NamespaceResourceScope,
-    api::core::v1::{ConfigMap, TypedLocalObjectReference},
+    api::core::v1::ConfigMap,
     apimachinery::pkg::{api::resource::Quantity, apis::meta::v1::ObjectMeta},
 };
 use kube::{
@@ -30,11 +30,11 @@ use crate::{
     inner::Inner,
     names::{self, APP, FORK_ROLE, ROLE, SNAPSHOT_ROLE},
     record::{Record, pod_of, settings_of},
+    source::{GROUP, Source},
 };
 
 /// What stands before the name of a snapshot where an image is named. No reference to an image has it.
 const SCHEME: &str = "volume-snapshot://";
-const GROUP: &str = "snapshot.storage.k8s.io";
 /// What the names of ours begin with.
 const PREFIX: &str = "gloveport-snapshot-";
 /// Most characters of a name that somebody gives.
@@ -134,27 +134,6 @@ impl VolumeSnapshot {
 
     fn name(&self) -> &str {
         self.metadata.name.as_deref().unwrap_or_default()
-    }
-}
-
-/// What a workspace begins with.
-#[derive(Debug)]
-pub(crate) struct Source {
-    snapshot: String,
-    /// The image of the sandbox that it is of, if that is known.
-    pub(crate) image: Option<String>,
-    /// The least size of a volume with it.
-    pub(crate) size: Option<Quantity>,
-}
-
-impl Source {
-    /// How a claim names it.
-    pub(crate) fn reference(&self) -> TypedLocalObjectReference {
-        TypedLocalObjectReference {
-            api_group: Some(GROUP.to_owned()),
-            kind: "VolumeSnapshot".to_owned(),
-            name: self.snapshot.clone(),
-        }
     }
 }
 

@@ -22,7 +22,7 @@ use crate::{
     fault::{failed, wrong},
     names::{self, BRINGER},
     quantity,
-    snapshot::Source,
+    source::Source,
 };
 
 /// Directory of our program in a pod, and the program.
