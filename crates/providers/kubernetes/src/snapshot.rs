@@ -17,7 +17,7 @@ use k8s_openapi::{
 };
 use kube::{
     Resource,
-    api::{DeleteParams, PostParams, TypeMeta, WatchEvent, WatchParams},
+    api::{DeleteParams, PostParams, Preconditions, TypeMeta, WatchEvent, WatchParams},
 };
 use serde::{Deserialize, Serialize};
 use tokio::time::{Instant, sleep, timeout};
@@ -264,6 +264,9 @@ impl Inner {
             }
             Err(refusal) => return Err(refusal.told(&action, self.cluster.place())),
         };
+        // What has its name by then may be somebody else's.
+        let preconditions = Some(Preconditions { uid: made.metadata.uid.clone(), ..Preconditions::default() });
+        let this_one = DeleteParams { preconditions, ..DeleteParams::default() };
         let waiting = timeout(LIMIT, self.ready(made, &action));
         let ready = tokio::select! {
             ready = waiting => {
@@ -272,7 +275,7 @@ impl Inner {
             () = given_up.cancelled() => Err(failed(&action, "nobody waits for it any more")),
         };
         if ready.is_err()
-            && let Err(error) = self.cluster.delete::<VolumeSnapshot>(name, &DeleteParams::default()).await
+            && let Err(error) = self.cluster.delete::<VolumeSnapshot>(name, &this_one).await
         {
             tracing::warn!(%error, snapshot = name, "a snapshot that did not get ready is left");
         }
