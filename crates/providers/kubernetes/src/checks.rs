@@ -6,7 +6,7 @@ use gloveport_provider::{Check, ProviderError};
 use k8s_openapi::api::authorization::v1::{ResourceAttributes, SelfSubjectAccessReview, SelfSubjectAccessReviewSpec};
 use kube::{Api, api::PostParams};
 
-use crate::{ProgramFrom, Storage, inner::Inner};
+use crate::{ProgramFrom, SandboxApi, Storage, agent_sandbox::RIGHT, inner::Inner};
 
 /// What a backend does: group, resource, verbs.
 const RIGHTS: [(&str, &str, &[&str]); 6] = [
@@ -29,6 +29,7 @@ impl Inner {
         let mut checks = vec![self.server_check().await];
         if checks.iter().all(|check| check.works) {
             checks.push(self.rights_check().await);
+            checks.extend(self.kind_check().await);
         }
         if let ProgramFrom::Stream { .. } = self.options.program_from {
             checks.push(self.program_check());
@@ -85,6 +86,9 @@ impl Inner {
         }
         if self.options.network_policies {
             wanted.push(POLICIES);
+        }
+        if self.options.api == SandboxApi::Sandboxes {
+            wanted.push(RIGHT);
         }
         let asked = wanted.iter().flat_map(|(group, resource, verbs)| {
             verbs.iter().map(move |verb| async move { (self.may(group, resource, verb).await, *resource, *verb) })

@@ -18,9 +18,9 @@ use crate::{
     body::{Plan, once_more},
     cluster::Refusal,
     fault::{NAME, failed, given_up, wrong},
-    inner::{Inner, belongs_to},
+    inner::Inner,
     names,
-    record::Record,
+    record::{Maker, Record, belongs_to},
     start::{NotStarted, Starting},
     view,
 };
@@ -39,6 +39,7 @@ impl Inner {
     ) -> Result<Sandbox, ProviderError> {
         spec.check(NAME, &self.capabilities())?;
         self.check_open()?;
+        self.check_kind().await?;
         let id = names::id_of(&spec.session_id)?;
         let (inner, spec) = (Arc::clone(self), spec.clone());
         let making = |tell, given_up| Making { inner, id, spec, tell, given_up }.make();
@@ -154,6 +155,7 @@ impl Making {
             self.inner.own().insert(self.id.clone());
         }
         if self.spec.warm
+            && record.maker == Maker::Backend
             && let Some(sandbox) = Box::pin(self.inner.claim(plan, record)).await?
         {
             self.check_wanted()?;
@@ -189,14 +191,12 @@ impl Making {
         for tries in 1.. {
             let mut pod = plan.pod()?;
             let brings = once_more(&mut pod, &owner, plan.token, plan.program_size);
-            let pod = inner.make_pod(&pod, &owner, plan.token).await?;
-            let seen = match waiter.take() {
-                Some(waiter) => waiter,
-                None => inner.watch.pod(cluster, self.id.as_str()).await?,
-            };
+            let pod = inner.bring_up(&pod, record, plan.token, &self.given_up).await?;
+            let name = pod.metadata.name.as_deref().unwrap_or_default();
+            let seen = inner.sees(waiter.take(), name).await?;
             let starting = Starting {
                 inner,
-                id: &self.id,
+                pod: name,
                 uid: pod.metadata.uid.as_deref().unwrap_or_default(),
                 tell: &self.tell,
                 phase: Phase::Creating,

@@ -64,6 +64,7 @@ impl Inner {
 
     /// Removes the pod of a record, if it has one. Returns when it is gone.
     pub(crate) async fn remove_pod(&self, record: &Record) -> Result<(), ProviderError> {
+        self.rest(record).await?;
         let Some(pod) = self.pod(record).await? else { return Ok(()) };
         self.end_pod(&record.pod, pod.metadata.uid.as_deref().unwrap_or_default()).await
     }
@@ -176,21 +177,26 @@ impl Inner {
         let token = random("make a name")?;
         let brings = once_more(&mut pod, &record.owner(), &token, self.program_size(true).await?);
         let waiter = self.watch.pod(&self.cluster, id.as_str()).await?;
-        let (uid, brings) = match self.make_pod(&pod, &record.owner(), &token).await {
-            Ok(made) => (made.metadata.uid, brings),
+        let (made, brings) = match self.bring_up(&pod, &record, &token, given_up).await {
+            Ok(made) => (made, brings),
             Err(error) => match self.pod(&record).await? {
                 // Somebody else resumes it at the same time, and brings the program.
-                Some(theirs) => (theirs.metadata.uid, false),
-                None => return Err(error),
+                Some(theirs) => (theirs, false),
+                None => {
+                    self.rest_again(&record).await;
+                    return Err(error);
+                }
             },
         };
-        let uid = uid.unwrap_or_default();
-        let starting = Starting { inner: self, id, uid: &uid, tell, phase: Phase::Resuming, given_up, brings };
+        let (name, uid) = (made.metadata.name.unwrap_or_default(), made.metadata.uid.unwrap_or_default());
+        let waiter = self.sees(Some(waiter), &name).await?;
+        let starting = Starting { inner: self, pod: &name, uid: &uid, tell, phase: Phase::Resuming, given_up, brings };
         match starting.wait(waiter).await {
             Ok(()) => Ok(()),
             Err(not_started) => {
                 // It rests again.
-                if let Err(error) = self.end_pod(id.as_str(), &uid).await {
+                self.rest_again(&record).await;
+                if let Err(error) = self.end_pod(&name, &uid).await {
                     tracing::warn!(%error, "the pod of a sandbox that was not resumed is left");
                 }
                 Err(match not_started {
