@@ -136,7 +136,7 @@ impl Inner {
     pub(crate) async fn resume(self: &Arc<Self>, id: &SandboxId) -> Result<(), ProviderError> {
         self.check_open()?;
         let (inner, id) = (Arc::clone(self), id.clone());
-        let resuming = move |tell, given_up| async move { inner.resume_now(&id, &tell, &given_up).await };
+        let resuming = move |tell, given_up| async move { Box::pin(inner.resume_now(&id, &tell, &given_up)).await };
         apart(&Progress::silent(), resuming).await.map_err(|error| failed("resume a sandbox", error))?
     }
 
@@ -179,14 +179,14 @@ impl Inner {
         let waiter = self.watch.pod(&self.cluster, id.as_str()).await?;
         let (made, brings) = match self.bring_up(&pod, &record, &token, given_up).await {
             Ok(made) => (made, brings),
-            Err(error) => match self.pod(&record).await? {
-                // Somebody else resumes it at the same time, and brings the program.
-                Some(theirs) => (theirs, false),
-                None => {
+            Err(error) => {
+                let Some(theirs) = self.pod(&record).await? else {
                     self.rest_again(&record).await;
                     return Err(error);
-                }
-            },
+                };
+                // Somebody else resumes it at the same time, and brings the program.
+                (theirs, false)
+            }
         };
         let (name, uid) = (made.metadata.name.unwrap_or_default(), made.metadata.uid.unwrap_or_default());
         let waiter = self.sees(Some(waiter), &name).await?;
