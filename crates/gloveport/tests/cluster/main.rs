@@ -1,5 +1,6 @@
 //! The tests that need a cluster, in one program.
 
+mod agent_sandbox;
 mod cluster;
 mod faults;
 mod gate;

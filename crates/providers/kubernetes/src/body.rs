@@ -19,7 +19,7 @@ pub(crate) use self::{
     volumes::{claim_of, on_claim},
 };
 use crate::{
-    KubernetesOptions, Storage,
+    KubernetesOptions, SandboxApi, Storage,
     fault::{failed, wrong},
     names::{self, EDITOR, FIRST_FREE, Ports, SERVER_PORT, WORK},
     record::data,
@@ -162,6 +162,9 @@ impl Plan<'_> {
         set(names::IMAGE, self.image.to_owned());
         set(names::SURVIVES, self.survives().to_string());
         set(names::TOKEN, self.token.to_owned());
+        if self.options.api == SandboxApi::Sandboxes {
+            set(names::API, names::BY_SANDBOX.to_owned());
+        }
         if let Some(time) = self.spec.time_to_live {
             set(names::TIME_TO_LIVE, time.as_secs_f64().to_string());
         }

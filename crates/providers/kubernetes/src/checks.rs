@@ -6,7 +6,7 @@ use gloveport_provider::{Check, ProviderError};
 use k8s_openapi::api::authorization::v1::{ResourceAttributes, SelfSubjectAccessReview, SelfSubjectAccessReviewSpec};
 use kube::{Api, api::PostParams};
 
-use crate::{ProgramFrom, Storage, inner::Inner};
+use crate::{ProgramFrom, SandboxApi, Storage, agent_sandbox::RIGHT, inner::Inner};
 
 /// What a backend does: group, resource, verbs.
 const RIGHTS: [(&str, &str, &[&str]); 6] = [
@@ -34,6 +34,7 @@ impl Inner {
             if self.options.volume_snapshots {
                 checks.push(self.snapshots_check().await);
             }
+            checks.extend(self.kind_check().await);
         }
         if let ProgramFrom::Stream { .. } = self.options.program_from {
             checks.push(self.program_check());
@@ -93,6 +94,9 @@ impl Inner {
         }
         if self.options.volume_snapshots {
             wanted.push(SNAPSHOTS);
+        }
+        if self.options.api == SandboxApi::Sandboxes {
+            wanted.push(RIGHT);
         }
         let asked = wanted.iter().flat_map(|(group, resource, verbs)| {
             verbs.iter().map(move |verb| async move { (self.may(group, resource, verb).await, *resource, *verb) })

@@ -18,9 +18,9 @@ use crate::{
     body::{Plan, lead_through, once_more},
     cluster::Refusal,
     fault::{NAME, failed, given_up, wrong},
-    inner::{Inner, belongs_to},
+    inner::Inner,
     names,
-    record::Record,
+    record::{Maker, Record, belongs_to},
     start::{NotStarted, Starting},
     view,
     watch::Waiter,
@@ -52,6 +52,7 @@ impl Inner {
     ) -> Result<Sandbox, ProviderError> {
         spec.check(NAME, &self.capabilities())?;
         self.check_open()?;
+        self.check_kind().await?;
         let id = names::id_of(&spec.session_id)?;
         Making { inner: Arc::clone(self), id, spec: spec.clone(), tell, given_up }.make().await
     }
@@ -178,6 +179,7 @@ impl Making {
         }
         if self.spec.warm
             && plan.source.is_none()
+            && record.maker == Maker::Backend
             && let Some(sandbox) = Box::pin(self.inner.claim(plan, record)).await?
         {
             self.check_wanted()?;
@@ -236,14 +238,12 @@ impl Making {
                 lead_through(&mut pod, gate);
             }
             let brings = once_more(&mut pod, &owner, plan.token, plan.program_size);
-            let pod = inner.make_pod(&pod, &owner, plan.token).await?;
-            let seen = match waiter.take() {
-                Some(waiter) => waiter,
-                None => inner.watch.pod(cluster, self.id.as_str()).await?,
-            };
+            let pod = inner.bring_up(&pod, record, plan.token, &self.given_up).await?;
+            let name = pod.metadata.name.as_deref().unwrap_or_default();
+            let seen = inner.sees(waiter.take(), name).await?;
             let starting = Starting {
                 inner,
-                id: &self.id,
+                pod: name,
                 uid: pod.metadata.uid.as_deref().unwrap_or_default(),
                 tell: &self.tell,
                 phase: Phase::Creating,

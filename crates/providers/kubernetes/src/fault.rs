@@ -5,6 +5,8 @@ use std::{fmt::Display, time::Duration};
 use gloveport_provider::ProviderError;
 use kube::Error;
 
+use crate::names::AGENT_SANDBOX;
+
 /// The name by which the provider is registered.
 pub(crate) const NAME: &str = "kubernetes";
 /// What messages call it.
@@ -101,6 +103,11 @@ fn of_status(code: u16, reason: &str, message: &str, action: &str, place: &str) 
         403 if message.contains("is being terminated") => {
             failed(action, format!("{message}; wait until the namespace is gone, or use another one"))
         }
+        403 if message.contains(AGENT_SANDBOX) => ProviderError::Access {
+            engine: engine(),
+            reason: cut(message),
+            hint: "give this user the rights of the component agent-sandbox in deploy/kubernetes".to_owned(),
+        },
         403 => ProviderError::Access {
             engine: engine(),
             reason: cut(message),

@@ -19,9 +19,9 @@ use crate::{
     body::{Plan, once_more},
     create::random,
     fault::{failed, given_up},
-    inner::{Inner, belongs_to},
+    inner::Inner,
     names::{self, BRINGER},
-    record::{Record, gate_of},
+    record::{Record, belongs_to, gate_of},
     start::{NotStarted, Starting},
     view::{self, Stage},
     watch::{Seen, Waiter},
@@ -100,7 +100,7 @@ impl Inner {
             }
             let uid = pod.metadata.uid.unwrap_or_default();
             let tell = &Teller::silent();
-            let starting = Starting { inner: self, id: &id, uid: &uid, tell, phase: Phase::Creating, given_up, brings };
+            let starting = Starting { inner: self, pod: id.as_str(), uid: &uid, tell, phase: Phase::Creating, given_up, brings };
             let opened = tokio::try_join!(starting.wait(starts), self.until_open(opens, &id, &uid, given_up));
             let reason = match opened {
                 Ok(_) => return Ok(()),

@@ -8,11 +8,11 @@ use std::{
 use gloveport_protocol::Secret as Hidden;
 use gloveport_provider::{Capabilities, ProviderError, Sandbox, SandboxId, SandboxState};
 use k8s_openapi::api::core::v1::{ConfigMap, Pod, Secret};
-use tokio::sync::Mutex as AsyncMutex;
+use tokio::sync::{Mutex as AsyncMutex, OnceCell};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    KubernetesOptions, Storage,
+    KubernetesOptions, SandboxApi, Storage,
     access::{self, Forwards, Way},
     backends::Backends,
     capabilities::CAPABILITIES,
@@ -20,6 +20,7 @@ use crate::{
     fault::NAME,
     names::{self, SERVER_PORT},
     record::Record,
+    sandbox_object::Version,
     view,
     watch::Watch,
 };
@@ -34,6 +35,8 @@ pub(crate) struct Inner {
     /// The uid of the object that owns the pods that it has started ahead, if there is one; one fills it at a time.
     pub(crate) pool: AsyncMutex<Option<String>>,
     pub(crate) way: Way,
+    /// The version of agent-sandbox that the cluster has, once it was asked.
+    pub(crate) sandboxes: OnceCell<Version>,
     /// Sandboxes that end with this backend.
     pub(crate) own: Mutex<BTreeSet<SandboxId>>,
     /// Kept sandboxes that it uses.
@@ -47,6 +50,7 @@ impl Inner {
             network_policy: self.options.network_policies,
             pause: self.options.storage == Storage::Volume,
             snapshots: self.options.volume_snapshots,
+            warm: self.options.api == SandboxApi::Pods,
             ..CAPABILITIES
         }
     }
@@ -78,7 +82,7 @@ impl Inner {
         let api = self.cluster.api::<ConfigMap>().await?;
         let action = format!("look at the record `{id}`");
         let found = self.cluster.ask(&action, || api.get_metadata_opt(id.as_str())).await?;
-        Ok(found.and_then(|found| Record::of(&found.metadata)))
+        self.told(found.and_then(|found| Record::of(&found.metadata))).await
     }
 
     /// The record of a sandbox, which must be there.
@@ -89,7 +93,7 @@ impl Inner {
     /// The pod of a record, if it has one.
     pub(crate) async fn pod(&self, record: &Record) -> Result<Option<Pod>, ProviderError> {
         let found = self.cluster.get::<Pod>(&record.pod).await?;
-        Ok(found.filter(|pod| belongs_to(pod, &record.uid)))
+        Ok(found.filter(|pod| record.owns(pod)))
     }
 
     /// A sandbox by its id.
@@ -159,9 +163,4 @@ impl Inner {
             way => access::server(record, &self.options, way),
         };
     }
-}
-
-/// Whether a pod belongs to the object of this identity, and not to one before it of the same name.
-pub(crate) fn belongs_to(pod: &Pod, uid: &str) -> bool {
-    pod.metadata.owner_references.iter().flatten().any(|owner| owner.uid == uid)
 }

@@ -12,6 +12,7 @@
 //! | `inner` | what a backend has of the cluster and of its sandboxes |
 //! | `place` | where it is written which cluster is meant |
 //! | `cluster` | who is asked, how often, and what its clock says |
+//! | `agent_sandbox`, `sandbox_object` | pods that the controller of agent-sandbox makes; its kind `Sandbox` |
 //! | `names`, `quantity` | names, labels, ports; amounts |
 //! | `body`, `network` | from a spec to the objects that the cluster is asked to make |
 //! | `record` | what is known of a sandbox apart from its pod |
@@ -28,6 +29,7 @@
 //! | `checks` | why a cluster cannot be used, for `doctor` |
 
 mod access;
+mod agent_sandbox;
 mod backends;
 mod body;
 mod capabilities;
@@ -48,11 +50,12 @@ mod pool;
 mod provider;
 mod quantity;
 mod record;
+mod sandbox_object;
 mod snapshot;
 mod source;
 mod start;
 mod view;
 mod watch;
 
-pub use options::{AccessMode, KubernetesOptions, PodSecurity, ProgramFrom, Storage};
+pub use options::{AccessMode, KubernetesOptions, PodSecurity, ProgramFrom, SandboxApi, Storage};
 pub use provider::Kubernetes;

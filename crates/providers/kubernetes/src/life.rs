@@ -65,6 +65,7 @@ impl Inner {
 
     /// Removes the pod of a record, if it has one. Returns when it is gone.
     pub(crate) async fn remove_pod(&self, record: &Record) -> Result<(), ProviderError> {
+        self.rest(record).await?;
         let Some(pod) = self.pod(record).await? else { return Ok(()) };
         self.end_pod(&record.pod, pod.metadata.uid.as_deref().unwrap_or_default()).await
     }
@@ -138,7 +139,7 @@ impl Inner {
     pub(crate) async fn resume(self: &Arc<Self>, id: &SandboxId) -> Result<(), ProviderError> {
         self.check_open()?;
         let (inner, id) = (Arc::clone(self), id.clone());
-        let resuming = move |tell, given_up| async move { inner.resume_now(&id, &tell, &given_up).await };
+        let resuming = move |tell, given_up| async move { Box::pin(inner.resume_now(&id, &tell, &given_up)).await };
         apart(&Progress::silent(), resuming).await.map_err(|error| failed("resume a sandbox", error))?
     }
 
@@ -182,24 +183,27 @@ impl Inner {
         let token = random("make a name")?;
         let brings = once_more(&mut pod, &record.owner(), &token, self.program_size(true).await?);
         let waiter = self.watch.pod(&self.cluster, id.as_str()).await?;
-        let (uid, brings) = match self.make_pod(&pod, &record.owner(), &token).await {
-            Ok(made) => (made.metadata.uid, brings),
-            Err(error) => match self.pod(&record).await? {
+        let (made, brings) = match self.bring_up(&pod, &record, &token, given_up).await {
+            Ok(made) => (made, brings),
+            Err(error) => {
+                let Some(theirs) = self.pod(&record).await? else {
+                    self.rest_again(&record).await;
+                    return Err(error);
+                };
                 // Somebody else resumes it at the same time, and brings the program.
-                Some(theirs) => (theirs.metadata.uid, false),
-                None => return Err(error),
-            },
+                (theirs, false)
+            }
         };
-        let uid = uid.unwrap_or_default();
-        let starting = Starting { inner: self, id, uid: &uid, tell, phase: Phase::Resuming, given_up, brings };
+        let (name, uid) = (made.metadata.name.unwrap_or_default(), made.metadata.uid.unwrap_or_default());
+        let waiter = self.sees(Some(waiter), &name).await?;
+        let starting = Starting { inner: self, pod: &name, uid: &uid, tell, phase: Phase::Resuming, given_up, brings };
         let opened = Box::pin(async { self.reopen_gate(&record, given_up).await.map_err(NotStarted::Failed) });
         match tokio::try_join!(starting.wait(waiter), opened) {
             Ok(_) => Ok(()),
             Err(not_started) => {
                 // It rests again.
-                if let Err(error) =
-                    tokio::try_join!(self.end_pod(id.as_str(), &uid), Box::pin(self.remove_gate(&record)))
-                {
+                self.rest_again(&record).await;
+                if let Err(error) = tokio::try_join!(self.end_pod(&name, &uid), Box::pin(self.remove_gate(&record))) {
                     tracing::warn!(%error, "the pod of a sandbox that was not resumed is left");
                 }
                 Err(match not_started {

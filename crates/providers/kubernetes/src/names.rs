@@ -59,6 +59,12 @@ pub(crate) const IMAGE: &str = "gloveport/image";
 pub(crate) const SURVIVES: &str = "gloveport/workspace-survives";
 /// The word by which whoever made an object recognises it.
 pub(crate) const TOKEN: &str = "gloveport/token";
+/// The group of the kinds of agent-sandbox.
+pub(crate) const AGENT_SANDBOX: &str = "agents.x-k8s.io";
+/// Who makes the pod: absent, or [`BY_SANDBOX`].
+pub(crate) const API: &str = "gloveport/api";
+/// The controller of agent-sandbox, from an object `Sandbox` with the name of the record.
+pub(crate) const BY_SANDBOX: &str = "sandboxes";
 /// Name of the pod, where it was made before its sandbox.
 pub(crate) const POD_NAME: &str = "gloveport/pod";
 /// Address of the service, set when all objects are there.

@@ -25,6 +25,8 @@ pub struct KubernetesOptions {
     pub namespace: String,
     /// Context of the kubeconfig; its current one if absent.
     pub context: Option<String>,
+    /// Who makes the pods.
+    pub api: SandboxApi,
     /// How the server of a sandbox is reached.
     pub access: AccessMode,
     /// Domain of the cluster's names.
@@ -97,6 +99,17 @@ pub struct KubernetesOptions {
     pub(crate) environment: BTreeMap<String, String>,
 }
 
+/// Who makes the pods of sandboxes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum SandboxApi {
+    /// The provider.
+    #[default]
+    Pods,
+    /// The controller of [agent-sandbox](https://github.com/kubernetes-sigs/agent-sandbox), from an object `Sandbox` for each.
+    Sandboxes,
+}
+
 /// How the server of a sandbox is reached.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -154,6 +167,7 @@ pub enum PodSecurity {
 #[serde(default, deny_unknown_fields)]
 struct Extended {
     context: Option<String>,
+    api: SandboxApi,
     access: AccessMode,
     cluster_domain: Option<String>,
     program_image: Option<String>,
@@ -225,6 +239,11 @@ impl KubernetesOptions {
             (None, true) => ProgramFrom::InImage,
             (None, false) => ProgramFrom::Stream { image: extended.loader_image },
         };
+        if extended.api == SandboxApi::Sandboxes && matches!(program_from, ProgramFrom::Stream { .. }) {
+            let reason = "`sandboxes` needs `program_image` or `program_in_image`: a controller makes the pods, also when no \
+                          backend is there to send the program";
+            return Err(wrong("extended.kubernetes.api", reason));
+        }
         let mut node_selector = extended.node_selector;
         if let (Some(key), Some(value)) = (&own.node_selector_key, &own.node_selector_val) {
             node_selector.insert(key.clone(), value.clone());
@@ -255,6 +274,7 @@ impl KubernetesOptions {
         Ok(Self {
             namespace: own.namespace.clone(),
             context: extended.context,
+            api: extended.api,
             access: extended.access,
             cluster_domain: extended.cluster_domain.unwrap_or_else(|| "cluster.local".to_owned()),
             program: context.inside.clone(),

@@ -14,6 +14,7 @@ use kube::api::{DeleteParams, Preconditions};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
+    SandboxApi,
     body::{Plan, Waits, once_more},
     create::random,
     fault::{NAME, failed, given_up, wrong},
@@ -57,6 +58,10 @@ impl Inner {
         self.check_open()?;
         if count > MOST {
             return Err(wrong("warm", format!("{count} are too many; {MOST} may wait")));
+        }
+        if self.options.api == SandboxApi::Sandboxes {
+            let what = "starting sandboxes ahead with `api = \"sandboxes\"`".to_owned();
+            return Err(ProviderError::Unsupported { provider: NAME.to_owned(), what });
         }
         if self.options.image.is_none() {
             let key = "sandbox.runtime_container_image";
@@ -162,7 +167,7 @@ impl Inner {
         self.give(plan.id.as_str(), claim.is_some(), &of_pod).await?;
         let starting = Starting {
             inner: self,
-            id: plan.id,
+            pod: plan.id.as_str(),
             uid: &uid,
             tell: &Teller::silent(),
             phase: Phase::Creating,

@@ -14,20 +14,12 @@ use gloveport_provider::{
 };
 use k8s_openapi::api::core::v1::{ConfigMap, Pod};
 use kube::api::{ListParams, PartialObjectMeta};
-use tokio::time::timeout;
+use tokio::{sync::OnceCell, time::timeout};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    KubernetesOptions,
-    access::Way,
-    backends::Backends,
-    cluster::Cluster,
-    fault::NAME,
-    inner::{Inner, belongs_to},
-    names,
-    place::Place,
-    record::Record,
-    view,
+    KubernetesOptions, access::Way, backends::Backends, cluster::Cluster, fault::NAME, inner::Inner, names,
+    place::Place, record::Record, view,
 };
 
 /// How long the end of the backend may take.
@@ -56,6 +48,7 @@ impl Kubernetes {
                 backends: Backends::new(Files::new(options.backends.clone())),
                 way: Way::of(&options),
                 options,
+                sandboxes: OnceCell::new(),
                 watch: Arc::default(),
                 forwards: crate::access::Forwards::default(),
                 pool: tokio::sync::Mutex::default(),
@@ -93,13 +86,14 @@ impl Inner {
     /// All records with their pods, the oldest first. No secret is read.
     pub(crate) async fn all(&self) -> Result<Vec<(Record, Option<Pod>)>, ProviderError> {
         let selector = format!("{}={},{}={}", names::APP.0, names::APP.1, names::ROLE, names::SANDBOX);
-        let (records, pods) = tokio::try_join!(self.records(&selector), self.cluster.list::<Pod>(&selector))?;
+        let (mut records, pods) = tokio::try_join!(self.records(&selector), self.cluster.list::<Pod>(&selector))?;
+        self.told_all(&mut records, &selector).await?;
         let named = |pod: Pod| Some((pod.metadata.name.clone()?, pod));
         let mut pods: HashMap<String, Pod> = pods.into_iter().filter_map(named).collect();
         let mut all: Vec<(Record, Option<Pod>)> = records
             .into_iter()
             .map(|record| {
-                let pod = pods.remove(&record.pod).filter(|pod| belongs_to(pod, &record.uid));
+                let pod = pods.remove(&record.pod).filter(|pod| record.owns(pod));
                 (record, pod)
             })
             .collect();

@@ -15,6 +15,7 @@ use k8s_openapi::{
 use crate::{
     fault::failed,
     names::{self, Ports},
+    sandbox_object::{Told, made_for},
 };
 
 /// The key in the config map under which the pod is that a paused sandbox goes on with.
@@ -24,6 +25,15 @@ const GATE: &str = "gate.json";
 
 /// The key under which the settings are that a fork is made with.
 const SETTINGS: &str = "settings.json";
+
+/// Who makes the pod of a sandbox.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Maker {
+    /// A backend.
+    Backend,
+    /// The controller of agent-sandbox, from an object with the record's name; what that says, if it is there and was asked.
+    Controller(Option<Told>),
+}
 
 /// What is known of a sandbox apart from its pod.
 #[derive(Clone, Debug)]
@@ -44,6 +54,7 @@ pub(crate) struct Record {
     /// The workspace outlives the pod.
     pub(crate) survives: bool,
     pub(crate) token: String,
+    pub(crate) maker: Maker,
     /// Name of its pod.
     pub(crate) pod: String,
     /// All objects have been made; the address of the service.
@@ -82,6 +93,10 @@ impl Record {
             image: text(names::IMAGE),
             survives: text(names::SURVIVES).as_deref() == Some("true"),
             token: text(names::TOKEN).unwrap_or_default(),
+            maker: match text(names::API).as_deref() {
+                Some(names::BY_SANDBOX) => Maker::Controller(None),
+                _ => Maker::Backend,
+            },
             pod: text(names::POD_NAME).or_else(|| meta.name.clone())?,
             address: text(names::ADDRESS),
             gate: text(names::GATE_ADDRESS),
@@ -95,10 +110,29 @@ impl Record {
         self.created?.checked_add(self.time_to_live?)
     }
 
+    /// What its `Sandbox` says, if there is one.
+    pub(crate) fn learn(&mut self, told: Option<Told>) {
+        self.pod = told.as_ref().and_then(|told| told.pod.clone()).unwrap_or_else(|| self.id.to_string());
+        self.maker = Maker::Controller(told);
+    }
+
+    /// Whether a pod belongs to it, and not to one before it of the same name.
+    pub(crate) fn owns(&self, pod: &Pod) -> bool {
+        match &self.maker {
+            Maker::Backend => belongs_to(pod, &self.uid),
+            Maker::Controller(told) => made_for(pod, self.id.as_str(), told.as_ref().map(|told| told.uid.as_str())),
+        }
+    }
+
     /// What the objects have that end with it.
     pub(crate) fn owner(&self) -> OwnerReference {
         owner("ConfigMap", self.id.as_str(), &self.uid)
     }
+}
+
+/// Whether a pod belongs to the object of this identity, and not to one before it of the same name.
+pub(crate) fn belongs_to(pod: &Pod, uid: &str) -> bool {
+    pod.metadata.owner_references.iter().flatten().any(|owner| owner.uid == uid)
 }
 
 /// What an object has that ends with this one.

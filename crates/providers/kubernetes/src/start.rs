@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use gloveport_provider::{Phase, ProviderError, SandboxId, Teller};
+use gloveport_provider::{Phase, ProviderError, Teller};
 use k8s_openapi::api::core::v1::{Event, Pod};
 use kube::api::{AttachParams, ListParams};
 use tokio::{
@@ -51,8 +51,8 @@ impl From<ProviderError> for NotStarted {
 /// What is waited with.
 pub(crate) struct Starting<'a> {
     pub(crate) inner: &'a Arc<Inner>,
-    pub(crate) id: &'a SandboxId,
-    /// Identity of the pod.
+    /// Name of the pod, and its identity.
+    pub(crate) pod: &'a str,
     pub(crate) uid: &'a str,
     pub(crate) tell: &'a Teller,
     pub(crate) phase: Phase,
@@ -123,7 +123,7 @@ impl Starting<'_> {
         let api = self.inner.cluster.api::<Pod>().await?;
         let parameters =
             AttachParams::default().container(BRINGER).stdin(true).stdout(false).stderr(true).max_stdin_buf_size(CHUNK);
-        let attached = self.inner.cluster.ask("take our program", || api.attach(self.id.as_str(), &parameters));
+        let attached = self.inner.cluster.ask("take our program", || api.attach(self.pod, &parameters));
         let mut attached = attached.await?;
         let (stdin, stderr) = (attached.stdin(), attached.stderr());
         let Some(mut stdin) = stdin else { return Err(failed("it gives no way to send it".to_owned())) };
@@ -179,7 +179,7 @@ impl Starting<'_> {
                 reason = format!("{reason}; {event}");
             }
         }
-        let log = self.inner.last_lines(self.id.as_str()).await;
+        let log = self.inner.last_lines(self.pod).await;
         ProviderError::Start { reason, log }
     }
 

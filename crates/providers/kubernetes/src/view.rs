@@ -11,7 +11,7 @@ use k8s_openapi::api::core::v1::{ContainerState, ContainerStateTerminated, Conta
 use crate::{
     fault::{NAME, cut},
     names::{BRINGER, CONTAINER},
-    record::Record,
+    record::{Maker, Record},
 };
 
 /// Reasons of pods that ended because of their node, and not by themselves.
@@ -195,6 +195,11 @@ pub(crate) fn state(record: &Record, pod: Option<&Pod>) -> SandboxState {
         return SandboxState::Stopped("it is being removed".to_owned());
     }
     let Some(pod) = pod else {
+        if let Maker::Controller(Some(told)) = &record.maker
+            && let Some(state) = told.without_pod()
+        {
+            return state;
+        }
         return match (&record.address, record.survives) {
             (None, _) => SandboxState::Pending,
             (Some(_), true) => SandboxState::Paused,
@@ -239,6 +244,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
+    use crate::sandbox_object::Told;
 
     fn pod(status: &Value) -> Pod {
         serde_json::from_value(json!({"metadata": {"name": "p"}, "status": status})).unwrap()
@@ -300,6 +306,36 @@ mod tests {
             panic!("it has failed")
         };
         assert!(reason.contains("no shell") && reason.contains("program_image"), "{reason}");
+    }
+
+    #[test]
+    fn a_sandbox_whose_pod_a_controller_makes_waits_for_it_unless_it_rests() {
+        let meta = json!({"name": "p", "labels": {"gloveport/role": "sandbox"}, "annotations": {
+            "gloveport/session": "s", "gloveport/backend": "h/b", "gloveport/address": "a", "gloveport/api": "sandboxes",
+            "gloveport/workspace-survives": "true"}});
+        let record = Record::of(&serde_json::from_value(meta).unwrap()).unwrap();
+        assert_eq!((record.maker.clone(), state(&record, None)), (Maker::Controller(None), SandboxState::Paused));
+        let with = |spec: &Value| {
+            let object = json!({"apiVersion": "agents.x-k8s.io/v1beta1", "kind": "Sandbox",
+                "metadata": {"name": "p", "uid": "u", "annotations": {"agents.x-k8s.io/pod-name": "q"}}, "spec": spec});
+            let mut record = record.clone();
+            record.learn(Some(Told::of(&serde_json::from_value(object).unwrap())));
+            record
+        };
+        let runs = with(&json!({"operatingMode": "Running"}));
+        assert_eq!((runs.pod.as_str(), state(&runs, None)), ("q", SandboxState::Pending));
+        assert_eq!(state(&with(&json!({"operatingMode": "Suspended"})), None), SandboxState::Paused);
+        let evicted = pod(&json!({"phase": "Failed", "reason": "Evicted"}));
+        assert_eq!(state(&runs, Some(&evicted)), SandboxState::Paused);
+        let failed = pod(&terminated(3, "Error"));
+        assert_eq!(state(&runs, Some(&failed)).word(), "failed");
+        // Of an earlier object of the same name, and of its own.
+        for (uid, expected) in [("earlier", false), ("u", true)] {
+            let owner = json!([{"apiVersion": "agents.x-k8s.io/v1beta1", "kind": "Sandbox", "name": "p", "uid": uid}]);
+            let mut pod = pod(&json!({}));
+            pod.metadata.owner_references = serde_json::from_value(owner).unwrap();
+            assert_eq!(runs.owns(&pod), expected, "{uid}");
+        }
     }
 
     #[test]

@@ -62,6 +62,11 @@ pub(crate) struct Waiter {
 }
 
 impl Waiter {
+    /// Whether it sees the pod of this name.
+    pub(crate) fn is_for(&self, pod: &str) -> bool {
+        self.pod == pod
+    }
+
     /// What is seen, once it is another than before.
     pub(crate) async fn next(&mut self) -> Seen {
         // The sender is there as long as this is.
