@@ -13,8 +13,11 @@ use crate::{Unreachable, client};
 const FIRST_PAUSE: Duration = Duration::from_millis(1);
 /// Longest pause.
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
-/// Time for one answer.
-const ANSWER: Duration = Duration::from_secs(5);
+/// Shortest time for one answer; the longer it was waited for, the longer it is. What is sent while there is no way yet is
+/// lost without a word, and is not to be waited for when there is one.
+const FIRST_ANSWER: Duration = Duration::from_millis(300);
+/// Longest time for one answer.
+const LONGEST_ANSWER: Duration = Duration::from_secs(5);
 
 /// How long is waited.
 #[derive(Clone, Debug)]
@@ -103,7 +106,7 @@ impl Wait<'_> {
         let began = Instant::now();
         let mut ask_engine = began + self.provider.poll_interval();
         loop {
-            if self.is_alive().await? {
+            if self.is_alive(began.elapsed().clamp(FIRST_ANSWER, LONGEST_ANSWER)).await? {
                 return Ok(());
             }
             if Instant::now() >= ask_engine {
@@ -115,8 +118,8 @@ impl Wait<'_> {
         }
     }
 
-    /// Whether the server answers.
-    async fn is_alive(&mut self) -> Result<bool, WaitError> {
+    /// Whether the server answers within this time.
+    async fn is_alive(&mut self, within: Duration) -> Result<bool, WaitError> {
         let client = match &self.client {
             Some(client) => client,
             None => match client(&self.sandbox) {
@@ -131,10 +134,10 @@ impl Wait<'_> {
                 }
             },
         };
-        match timeout(ANSWER, client.probe()).await {
+        match timeout(within, client.probe()).await {
             Ok(Ok(())) => return Ok(true),
             Ok(Err(error)) => self.last = causes(&error),
-            Err(_) => self.last = format!("no answer within {} s", ANSWER.as_secs()),
+            Err(_) => self.last = format!("no answer within {} s", within.as_secs_f64()),
         }
         Ok(false)
     }

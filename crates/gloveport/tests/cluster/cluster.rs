@@ -42,7 +42,9 @@ fn variable(name: &str) -> String {
 
 /// A namespace and a home for backends.
 pub(crate) struct Place {
-    root: TempDir,
+    root: Arc<TempDir>,
+    /// The namespace ends with this.
+    owns: bool,
     pub(crate) namespace: String,
     pub(crate) config: Config,
     pub(crate) kubeconfig: PathBuf,
@@ -50,7 +52,7 @@ pub(crate) struct Place {
 
 impl Place {
     pub(crate) fn new() -> Self {
-        let root = tempfile::tempdir().unwrap();
+        let root = Arc::new(tempfile::tempdir().unwrap());
         let number = PLACES.fetch_add(1, Ordering::Relaxed);
         let namespace = format!("gp-{}-{number}", std::process::id());
         fs::create_dir(root.path().join("tmp")).unwrap();
@@ -58,13 +60,24 @@ impl Place {
         config.kubernetes.namespace.clone_from(&namespace);
         "10m".clone_into(&mut config.kubernetes.resource_cpu_request);
         "32Mi".clone_into(&mut config.kubernetes.resource_memory_request);
-        let mut place = Self { root, namespace, config, kubeconfig: variable("KUBECONFIG").into() };
+        let mut place = Self { root, owns: true, namespace, config, kubeconfig: variable("KUBECONFIG").into() };
         place.extend(&json!({"storage": "empty-dir"}));
         Self::kubectl(["create", "namespace", &place.namespace]);
         // Pods wait for it.
         let account = ["get", "serviceaccount", "default", "--namespace", &place.namespace];
         while !try_kubectl(account, "").0 {}
         place
+    }
+
+    /// The same namespace and home, to be configured in another way.
+    pub(crate) fn beside(&self) -> Self {
+        Self {
+            root: Arc::clone(&self.root),
+            owns: false,
+            namespace: self.namespace.clone(),
+            config: self.config.clone(),
+            kubeconfig: self.kubeconfig.clone(),
+        }
     }
 
     /// Sets all keys of `[extended.kubernetes]`.
@@ -163,6 +176,8 @@ impl Place {
     pub(crate) fn set_pod_status(&self, name: &str, status: &Value) {
         let mut pod = self.object("pod", name);
         pod["status"] = status.clone();
+        // Its node writes to it as well.
+        pod["metadata"].as_object_mut().unwrap().remove("resourceVersion");
         let path = format!("/api/v1/namespaces/{}/pods/{name}/status", self.namespace);
         let (success, text) = try_kubectl(["replace", "--raw", &path, "--filename", "-"], &pod.to_string());
         assert!(success, "{text}");
@@ -176,6 +191,9 @@ impl Place {
 
 impl Drop for Place {
     fn drop(&mut self) {
+        if !self.owns {
+            return;
+        }
         if std::thread::panicking() {
             let arguments = ["get", "pods,events", "--namespace", &self.namespace, "--output", "wide"];
             println!("{}", try_kubectl(arguments, "").1);
@@ -184,6 +202,18 @@ impl Drop for Place {
         let (success, text) = try_kubectl(arguments, "");
         assert!(success || std::thread::panicking(), "{text}");
     }
+}
+
+/// Runs the script that made the cluster.
+pub(crate) fn script(arguments: &[&str]) {
+    let output = Command::new(variable("GLOVEPORT_TEST_CLUSTER_SCRIPT")).args(arguments).output().unwrap();
+    assert!(output.status.success(), "{arguments:?}: {output:?}");
+}
+
+/// Simulated nodes, as new, whatever another test has left.
+pub(crate) fn new_nodes(count: usize) {
+    script(&["nodes", "0"]);
+    script(&["nodes", &count.to_string()]);
 }
 
 /// Runs kubectl with something on its standard input; whether it succeeded, and what it wrote.

@@ -15,6 +15,7 @@ use serde_json::json;
 use crate::{
     cluster::{BARE, Place, alive, refused, run, start},
     proxy::{Proxy, Verdict},
+    steps,
 };
 
 #[tokio::test]
@@ -163,55 +164,19 @@ async fn an_api_server_that_is_started_again_costs_no_sandbox() {
 }
 
 /// All requests that change something are steps; at each of them a backend dies.
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_backend_that_dies_at_any_step_of_a_creation_leaves_only_garbage() {
-    let mut place = Place::new();
-    place.extend(&json!({"storage": "volume"}));
-    let proxy = Proxy::before(&mut place).await;
-    let mut step = 0;
-    loop {
-        step += 1;
-        let dead = Arc::new(AtomicUsize::new(0));
-        let steps = Arc::clone(&dead);
-        proxy.judge(move |method, path| {
-            let changes = method != "GET" || path.contains("/attach");
-            if changes {
-                steps.fetch_add(1, Ordering::Relaxed);
-            }
-            // It does nothing more: neither what it was about to do, nor clean up.
-            if steps.load(Ordering::Relaxed) >= step { Verdict::Break } else { Verdict::Pass }
-        });
-        let context = place.context();
-        let mut command = place.gloveport();
-        command.env("KUBECONFIG", &context.environment["KUBECONFIG"]);
-        command.args(["run", "--runtime", "kubernetes", "--image", crate::cluster::BUSYBOX, "true"]);
-        let mut child = command.stderr(std::process::Stdio::null()).spawn().unwrap();
-        let began = Instant::now();
-        loop {
-            if child.try_wait().unwrap().is_some() {
-                break;
-            }
-            if dead.load(Ordering::Relaxed) >= step || began.elapsed() > crate::cluster::LIMIT {
-                child.kill().unwrap();
-                child.wait().unwrap();
-                break;
-            }
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
-        // It came to its end with fewer steps than this.
-        let is_over = dead.load(Ordering::Relaxed) < step;
-        proxy.judge(|_, _| Verdict::Pass);
-        let collector = place.backend();
-        let report = collector.collect_garbage(&GcOptions::default()).await.unwrap();
-        assert!(report.failed.is_empty(), "step {step}: {report:?}");
-        collector.close().await;
+    let end = steps::all(|step| async move {
+        let mut place = Place::new();
+        let proxy = Proxy::before(&mut place).await;
+        let changes = |method: &str, path: &str| method != "GET" || path.contains("/attach");
+        let is_over = steps::die_at(step, &place, &proxy, changes).await;
         place.nothing_left_soon().await;
-        if is_over {
-            break;
-        }
-    }
-    println!("a creation has {step} steps");
-    assert!(step > 6, "{step}");
+        is_over
+    })
+    .await;
+    println!("a creation has {} steps", end - 1);
+    assert!(end > 6, "{end}");
 }
 
 #[tokio::test]

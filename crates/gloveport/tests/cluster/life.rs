@@ -96,8 +96,8 @@ async fn a_paused_sandbox_goes_on_with_its_files_and_secrets_by_another_backend(
 async fn time_to_live_and_idle_stop_end_a_sandbox_and_garbage_collection_removes_what_is_left() {
     let place = Place::new();
     let backend = place.backend();
-    let short = SandboxSpec { time_to_live: Some(Duration::from_secs(3)), keep_alive: true, ..Place::spec("short") };
-    let idle = SandboxSpec { idle_stop: Some(Duration::from_secs(2)), keep_alive: true, ..Place::spec("idle") };
+    let short = SandboxSpec { time_to_live: Some(Duration::from_secs(12)), keep_alive: true, ..Place::spec("short") };
+    let idle = SandboxSpec { idle_stop: Some(Duration::from_secs(12)), keep_alive: true, ..Place::spec("idle") };
     let (one, other) = tokio::join!(start(&*backend, &short), start(&*backend, &idle));
     for (sandbox, reason) in [(&one, "its time is over"), (&other, "nobody used it")] {
         let began = Instant::now();

@@ -8,4 +8,6 @@ mod life;
 mod nodes;
 mod pool;
 mod proxy;
+mod scale;
 mod snapshots;
+mod steps;

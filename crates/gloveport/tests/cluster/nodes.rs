@@ -2,17 +2,91 @@
 
 #![expect(clippy::unwrap_used, reason = "a test stops at the first broken assumption")]
 
-use std::{process::Command, time::Duration};
+use std::time::Duration;
 
 use gloveport_provider::{Progress, SandboxSpec, SandboxState};
-use serde_json::json;
+use serde_json::{Value, json};
 
-use crate::cluster::{Place, alive, refused, run, start, until};
+use crate::cluster::{Place, alive, new_nodes, refused, run, script, start, try_kubectl, until};
 
-fn script(arguments: &[&str]) {
-    let script = std::env::var("GLOVEPORT_TEST_CLUSTER_SCRIPT").unwrap();
-    let output = Command::new(script).args(arguments).output().unwrap();
-    assert!(output.status.success(), "{arguments:?}: {output:?}");
+/// Keys with which pods go to simulated nodes, which take no program of ours.
+fn simulated(more: &Value) -> Value {
+    let mut keys = json!({"storage": "empty-dir", "start_within": 60, "program_in_image": true,
+        "node_selector": {"gloveport-test/node": "simulated"},
+        "tolerations": [{"key": "gloveport-test/simulated", "operator": "Exists"}]});
+    keys.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    keys
+}
+
+/// What a node says of its disk.
+fn set_disk_pressure(node: &str, is_low: bool) {
+    let mut object: Value = serde_json::from_str(&Place::kubectl(["get", "node", node, "--output", "json"])).unwrap();
+    let status = if is_low { "True" } else { "False" };
+    for condition in object["status"]["conditions"].as_array_mut().unwrap() {
+        if condition["type"] == "DiskPressure" {
+            condition["status"] = status.into();
+        }
+    }
+    // Others write to the node as well.
+    object["metadata"].as_object_mut().unwrap().remove("resourceVersion");
+    let path = format!("/api/v1/nodes/{node}/status");
+    let (success, text) = try_kubectl(["replace", "--raw", &path, "--filename", "-"], &object.to_string());
+    assert!(success, "{text}");
+}
+
+#[tokio::test]
+async fn a_node_that_is_cordoned_keeps_its_sandbox_and_a_new_one_waits_for_its_end() {
+    let mut place = Place::new();
+    new_nodes(1);
+    place.extend(&simulated(&json!({})));
+    let backend = place.backend();
+    let before = backend.create(&Place::spec("before"), &Progress::silent()).await.unwrap();
+    Place::kubectl(["cordon", "sim-1"]);
+    let later = std::sync::Arc::clone(&backend);
+    let making = tokio::spawn(async move { later.create(&Place::spec("waits"), &Progress::silent()).await });
+    until("its pod waits", || place.here(["get", "events"]).contains("unschedulable")).await;
+    assert_eq!(backend.find(&before.id).await.unwrap().unwrap().state, SandboxState::Running);
+    assert!(!making.is_finished());
+    Place::kubectl(["uncordon", "sim-1"]);
+    let made = making.await.unwrap().unwrap();
+    assert_eq!(place.object("pod", made.id.as_str())["spec"]["nodeName"], "sim-1");
+    backend.close().await;
+    script(&["nodes", "0"]);
+    place.nothing_left_soon().await;
+}
+
+#[tokio::test]
+async fn a_disk_that_is_full_is_told_and_its_end_lets_sandboxes_start_again() {
+    let mut place = Place::new();
+    new_nodes(1);
+    place.extend(&simulated(&json!({"start_within": 10})));
+    let backend = place.backend();
+    let before = backend.create(&Place::spec("before"), &Progress::silent()).await.unwrap();
+    set_disk_pressure("sim-1", true);
+    until("nothing is placed on it", || {
+        Place::kubectl(["get", "node", "sim-1", "--output", "jsonpath={.spec.taints[*].key}"]).contains("disk-pressure")
+    })
+    .await;
+    let text = refused(&*backend, &Place::spec("late")).await.to_string();
+    assert!(text.contains("disk-pressure") && text.contains("start_within"), "{text}");
+    until("nothing of it is left", || place.left().iter().all(|name| !name.contains("runtime-late"))).await;
+    // What it ends is as after any eviction.
+    let reason = "The node was low on resource: ephemeral-storage. DiskPressure.";
+    let evicted = json!({"phase": "Failed", "reason": "Evicted", "message": reason});
+    place.set_pod_status(before.id.as_str(), &evicted);
+    let state = backend.find(&before.id).await.unwrap().unwrap().state;
+    assert!(state.word() == "stopped" && state.reason().contains("DiskPressure"), "{state}");
+    set_disk_pressure("sim-1", false);
+    until("sandboxes are placed on it", || {
+        !Place::kubectl(["get", "node", "sim-1", "--output", "jsonpath={.spec.taints[*].key}"])
+            .contains("disk-pressure")
+    })
+    .await;
+    let again = backend.create(&Place::spec("before"), &Progress::silent()).await.unwrap();
+    assert_eq!(backend.find(&again.id).await.unwrap().unwrap().state, SandboxState::Running);
+    backend.close().await;
+    script(&["nodes", "0"]);
+    place.nothing_left_soon().await;
 }
 
 #[tokio::test]
@@ -58,15 +132,8 @@ async fn a_cordoned_node_keeps_its_sandboxes_and_gets_no_new_ones_until_it_is_op
 async fn a_sandbox_whose_node_is_gone_rests_and_goes_on_elsewhere() {
     let mut place = Place::new();
     let lost = "sim-1";
-    script(&["nodes", "1"]);
-    let simulated = json!({"storage": "volume", "start_within": 60,
-        "node_selector": {"gloveport-test/node": "simulated"},
-        "tolerations": [{"key": "gloveport-test/simulated", "operator": "Exists"}]});
-    place.extend(&simulated);
-    // Nothing takes our program there.
-    let mut keys = simulated.clone();
-    keys["program_in_image"] = true.into();
-    place.extend(&keys);
+    new_nodes(1);
+    place.extend(&simulated(&json!({"storage": "volume"})));
     let backend = place.backend();
     let spec = SandboxSpec { keep_alive: true, ..Place::spec("moves") };
     let sandbox = backend.create(&spec, &Progress::silent()).await.unwrap();

@@ -1,16 +1,34 @@
 //! Pods that are started ahead.
 
+#![expect(clippy::unwrap_used, reason = "a test stops at the first broken assumption")]
+
 use std::{
     collections::BTreeSet,
+    fs,
+    path::PathBuf,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
     time::{Duration, Instant},
 };
 
+use base64::{Engine as _, engine::general_purpose::STANDARD};
 use futures_util::future::join_all;
 use gloveport_protocol::Secret;
-use gloveport_provider::{GcOptions, Progress, ResourceLimits, SandboxSpec, SandboxState};
+use gloveport_provider::{GcOptions, Progress, Provider, ResourceLimits, Sandbox, SandboxSpec, SandboxState};
+use gloveport_provider_kubernetes::Kubernetes;
 use serde_json::json;
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    net::TcpStream,
+};
 
-use crate::cluster::{BUSYBOX, Place, alive, run, start};
+use crate::{
+    cluster::{BUSYBOX, DEBIAN, Place, alive, run, start, until},
+    proxy::{Proxy, Verdict},
+    steps,
+};
 
 fn with_image(storage: &str) -> Place {
     let mut place = Place::new();
@@ -32,6 +50,159 @@ fn pods(place: &Place) -> Vec<(String, String)> {
         .filter_map(|line| line.split_once(' '))
         .map(|(name, role)| (name.to_owned(), role.to_owned()))
         .collect()
+}
+
+/// How many of a place have this role.
+fn count(place: &Place, wanted: &str) -> usize {
+    pods(place).iter().filter(|(_, role)| role == wanted).count()
+}
+
+/// The status that the server of a sandbox answers to whoever has this key.
+async fn status(sandbox: &Sandbox, path: &str, key: &str) -> u16 {
+    let address = sandbox.url.as_deref().unwrap().trim_start_matches("http://");
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    let request = format!(
+        "POST {path} HTTP/1.1\r\nhost: sandbox\r\nconnection: close\r\nx-session-api-key: {key}\r\n\
+         content-type: application/json\r\ncontent-length: 2\r\n\r\n{{}}"
+    );
+    stream.write_all(request.as_bytes()).await.unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.unwrap();
+    answer.split(' ').nth(1).unwrap().parse().unwrap()
+}
+
+#[tokio::test]
+async fn after_a_claim_the_key_of_the_session_opens_the_server_and_the_first_key_of_the_pod_nothing() {
+    let place = with_image("empty-dir");
+    let backend = place.backend();
+    backend.warm(1).await.unwrap();
+    let (name, _) = pods(&place).remove(0);
+    let secret = place.object("secret", &format!("{name}-key"));
+    let first = String::from_utf8(STANDARD.decode(secret["data"]["key"].as_str().unwrap()).unwrap()).unwrap();
+    let sandbox = start(&*backend, &warm("claimed")).await;
+    assert_eq!(pods(&place), [(name, "sandbox".to_owned())]);
+    let own = sandbox.session_key.as_ref().unwrap().expose().to_owned();
+    assert_ne!(own, first);
+    for path in ["/list_files", "/execute_action", "/gloveport/claim"] {
+        let mut answers = Vec::new();
+        for wrong in [first.as_str(), "", "x"] {
+            answers.push(status(&sandbox, path, wrong).await);
+        }
+        println!("{path}: {answers:?}");
+        // What is no key at all opens as little.
+        assert!(answers == [answers[1]; 3] && [401, 403].contains(&answers[0]), "{path}: {answers:?}");
+    }
+    assert_eq!(status(&sandbox, "/list_files", &own).await, 200);
+    assert_eq!(run(&sandbox, "echo mine").await, "mine");
+    backend.close().await;
+    place.nothing_left_soon().await;
+}
+
+/// The backend of a place after a change of it.
+fn changed(change: impl FnOnce(&mut Place), of: &Place) -> Arc<dyn Provider> {
+    let mut place = of.beside();
+    change(&mut place);
+    place.backend()
+}
+
+#[tokio::test]
+async fn pods_of_another_build_or_of_other_settings_are_never_claimed() {
+    let place = with_image("empty-dir");
+    let backend = place.backend();
+    backend.warm(1).await.unwrap();
+    let keys = |more: serde_json::Value| {
+        let mut keys = json!({"storage": "empty-dir"});
+        keys.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        move |place: &mut Place| place.extend(&keys)
+    };
+    let build = {
+        // The same program, as another installation has it.
+        let mut context = place.context();
+        let copy: PathBuf = place.path().join("another-build");
+        fs::copy(&context.inside, &copy).unwrap();
+        context.inside = copy;
+        Kubernetes::factory(&context).unwrap()
+    };
+    let others = [
+        ("build", build),
+        ("image", changed(|place| place.config.sandbox.runtime_container_image = Some(DEBIAN.to_owned()), &place)),
+        ("request", changed(|place| "11m".clone_into(&mut place.config.kubernetes.resource_cpu_request), &place)),
+        ("limit", changed(|place| "1Gi".clone_into(&mut place.config.kubernetes.resource_memory_limit), &place)),
+        ("node", changed(keys(json!({"node_selector": {"gloveport-test/node": "real"}})), &place)),
+        ("annotations", changed(keys(json!({"annotations": {"team": "a"}})), &place)),
+        ("volume", changed(|place| place.extend(&json!({"storage": "volume"})), &place)),
+        ("security", changed(keys(json!({"pod_security": "restricted"})), &place)),
+        ("loader", changed(keys(json!({"loader_image": DEBIAN})), &place)),
+    ];
+    let made = join_all(others.iter().map(|(name, other)| async move {
+        let made =
+            other.create(&warm(name), &Progress::silent()).await.unwrap_or_else(|error| panic!("{name}: {error}"));
+        assert_eq!(made.id.as_str(), format!("openhands-runtime-{name}"));
+    }));
+    made.await;
+    // Each pod has the name of its sandbox: it was made for it.
+    for (name, role) in pods(&place) {
+        assert_eq!(name.starts_with("gloveport-warm-"), role == "warm", "{name}");
+    }
+    assert_eq!((count(&place, "warm"), count(&place, "sandbox")), (1, others.len()));
+    // Another backend of the same settings and build takes it.
+    let alike = place.beside().backend();
+    start(&*alike, &warm("alike")).await;
+    assert_eq!((count(&place, "warm"), count(&place, "sandbox")), (0, others.len() + 1));
+    alike.close().await;
+    join_all(others.iter().map(|(_, other)| other.close())).await;
+    backend.close().await;
+    place.nothing_left_soon().await;
+}
+
+#[tokio::test]
+async fn a_claim_that_meets_a_conflict_takes_another_pod_and_leaves_the_first() {
+    let mut place = with_image("empty-dir");
+    let filler = place.backend();
+    filler.warm(2).await.unwrap();
+    let proxy = Proxy::before(&mut place).await;
+    let claims = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&claims);
+    proxy.judge(move |method, path| {
+        let is_claim = method == "PATCH" && path.contains("/pods/gloveport-warm-");
+        if is_claim && counted.fetch_add(1, Ordering::Relaxed) == 0 {
+            Verdict::Answer(409, "Conflict", "the object has been modified")
+        } else {
+            Verdict::Pass
+        }
+    });
+    let backend = place.backend();
+    let sandbox = start(&*backend, &warm("second")).await;
+    assert_eq!(run(&sandbox, "echo works").await, "works");
+    assert_eq!((claims.load(Ordering::Relaxed), count(&place, "warm"), count(&place, "sandbox")), (2, 1, 1));
+    backend.close().await;
+    filler.close().await;
+    place.nothing_left_soon().await;
+}
+
+/// All requests of a claim that change something are steps; at each of them a backend dies.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_backend_that_dies_at_any_step_of_a_claim_leaves_only_garbage() {
+    let end = steps::all(|step| async move {
+        // As the command line is configured.
+        let mut place = with_image("volume");
+        let filler = place.backend();
+        filler.warm(1).await.unwrap();
+        let proxy = Proxy::before(&mut place).await;
+        let changes = |method: &str, path: &str| method != "GET" || path.contains("/portforward");
+        let is_over = steps::die_at(step, &place, &proxy, changes).await;
+        let kinds = "configmaps,secrets,persistentvolumeclaims,services,pods";
+        let of_session = ["get", kinds, "--selector", "session", "--output", "name", "--ignore-not-found"];
+        until("nothing of the session is left", || place.here(of_session).is_empty()).await;
+        // Whoever came to the end used the pod that waited.
+        assert!(!is_over || pods(&place).is_empty(), "{:?}", pods(&place));
+        filler.close().await;
+        place.nothing_left_soon().await;
+        is_over
+    })
+    .await;
+    println!("a claim has {} steps", end - 1);
+    assert!(end > 6, "{end}");
 }
 
 #[tokio::test]
@@ -112,7 +283,7 @@ async fn what_would_be_made_otherwise_is_not_taken_from_the_pool() {
     let limits = ResourceLimits { memory: Some(100 << 20), ..ResourceLimits::default() };
     start(&*backend, &SandboxSpec { limits, ..warm("limited") }).await;
     start(&*backend, &SandboxSpec { warm: false, ..warm("cold") }).await;
-    assert_eq!(pods(&place).iter().filter(|(_, role)| role == "warm").count(), 1);
+    assert_eq!(count(&place, "warm"), 1);
     // Its key is of use to nobody who has another one.
     let name = pods(&place).into_iter().find(|(_, role)| role == "warm").unwrap().0;
     let secret = place.object("secret", &format!("{name}-key"));

@@ -36,24 +36,15 @@ type Judge = Box<dyn FnMut(&str, &str) -> Verdict + Send>;
 /// Passes requests on, after somebody has judged their method and path.
 pub(crate) struct Proxy {
     judge: Arc<Mutex<Judge>>,
-    kubectl: Child,
+    _kubectl: Plain,
     serving: JoinHandle<()>,
 }
 
 impl Proxy {
     /// The backends of this place go this way from now on.
     pub(crate) async fn before(place: &mut Place) -> Self {
-        let script = std::env::var("GLOVEPORT_TEST_CLUSTER_SCRIPT").unwrap();
-        let mut kubectl = Command::new(script)
-            .args(["kubectl", "proxy", "--port=0", "--reject-paths=^$"])
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        // `Starting to serve on 127.0.0.1:36227`
-        let mut line = String::new();
-        BufReader::new(kubectl.stdout.take().unwrap()).read_line(&mut line).unwrap();
-        let upstream = line.trim().rsplit(' ').next().unwrap().to_owned();
+        let kubectl = Plain::new();
+        let upstream = kubectl.address.clone();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let server = format!("http://{}", listener.local_addr().unwrap());
         let file: PathBuf = place.path().join("kubeconfig");
@@ -68,7 +59,7 @@ impl Proxy {
         let pass: Judge = Box::new(|_, _| Verdict::Pass);
         let judge = Arc::new(Mutex::new(pass));
         let serving = tokio::spawn(serve(listener, upstream, Arc::clone(&judge)));
-        Self { judge, kubectl, serving }
+        Self { judge, _kubectl: kubectl, serving }
     }
 
     /// Judges all requests from now on by method and path.
@@ -80,6 +71,34 @@ impl Proxy {
 impl Drop for Proxy {
     fn drop(&mut self) {
         self.serving.abort();
+    }
+}
+
+/// A way to the API server without a login and without TLS.
+pub(crate) struct Plain {
+    kubectl: Child,
+    pub(crate) address: String,
+}
+
+impl Plain {
+    pub(crate) fn new() -> Self {
+        let script = std::env::var("GLOVEPORT_TEST_CLUSTER_SCRIPT").unwrap();
+        let mut kubectl = Command::new(script)
+            .args(["kubectl", "proxy", "--port=0", "--reject-paths=^$"])
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        // `Starting to serve on 127.0.0.1:36227`
+        let mut line = String::new();
+        BufReader::new(kubectl.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        let address = line.trim().rsplit(' ').next().unwrap().to_owned();
+        Self { kubectl, address }
+    }
+}
+
+impl Drop for Plain {
+    fn drop(&mut self) {
         self.kubectl.kill().unwrap();
         self.kubectl.wait().unwrap();
     }

@@ -100,7 +100,8 @@ impl Inner {
             }
             let uid = pod.metadata.uid.unwrap_or_default();
             let tell = &Teller::silent();
-            let starting = Starting { inner: self, pod: id.as_str(), uid: &uid, tell, phase: Phase::Creating, given_up, brings };
+            let starting =
+                Starting { inner: self, pod: id.as_str(), uid: &uid, tell, phase: Phase::Creating, given_up, brings };
             let opened = tokio::try_join!(starting.wait(starts), self.until_open(opens, &id, &uid, given_up));
             let reason = match opened {
                 Ok(_) => return Ok(()),
