@@ -5,7 +5,7 @@ use std::{collections::HashMap, time::Duration};
 
 use futures_util::{StreamExt as _, pin_mut};
 use gloveport_provider::{Check, ProviderError};
-use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::{api::core::v1::Pod, apimachinery::pkg::apis::meta::v1::OwnerReference};
 use kube::{
     Api,
     api::{DynamicObject, ListParams, Patch, PatchParams, PostParams, WatchEvent, WatchParams},
@@ -15,6 +15,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     SandboxApi,
+    claim_object::is_claim_of,
     fault::{failed, given_up},
     inner::Inner,
     names::{self, AGENT_SANDBOX as GROUP},
@@ -60,7 +61,7 @@ impl Inner {
     }
 
     /// The same where the kind must be there.
-    async fn version(&self) -> Result<Version, ProviderError> {
+    pub(crate) async fn version(&self) -> Result<Version, ProviderError> {
         let versions = Version::ALL.map(Version::name).join(" or ");
         let missing = || format!("it has no kind {KIND} of {GROUP} in the version {versions}; {REMEDY}");
         self.served().await?.ok_or_else(|| failed("make sandboxes of agent-sandbox", missing()))
@@ -71,13 +72,17 @@ impl Inner {
         if self.options.api == SandboxApi::Sandboxes { self.version().await.map(drop) } else { Ok(()) }
     }
 
-    async fn objects_of(&self, version: Version) -> Result<Api<DynamicObject>, ProviderError> {
+    pub(crate) async fn objects_of(&self, version: Version) -> Result<Api<DynamicObject>, ProviderError> {
         let client = self.cluster.client().await?.clone();
         Ok(Api::namespaced_with(client, &self.options.namespace, &version.resource()))
     }
 
     /// What the cluster tells of the object of this name, if it is there.
-    async fn sandbox(&self, api: &Api<DynamicObject>, name: &str) -> Result<Option<DynamicObject>, ProviderError> {
+    pub(crate) async fn sandbox(
+        &self,
+        api: &Api<DynamicObject>,
+        name: &str,
+    ) -> Result<Option<DynamicObject>, ProviderError> {
         self.cluster.ask(&format!("look at the Sandbox `{name}`"), || api.get_opt(name)).await
     }
 
@@ -88,7 +93,7 @@ impl Inner {
             && let Some(version) = self.served().await?
         {
             let api = self.objects_of(version).await?;
-            let found = self.sandbox(&api, record.id.as_str()).await?;
+            let found = self.sandbox(&api, &record.sandbox).await?;
             record.learn(found.as_ref().map(Told::of));
         }
         Ok(Some(record))
@@ -121,7 +126,7 @@ impl Inner {
             }
         }
         for record in records.iter_mut().filter(|record| record.maker != Maker::Backend) {
-            record.learn(all.remove(record.id.as_str()));
+            record.learn(all.remove(&record.sandbox));
         }
         Ok(())
     }
@@ -140,7 +145,7 @@ impl Inner {
         let version = self.version().await?;
         let api = self.objects_of(version).await?;
         let told = self.run_sandbox(&api, version, pod, record).await?;
-        self.made_pod(&api, record.id.as_str(), &told.uid, given_up).await
+        self.made_pod(&api, &record.sandbox, &told.uid, given_up).await
     }
 
     /// The `Sandbox` of a record is there and is to have this pod.
@@ -151,8 +156,9 @@ impl Inner {
         pod: &Pod,
         record: &Record,
     ) -> Result<Told, ProviderError> {
-        let (name, owner) = (record.id.as_str(), record.owner());
-        let (action, object) = (format!("make the Sandbox `{name}`"), version.object(pod, &owner)?);
+        let (name, owner) = (record.sandbox.as_str(), record.owner());
+        let (action, mut object) = (format!("make the Sandbox `{name}`"), version.object(pod, &owner)?);
+        object.metadata.name = Some(name.to_owned());
         let change = Patch::Merge(version.go_on(pod)?);
         let manager = Some(names::MANAGER.to_owned());
         let (post, patch) = (
@@ -169,7 +175,8 @@ impl Inner {
                 }
                 Some(found) => {
                     let owners = found.metadata.owner_references.iter().flatten();
-                    if !owners.into_iter().any(|found| found.uid == owner.uid) {
+                    let is_claim = |found: &OwnerReference| is_claim_of(found, record.id.as_str());
+                    if !owners.into_iter().any(|found| found.uid == owner.uid || is_claim(found)) {
                         return Err(failed(action, "there is one of this name that belongs to somebody else"));
                     }
                     self.cluster.attempt(|| api.patch(name, &patch, &change)).await
@@ -186,7 +193,7 @@ impl Inner {
     }
 
     /// Waits for the pod that the controller makes for the object of this identity.
-    async fn made_pod(
+    pub(crate) async fn made_pod(
         &self,
         api: &Api<DynamicObject>,
         name: &str,
@@ -233,7 +240,7 @@ impl Inner {
     }
 
     /// Returns when the object has changed since this version, or may have.
-    async fn changed(&self, api: &Api<DynamicObject>, name: &str, version: &str) {
+    pub(crate) async fn changed(&self, api: &Api<DynamicObject>, name: &str, version: &str) {
         let parameters = WatchParams::default().fields(&format!("metadata.name={name}")).timeout(WATCH);
         if let Ok(events) = api.watch(&parameters, version).await {
             pin_mut!(events);
@@ -256,7 +263,7 @@ impl Inner {
         // Without the kind there is nothing that would make one.
         let Some(version) = self.served().await? else { return Ok(()) };
         let api = self.objects_of(version).await?;
-        let (name, patch, parameters) = (record.id.as_str(), Patch::Merge(version.rest()), PatchParams::default());
+        let (name, patch, parameters) = (&*record.sandbox, Patch::Merge(version.rest()), PatchParams::default());
         match self.cluster.attempt(|| api.patch(name, &parameters, &patch)).await {
             Ok(_) => Ok(()),
             Err(refusal) if refusal.status() == Some(404) => Ok(()),
@@ -306,18 +313,17 @@ impl Inner {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::claims;
 
     #[test]
     fn the_component_of_the_manifests_gives_the_rights_that_are_used_and_no_others() {
         let role = include_str!("../../../../deploy/kubernetes/components/agent-sandbox/role.yaml");
-        let (group, resource, verbs) = RIGHT;
-        for line in [
-            format!("  - apiGroups: [{group}]\n"),
-            format!("    resources: [{resource}]\n"),
-            format!("    verbs: [{}]\n", verbs.join(", ")),
-        ] {
-            assert_eq!(role.matches(line.as_str()).count(), 1, "{line}");
+        let all: Vec<_> = [RIGHT].into_iter().chain(claims::RIGHTS).collect();
+        for (group, resource, verbs) in &all {
+            let verbs = verbs.join(", ");
+            let expected = format!("  - apiGroups: [{group}]\n    resources: [{resource}]\n    verbs: [{verbs}]\n");
+            assert_eq!(role.matches(expected.as_str()).count(), 1, "{expected}");
         }
-        assert_eq!(role.matches("verbs:").count(), 1);
+        assert_eq!(role.matches("verbs:").count(), all.len());
     }
 }

@@ -6,7 +6,7 @@ use gloveport_provider::{Check, ProviderError};
 use k8s_openapi::api::authorization::v1::{ResourceAttributes, SelfSubjectAccessReview, SelfSubjectAccessReviewSpec};
 use kube::{Api, api::PostParams};
 
-use crate::{ProgramFrom, SandboxApi, Storage, agent_sandbox::RIGHT, inner::Inner};
+use crate::{ProgramFrom, SandboxApi, Storage, agent_sandbox::RIGHT, claims, inner::Inner};
 
 /// What a backend does: group, resource, verbs.
 const RIGHTS: [(&str, &str, &[&str]); 6] = [
@@ -97,6 +97,9 @@ impl Inner {
         }
         if self.options.api == SandboxApi::Sandboxes {
             wanted.push(RIGHT);
+            if self.options.storage == Storage::EmptyDir {
+                wanted.extend(claims::RIGHTS);
+            }
         }
         let asked = wanted.iter().flat_map(|(group, resource, verbs)| {
             verbs.iter().map(move |verb| async move { (self.may(group, resource, verb).await, *resource, *verb) })

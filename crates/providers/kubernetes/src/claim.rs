@@ -40,8 +40,7 @@ const ANSWER: usize = 64 * 1024;
 impl Inner {
     /// Makes one of the pods that wait the sandbox of a record, if there is one that would be made for it.
     pub(crate) async fn claim(&self, plan: &Plan<'_>, record: &Record) -> Result<Option<Sandbox>, ProviderError> {
-        // A policy must be there before the pod is, and the editor has a port with a name.
-        if plan.spec.network != NetworkPolicy::Full || plan.spec.command.is_some() || plan.has_editor() {
+        if !can_wait(plan) {
             return Ok(None);
         }
         let alike = self.alike(plan.spec, plan.image).await?;
@@ -54,10 +53,7 @@ impl Inner {
         if waiting.is_empty() {
             return Ok(None);
         }
-        // Backends that claim at the same time begin at different ones.
-        let first = record.uid.bytes().fold(0_usize, |sum, byte| sum.wrapping_mul(31).wrapping_add(byte.into()));
-        let middle = first.checked_rem(waiting.len()).unwrap_or_default();
-        waiting.rotate_left(middle);
+        shift(&mut waiting, record);
         for pod in waiting.into_iter().take(TRIES) {
             let name = pod.metadata.name.clone().unwrap_or_default();
             let Some(pod) = self.take(&pod, plan, record).await? else { continue };
@@ -107,13 +103,13 @@ impl Inner {
     /// Tells the server of the pod what it is for, and makes the rest of the sandbox.
     async fn become_it(&self, pod: &Pod, name: &str, plan: &Plan<'_>, record: &Record) -> Result<(), ProviderError> {
         let owner = record.owner();
-        let claim = plan.claim(&owner).is_some();
+        let (claim, first_key) = (plan.claim(&owner).is_some(), names::secret(name));
         let (secret, service) = (plan.secret(&owner)?, plan.service(&owner)?);
         let (_, service, (), ()) = tokio::try_join!(
             self.cluster.apply(&secret),
             self.cluster.apply(&service),
             self.give(name, claim, &owner),
-            self.tell(pod, name, plan.spec, plan.key.expose()),
+            self.tell(pod, name, &first_key, plan.spec, plan.key.expose()),
         )?;
         let address = service.spec.and_then(|spec| spec.cluster_ip).unwrap_or_default();
         let mut later = plan.pod()?;
@@ -129,9 +125,16 @@ impl Inner {
         self.cluster.ask("complete the record", || api.patch(id, &parameters, &patch)).await.map(drop)
     }
 
-    /// Tells the server of a pod that waits what it is for.
-    async fn tell(&self, pod: &Pod, name: &str, spec: &SandboxSpec, session_key: &str) -> Result<(), ProviderError> {
-        let secret = self.cluster.get::<Secret>(&names::secret(name)).await?;
+    /// Tells the server of a pod that waits what it is for. Its first key is in the secret of this name.
+    pub(crate) async fn tell(
+        &self,
+        pod: &Pod,
+        name: &str,
+        secret: &str,
+        spec: &SandboxSpec,
+        session_key: &str,
+    ) -> Result<(), ProviderError> {
+        let secret = self.cluster.get::<Secret>(secret).await?;
         let key = secret.and_then(|secret| secret.data?.remove("key")).map(|key| key.0);
         let key = key.ok_or_else(|| failed("claim a sandbox", "its key is missing"))?;
         let mut environment = spec.environment.clone();
@@ -172,6 +175,19 @@ impl Inner {
             limit: TELLING,
         })?
     }
+}
+
+/// Whether a pod that waits can become this sandbox: a policy must be there before a pod is, and the editor has a port with a
+/// name.
+pub(crate) fn can_wait(plan: &Plan<'_>) -> bool {
+    plan.spec.network == NetworkPolicy::Full && plan.spec.command.is_none() && !plan.has_editor()
+}
+
+/// Backends that claim at the same time begin at different ones of these.
+pub(crate) fn shift<T>(waiting: &mut [T], record: &Record) {
+    let first = record.uid.bytes().fold(0_usize, |sum, byte| sum.wrapping_mul(31).wrapping_add(byte.into()));
+    let middle = first.checked_rem(waiting.len()).unwrap_or_default();
+    waiting.rotate_left(middle);
 }
 
 /// Sends what a server is for, and understands the answer.

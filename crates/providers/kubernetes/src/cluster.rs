@@ -40,7 +40,7 @@ const CONNECT: Duration = Duration::from_secs(5);
 /// How long a cluster that answered before is waited for.
 const PATIENCE: Duration = Duration::from_secs(45);
 /// Objects in one answer of a list.
-const PAGE: u32 = 500;
+const PAGE: u32 = 250;
 /// Pause before an object is looked at again that could not be watched.
 const PAUSE: Duration = Duration::from_millis(100);
 /// Longest time that one watch is kept open, in seconds; the API server takes less than five minutes.
@@ -249,6 +249,14 @@ impl Cluster {
     where
         K: Resource<Scope = NamespaceResourceScope, DynamicType = ()> + Clone + Debug + DeserializeOwned,
     {
+        self.list_parts(selector, |_| {}).await
+    }
+
+    /// The same without what this takes away from each: all objects of a large namespace at once need much memory.
+    pub(crate) async fn list_parts<K>(&self, selector: &str, shorten: impl Fn(&mut K)) -> Result<Vec<K>, ProviderError>
+    where
+        K: Resource<Scope = NamespaceResourceScope, DynamicType = ()> + Clone + Debug + DeserializeOwned,
+    {
         let api = self.api::<K>().await?;
         let mut all = Vec::new();
         let mut parameters = ListParams::default().labels(selector).limit(PAGE);
@@ -263,7 +271,11 @@ impl Cluster {
                 }
                 other => other.map_err(|refusal| refusal.told(&format!("list {}s", kind::<K>()), self.place()))?,
             };
-            all.extend(page.items);
+            all.extend(page.items.into_iter().map(|mut object| {
+                object.meta_mut().managed_fields = None;
+                shorten(&mut object);
+                object
+            }));
             match page.metadata.continue_.filter(|token| !token.is_empty()) {
                 Some(token) => parameters.continue_token = Some(token),
                 None => return Ok(all),

@@ -177,11 +177,13 @@ impl Making {
         if !self.spec.keep_alive {
             self.inner.own().insert(self.id.clone());
         }
-        if self.spec.warm
-            && plan.source.is_none()
-            && record.maker == Maker::Backend
-            && let Some(sandbox) = Box::pin(self.inner.claim(plan, record)).await?
-        {
+        let can_claim = self.spec.warm && plan.source.is_none() && self.inner.capabilities().warm;
+        let claimed = match record.maker {
+            _ if !can_claim => None,
+            Maker::Backend => Box::pin(self.inner.claim(plan, record)).await?,
+            Maker::Controller(_) => Box::pin(self.inner.claim_sandbox(plan, record, &self.given_up)).await?,
+        };
+        if let Some(sandbox) = claimed {
             self.check_wanted()?;
             self.tell.enter(Phase::Started, "");
             return Ok(sandbox);

@@ -50,7 +50,8 @@ impl Inner {
             network_policy: self.options.network_policies,
             pause: self.options.storage == Storage::Volume,
             snapshots: self.options.volume_snapshots,
-            warm: self.options.api == SandboxApi::Pods,
+            // A pool of agent-sandbox makes no volumes.
+            warm: self.options.api == SandboxApi::Pods || self.options.storage == Storage::EmptyDir,
             ..CAPABILITIES
         }
     }

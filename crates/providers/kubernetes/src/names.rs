@@ -65,6 +65,10 @@ pub(crate) const AGENT_SANDBOX: &str = "agents.x-k8s.io";
 pub(crate) const API: &str = "gloveport/api";
 /// The controller of agent-sandbox, from an object `Sandbox` with the name of the record.
 pub(crate) const BY_SANDBOX: &str = "sandboxes";
+/// The group of the kinds by which sandboxes are started ahead and claimed.
+pub(crate) const AGENT_SANDBOX_EXTENSIONS: &str = "extensions.agents.x-k8s.io";
+/// Name of the `Sandbox`, where it was made before its record.
+pub(crate) const SANDBOX_NAME: &str = "gloveport/sandbox";
 /// Name of the pod, where it was made before its sandbox.
 pub(crate) const POD_NAME: &str = "gloveport/pod";
 /// Address of the service, set when all objects are there.

@@ -20,6 +20,7 @@ use crate::{
     fault::{NAME, failed, given_up, wrong},
     inner::Inner,
     names::{self, APP, POOL_ROLE, ROLE},
+    pool_owner::Owner,
     record::owner,
     start::{NotStarted, Starting},
     view::{self, Stage},
@@ -31,15 +32,6 @@ const AT_ONCE: usize = 8;
 const MOST: usize = 256;
 /// How long the end of a pool may take.
 const REMOVAL: Duration = Duration::from_secs(30);
-
-/// The pool of this backend in the cluster.
-struct Owner {
-    own: String,
-    /// What its objects have that end with it.
-    reference: OwnerReference,
-    /// What its pods have in common.
-    alike: String,
-}
 
 /// What tells a program from one of another build.
 fn program_mark(program: &std::path::Path) -> String {
@@ -59,8 +51,9 @@ impl Inner {
         if count > MOST {
             return Err(wrong("warm", format!("{count} are too many; {MOST} may wait")));
         }
-        if self.options.api == SandboxApi::Sandboxes {
-            let what = "starting sandboxes ahead with `api = \"sandboxes\"`".to_owned();
+        if !self.capabilities().warm {
+            let what =
+                "starting sandboxes ahead whose workspaces are on volumes, with `api = \"sandboxes\"`".to_owned();
             return Err(ProviderError::Unsupported { provider: NAME.to_owned(), what });
         }
         if self.options.image.is_none() {
@@ -74,6 +67,11 @@ impl Inner {
 
     async fn fill(self: &Arc<Self>, count: usize, given_up: &CancellationToken) -> Result<(), ProviderError> {
         let mut object = self.pool.lock().await;
+        if self.options.api == SandboxApi::Sandboxes {
+            self.check_pools().await?;
+            let owner = self.owner(&mut object).await?;
+            return self.fill_claims(&owner, count, given_up).await;
+        }
         let owner = self.owner(&mut object).await?;
         let mut waiting = 0;
         for pod in self.waiting(&owner.own).await? {
@@ -240,7 +238,8 @@ impl Inner {
         let Some(uid) = object.take() else { return };
         let ended = async {
             let own = self.backends.own()?;
-            let pods = self.waiting(&own).await?;
+            // The controller of agent-sandbox ends what it has made.
+            let pods = if self.options.api == SandboxApi::Pods { self.waiting(&own).await? } else { Vec::new() };
             join_all(pods.iter().map(|pod| self.end_waiting(pod))).await.into_iter().collect::<Result<(), _>>()?;
             self.remove_pool(&names::pool(&own), &uid).await
         };

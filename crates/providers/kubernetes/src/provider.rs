@@ -25,7 +25,7 @@ use crate::{
 /// How long the end of the backend may take.
 const CLOSE: Duration = Duration::from_mins(1);
 /// Records in one answer of a list.
-const PAGE: u32 = 500;
+const PAGE: u32 = 250;
 
 /// Sandboxes as pods.
 ///
@@ -86,7 +86,9 @@ impl Inner {
     /// All records with their pods, the oldest first. No secret is read.
     pub(crate) async fn all(&self) -> Result<Vec<(Record, Option<Pod>)>, ProviderError> {
         let selector = format!("{}={},{}={}", names::APP.0, names::APP.1, names::ROLE, names::SANDBOX);
-        let (mut records, pods) = tokio::try_join!(self.records(&selector), self.cluster.list::<Pod>(&selector))?;
+        // Its status says all that is told of a pod.
+        let pods = self.cluster.list_parts::<Pod>(&selector, |pod| pod.spec = None);
+        let (mut records, pods) = tokio::try_join!(self.records(&selector), pods)?;
         self.told_all(&mut records, &selector).await?;
         let named = |pod: Pod| Some((pod.metadata.name.clone()?, pod));
         let mut pods: HashMap<String, Pod> = pods.into_iter().filter_map(named).collect();

@@ -31,7 +31,7 @@ const SETTINGS: &str = "settings.json";
 pub(crate) enum Maker {
     /// A backend.
     Backend,
-    /// The controller of agent-sandbox, from an object with the record's name; what that says, if it is there and was asked.
+    /// The controller of agent-sandbox, from an object; what that says, if it is there and was asked.
     Controller(Option<Told>),
 }
 
@@ -55,6 +55,8 @@ pub(crate) struct Record {
     pub(crate) survives: bool,
     pub(crate) token: String,
     pub(crate) maker: Maker,
+    /// Name of its `Sandbox`, where a controller makes its pod.
+    pub(crate) sandbox: String,
     /// Name of its pod.
     pub(crate) pod: String,
     /// All objects have been made; the address of the service.
@@ -97,6 +99,7 @@ impl Record {
                 Some(names::BY_SANDBOX) => Maker::Controller(None),
                 _ => Maker::Backend,
             },
+            sandbox: text(names::SANDBOX_NAME).or_else(|| meta.name.clone())?,
             pod: text(names::POD_NAME).or_else(|| meta.name.clone())?,
             address: text(names::ADDRESS),
             gate: text(names::GATE_ADDRESS),
@@ -112,7 +115,7 @@ impl Record {
 
     /// What its `Sandbox` says, if there is one.
     pub(crate) fn learn(&mut self, told: Option<Told>) {
-        self.pod = told.as_ref().and_then(|told| told.pod.clone()).unwrap_or_else(|| self.id.to_string());
+        self.pod = told.as_ref().and_then(|told| told.pod.clone()).unwrap_or_else(|| self.sandbox.clone());
         self.maker = Maker::Controller(told);
     }
 
@@ -120,7 +123,7 @@ impl Record {
     pub(crate) fn owns(&self, pod: &Pod) -> bool {
         match &self.maker {
             Maker::Backend => belongs_to(pod, &self.uid),
-            Maker::Controller(told) => made_for(pod, self.id.as_str(), told.as_ref().map(|told| told.uid.as_str())),
+            Maker::Controller(told) => made_for(pod, &self.sandbox, told.as_ref().map(|told| told.uid.as_str())),
         }
     }
 

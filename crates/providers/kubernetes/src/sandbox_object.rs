@@ -79,7 +79,7 @@ impl Version {
     }
 }
 
-fn template(pod: &Pod) -> Result<Value, ProviderError> {
+pub(crate) fn template(pod: &Pod) -> Result<Value, ProviderError> {
     let spec = serde_json::to_value(&pod.spec).map_err(|error| failed("be told a pod", error))?;
     let meta = &pod.metadata;
     Ok(json!({"metadata": {"labels": meta.labels, "annotations": meta.annotations}, "spec": spec}))
