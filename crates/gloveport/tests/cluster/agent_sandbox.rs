@@ -8,6 +8,7 @@ mod controller;
 
 use std::process::Command;
 
+use base64::{Engine as _, prelude::BASE64_STANDARD as STANDARD};
 use gloveport_protocol::Secret;
 use gloveport_provider::{
     GcOptions, ListFilter, NetworkPolicy, Progress, Provider, ProviderError, Sandbox, SandboxSpec, SandboxState,
@@ -15,9 +16,10 @@ use gloveport_provider::{
 use gloveport_provider_kubernetes::Kubernetes;
 use serde_json::{Value, json};
 
-use self::controller::{Controller, SANDBOXES, install};
+use self::controller::{CLAIMS, Controller, POOLS, SANDBOXES, TEMPLATES, install};
 use crate::{
     cluster::{BUSYBOX, Place, alive, refused, run, start, until},
+    pool::status,
     proxy::{Proxy, Verdict},
 };
 
@@ -58,7 +60,8 @@ fn owner(object: &Value) -> (&Value, &Value) {
 /// Nothing of sandboxes is left, and nothing that the controller has made.
 async fn nothing_left(place: &Place) {
     until("nothing is left", || {
-        let all = place.here(["get", &format!("{SANDBOXES},pods,services"), "--output", "name"]);
+        let kinds = format!("{SANDBOXES},{TEMPLATES},{POOLS},{CLAIMS},pods,services");
+        let all = place.here(["get", &kinds, "--output", "name"]);
         all.is_empty() && place.left().is_empty()
     })
     .await;
@@ -104,7 +107,6 @@ async fn a_sandbox_is_an_object_between_its_record_and_the_pod_of_the_controller
     let found = backend.find_session(&spec.session_id).await.unwrap().unwrap();
     assert_eq!(run(&found, "echo found").await, "found");
     assert!(matches!(refused(&*backend, &spec).await, ProviderError::SessionExists { .. }));
-    assert!(matches!(backend.warm(1).await.unwrap_err(), ProviderError::Unsupported { .. }));
     // A backend that makes pods itself knows whose this one is, too.
     place.extend(&json!({"storage": "volume"}));
     let other = place.backend();
@@ -286,6 +288,117 @@ async fn a_sandbox_whose_pod_ends_or_is_not_made_says_why() {
     until("the quota counts", || place.object("resourcequota", "none")["status"]["hard"]["pods"] == "0").await;
     let text = refused(&*backend, &spec("over")).await.to_string();
     assert!(text.contains("makes no pod: ReconcilerError") && text.contains("exceeded quota"), "{text}");
+    backend.close().await;
+    nothing_left(&place).await;
+}
+
+/// Pods that wait for a session.
+fn waiting(place: &Place) -> usize {
+    place.here(["get", "pods", "--selector", "gloveport/role=warm", "--output", "name"]).lines().count()
+}
+
+#[tokio::test]
+async fn sandboxes_that_the_controller_has_started_ahead_are_claimed_once_and_told_late_what_they_are_for() {
+    let mut place = place("empty-dir");
+    let _controller = Controller::of(&place);
+    let backend = place.backend();
+    assert!(backend.capabilities().warm);
+    backend.warm(2).await.unwrap();
+    assert_eq!(waiting(&place), 2);
+    let other = place.backend();
+    let wanted = |name: &str| SandboxSpec {
+        warm: true,
+        keep_alive: true,
+        environment: [("COLOUR".to_owned(), name.to_owned())].into(),
+        secrets: [("TOKEN".to_owned(), Secret::new(format!("hidden-{name}")))].into(),
+        labels: [("team".to_owned(), name.to_owned())].into(),
+        ..spec(name)
+    };
+    let (one, two) = (wanted("one"), wanted("two"));
+    let (one, two) = tokio::join!(start(&*backend, &one), start(&*other, &two));
+    for (sandbox, name) in [(&one, "one"), (&two, "two")] {
+        let expected = format!("{name} hidden-{name} {name}");
+        assert_eq!(run(sandbox, "echo $COLOUR $TOKEN $OPENHANDS_SESSION_ID").await, expected);
+        let (id, record) = (sandbox.id.as_str(), place.object("configmap", sandbox.id.as_str()));
+        let made = record["metadata"]["annotations"]["gloveport/sandbox"].as_str().unwrap().to_owned();
+        assert!(made.starts_with("gloveport-pool-"), "{made}");
+        // Record, claim, sandbox and pod belong to each other in this order.
+        let (claim, object, pod) =
+            (place.object(CLAIMS, id), place.object(SANDBOXES, &made), place.object("pod", &made));
+        assert_eq!(owner(&claim), (&json!("ConfigMap"), &record["metadata"]["uid"]));
+        assert_eq!(owner(&object), (&json!("SandboxClaim"), &claim["metadata"]["uid"]));
+        assert_eq!(owner(&pod), (&json!("Sandbox"), &object["metadata"]["uid"]));
+        for labels in [&pod["metadata"]["labels"], &object["spec"]["podTemplate"]["metadata"]["labels"]] {
+            assert_eq!((&labels["gloveport/role"], &labels["team"]), (&json!("sandbox"), &json!(name)), "{labels}");
+            assert_eq!(labels["gloveport/unit"], id);
+        }
+        assert!(!object.to_string().contains("hidden-"));
+        // The key of the pool opens nothing any more.
+        let pool = &claim["spec"]["sandboxTemplateRef"]["name"].as_str().unwrap();
+        let first = place.here(["get", "secret", &format!("{pool}-key"), "--output", "jsonpath={.data.key}"]);
+        let first = String::from_utf8(STANDARD.decode(first.trim()).unwrap()).unwrap();
+        assert!([401, 403].contains(&status(sandbox, "/list_files", &first).await));
+        assert_eq!(status(sandbox, "/list_files", sandbox.session_key.as_ref().unwrap().expose()).await, 200);
+    }
+    // The controller fills the pool again, and what is made otherwise is not taken from it.
+    until("the pool is filled again", || waiting(&place) == 2).await;
+    let limits = gloveport_provider::ResourceLimits { memory: Some(100 << 20), ..Default::default() };
+    let limited = start(&*backend, &SandboxSpec { limits, ..wanted("limited") }).await;
+    assert_eq!(place.object("pod", limited.id.as_str())["metadata"]["name"], limited.id.as_str());
+    // Its owner knows whose it is, and so does everybody else.
+    let listed = other.list(&ListFilter::default()).await.unwrap();
+    assert_eq!((listed.len(), listed.iter().all(|one| one.state == SandboxState::Running)), (3, true), "{listed:?}");
+    let found = other.find(&one.id).await.unwrap().unwrap();
+    assert_eq!(run(&found, "echo found").await, "found");
+    assert!(matches!(other.pause(&one.id).await.unwrap_err(), ProviderError::Unsupported { .. }));
+    for sandbox in [&one, &two, &limited] {
+        assert!(other.delete(&sandbox.id).await.unwrap());
+    }
+    assert_eq!(place.here(["get", CLAIMS, "--output", "name"]), "");
+    other.close().await;
+    backend.close().await;
+    nothing_left(&place).await;
+
+    // Volumes are made for a session, and not before.
+    place.extend(&keys("volume"));
+    let volumes = place.backend();
+    assert!(!volumes.capabilities().warm);
+    assert!(matches!(volumes.warm(1).await.unwrap_err(), ProviderError::Unsupported { .. }));
+    volumes.close().await;
+}
+
+#[tokio::test]
+async fn a_claim_that_gets_nothing_is_given_back_and_a_pool_of_a_dead_backend_is_garbage() {
+    let mut place = place("empty-dir");
+    let controller = Controller::of(&place);
+    let dead = place.backend();
+    dead.warm(1).await.unwrap();
+    drop(controller);
+    let careless = Controller::without_claims(&place);
+    let backend = place.backend();
+    let sandbox = start(&*backend, &SandboxSpec { warm: true, ..spec("cold") }).await;
+    assert_eq!(run(&sandbox, "echo $OPENHANDS_SESSION_ID").await, "cold");
+    assert_eq!((place.here(["get", CLAIMS, "--output", "name"]).as_str(), waiting(&place)), ("", 1));
+    assert!(backend.delete(&sandbox.id).await.unwrap());
+    drop(dead);
+    let report = backend.collect_garbage(&GcOptions::default()).await.unwrap();
+    assert!(report.failed.is_empty() && report.removed.len() == 1, "{report:?}");
+    backend.close().await;
+    nothing_left(&place).await;
+    drop(careless);
+
+    let _controller = Controller::of(&place);
+    let proxy = Proxy::before(&mut place).await;
+    proxy.judge(|_, path| {
+        let is_of_it = path.starts_with("/apis/extensions.agents.x-k8s.io/");
+        if is_of_it { Verdict::Answer(404, "NotFound", "x") } else { Verdict::Pass }
+    });
+    let backend = place.backend();
+    let text = backend.warm(1).await.unwrap_err().to_string();
+    assert!(text.contains("SandboxWarmPool") && text.contains("extensions.yaml"), "{text}");
+    // A session does without.
+    let sandbox = start(&*backend, &SandboxSpec { warm: true, ..spec("without") }).await;
+    assert_eq!(run(&sandbox, "echo works").await, "works");
     backend.close().await;
     nothing_left(&place).await;
 }

@@ -58,7 +58,7 @@ fn count(place: &Place, wanted: &str) -> usize {
 }
 
 /// The status that the server of a sandbox answers to whoever has this key.
-async fn status(sandbox: &Sandbox, path: &str, key: &str) -> u16 {
+pub(crate) async fn status(sandbox: &Sandbox, path: &str, key: &str) -> u16 {
     let address = sandbox.url.as_deref().unwrap().trim_start_matches("http://");
     let mut stream = TcpStream::connect(address).await.unwrap();
     let request = format!(

@@ -213,10 +213,9 @@ impl Inner {
         of_sandbox["spec"]["podTemplate"]["metadata"]["labels"][names::ALIKE] = serde_json::Value::Null;
         let (of_sandbox, parameters) = (Patch::Merge(of_sandbox), PatchParams::default());
         let pods = self.cluster.api::<Pod>().await?;
-        let (pod, _) = tokio::try_join!(
-            self.cluster.ask("claim a pod", || pods.patch(&name, &parameters, &of_pod)),
-            self.cluster.ask("claim a Sandbox", || sandboxes.patch(&sandbox, &parameters, &of_sandbox)),
-        )?;
+        // In this order: a controller may give a pod the labels of its template again.
+        self.cluster.ask("claim a Sandbox", || sandboxes.patch(&sandbox, &parameters, &of_sandbox)).await?;
+        let pod = self.cluster.ask("claim a pod", || pods.patch(&name, &parameters, &of_pod)).await?;
         let (secret, service) = (plan.secret(&owner)?, plan.service(&owner)?);
         let first_key = names::secret(pool);
         let (_, service, ()) = tokio::try_join!(

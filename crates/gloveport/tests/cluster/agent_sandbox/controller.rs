@@ -1,8 +1,10 @@
-//! A stand-in for the controller of agent-sandbox, and the kind `Sandbox` in the two versions that a backend may meet.
+//! A stand-in for the controllers of agent-sandbox, the kind `Sandbox` in the two versions that a backend may meet, and the
+//! kinds by which sandboxes are started ahead.
 //!
 //! It does what the project documents of its own: a pod and a headless service for each object, owned by it; no pod where
 //! `spec.replicas` is 0, `spec.operatingMode` is `Suspended` or `spec.shutdownTime` is over; conditions and addresses in the
-//! status. What only the project's own controller does, these tests do not show.
+//! status; pools that stay filled with sandboxes of a template, and claims that get one of them, or a new one where none waits.
+//! What only the project's own controllers do, these tests do not show.
 
 use std::{
     process::Command,
@@ -22,6 +24,10 @@ use crate::cluster::{Place, try_kubectl};
 const PAUSE: Duration = Duration::from_millis(250);
 /// The kind, as kubectl takes it.
 pub(super) const SANDBOXES: &str = "sandboxes.agents.x-k8s.io";
+/// The kinds by which sandboxes are started ahead.
+pub(super) const TEMPLATES: &str = "sandboxtemplates.extensions.agents.x-k8s.io";
+pub(super) const POOLS: &str = "sandboxwarmpools.extensions.agents.x-k8s.io";
+pub(super) const CLAIMS: &str = "sandboxclaims.extensions.agents.x-k8s.io";
 /// The label by which its service chooses the pod.
 const HASH: &str = "agents.x-k8s.io/sandbox-name-hash";
 
@@ -47,14 +53,34 @@ fn definition() -> Value {
             "versions": [version("v1beta1", true, newer), version("v1alpha1", false, older)]}})
 }
 
-/// The kind is there. It stays: other tests may use it at the same time.
+/// The definition of a kind of the extensions.
+fn extension(name: &str, kind: &str) -> Value {
+    let open = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
+    let plural = name.split('.').next().unwrap();
+    json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": name},
+        "spec": {"group": "extensions.agents.x-k8s.io", "scope": "Namespaced",
+            "names": {"kind": kind, "listKind": format!("{kind}List"), "plural": plural, "singular": kind.to_lowercase()},
+            "versions": [{"name": "v1alpha1", "served": true, "storage": true, "subresources": {"status": {}},
+                "schema": {"openAPIV3Schema": {"type": "object", "properties": {"spec": open, "status": open}}}}]}})
+}
+
+/// The kinds are there. They stay: other tests may use them at the same time.
 pub(super) fn install() {
-    let (success, text) = try_kubectl(["apply", "--filename", "-"], &definition().to_string());
-    // Two at once may both make it.
-    assert!(success || text.contains("AlreadyExists") || text.contains("the object has been modified"), "{text}");
-    let established = ["wait", "--for", "condition=Established", "--timeout=60s", &format!("crd/{SANDBOXES}")];
-    let (success, text) = try_kubectl(established, "");
-    assert!(success, "{text}");
+    let all = [
+        (SANDBOXES, definition()),
+        (TEMPLATES, extension(TEMPLATES, "SandboxTemplate")),
+        (POOLS, extension(POOLS, "SandboxWarmPool")),
+        (CLAIMS, extension(CLAIMS, "SandboxClaim")),
+    ];
+    for (name, definition) in all {
+        let (success, text) = try_kubectl(["apply", "--filename", "-"], &definition.to_string());
+        // Two at once may both make it.
+        assert!(success || text.contains("AlreadyExists") || text.contains("the object has been modified"), "{text}");
+        let established = ["wait", "--for", "condition=Established", "--timeout=60s", &format!("crd/{name}")];
+        let (success, text) = try_kubectl(established, "");
+        assert!(success, "{text}");
+    }
 }
 
 /// A controller for the namespace of a place, as long as it is not dropped.
@@ -65,12 +91,21 @@ pub(super) struct Controller {
 
 impl Controller {
     pub(super) fn of(place: &Place) -> Self {
+        Self::working(place, true)
+    }
+
+    /// One that gives nothing to claims.
+    pub(super) fn without_claims(place: &Place) -> Self {
+        Self::working(place, false)
+    }
+
+    fn working(place: &Place, for_claims: bool) -> Self {
         install();
         let stop = Arc::new(AtomicBool::new(false));
         let (stopped, namespace) = (Arc::clone(&stop), place.namespace.clone());
         let works = std::thread::spawn(move || {
             while !stopped.load(Ordering::Relaxed) {
-                look(&namespace);
+                look(&namespace, for_claims);
                 std::thread::sleep(PAUSE);
             }
         });
@@ -88,21 +123,98 @@ impl Drop for Controller {
 
 /// The objects of a namespace; none if the cluster does not answer.
 fn listed(namespace: &str) -> Option<Vec<Value>> {
-    let kinds = format!("{SANDBOXES},pods,services");
+    let kinds = format!("{SANDBOXES},{TEMPLATES},{POOLS},{CLAIMS},pods,services");
     let (success, text) = try_kubectl(["get", &kinds, "--namespace", namespace, "--output", "json"], "");
     let list: Value = success.then(|| serde_json::from_str(&text).ok())??;
     list["items"].as_array().cloned()
 }
 
 /// Makes what is there what the objects ask for, once.
-fn look(namespace: &str) {
+fn look(namespace: &str, for_claims: bool) {
     let Some(all) = listed(namespace) else { return };
     let of = |kind: &'static str| all.iter().filter(move |one| one["kind"] == kind);
-    for sandbox in of("Sandbox").filter(|one| one["metadata"]["deletionTimestamp"].is_null()) {
+    let stays = |one: &&Value| one["metadata"]["deletionTimestamp"].is_null();
+    let template = |object: &Value| {
+        let name = &object["spec"]["sandboxTemplateRef"]["name"];
+        of("SandboxTemplate").find(|one| one["metadata"]["name"] == *name).map(|found| &found["spec"]["podTemplate"])
+    };
+    let mut waiting: Vec<&Value> = Vec::new();
+    for pool in of("SandboxWarmPool").filter(stays) {
+        let own: Vec<&Value> =
+            of("Sandbox").filter(stays).filter(|one| *owner_of(one) == pool["metadata"]["uid"]).collect();
+        let ready = |one: &&&Value| one["status"]["conditions"][0]["status"] == "True";
+        waiting.extend(own.iter().filter(ready));
+        let (wanted, count) = (pool["spec"]["replicas"].as_u64().unwrap_or_default(), own.len() as u64);
+        if let Some(template) = template(pool).filter(|_| count < wanted) {
+            let name = format!("{}-", pool["metadata"]["name"].as_str().unwrap());
+            let _refused = create(namespace, &made_of(template, pool, json!({"generateName": name})));
+        }
+        set_status(
+            namespace,
+            POOLS,
+            pool,
+            &json!({"replicas": count, "readyReplicas": own.iter().filter(ready).count()}),
+        );
+    }
+    let claims =
+        of("SandboxClaim").filter(stays).filter(|one| for_claims && one["status"]["sandbox"]["name"].is_null());
+    for claim in claims {
+        let (pool, name) = (&claim["spec"]["sandboxTemplateRef"]["name"], &claim["metadata"]["name"]);
+        let is_its = |one: &&Value| one["metadata"]["ownerReferences"][0]["name"] == *pool;
+        let given = if let Some(at) = waiting.iter().position(is_its) {
+            let found = &waiting.swap_remove(at)["metadata"];
+            let patch =
+                json!({"metadata": {"resourceVersion": found["resourceVersion"], "ownerReferences": owned_by(claim)}});
+            let (kind, patch) = (["patch", SANDBOXES, found["name"].as_str().unwrap()], patch.to_string());
+            let rest = ["--namespace", namespace, "--type", "merge", "--patch", &patch];
+            if !try_kubectl(kind.into_iter().chain(rest), "").0 {
+                continue;
+            }
+            &found["name"]
+        } else if let Some(template) = template(claim) {
+            let _there_already = create(namespace, &made_of(template, claim, json!({"name": name})));
+            name
+        } else {
+            continue;
+        };
+        set_status(namespace, CLAIMS, claim, &json!({"sandbox": {"name": given}}));
+    }
+    for sandbox in of("Sandbox").filter(stays) {
         let uid = &sandbox["metadata"]["uid"];
         let owned = |one: &&Value| one["metadata"]["ownerReferences"][0]["uid"] == *uid;
         reconcile(namespace, sandbox, of("Pod").find(owned), of("Service").any(|one| owned(&one)));
     }
+}
+
+/// Who owns an object.
+fn owner_of(object: &Value) -> &Value {
+    &object["metadata"]["ownerReferences"][0]["uid"]
+}
+
+fn owned_by(owner: &Value) -> Value {
+    let meta = &owner["metadata"];
+    json!([{"apiVersion": owner["apiVersion"], "kind": owner["kind"], "name": meta["name"], "uid": meta["uid"],
+        "controller": true, "blockOwnerDeletion": true}])
+}
+
+/// A sandbox of this template.
+fn made_of(template: &Value, owner: &Value, mut meta: Value) -> Value {
+    meta["ownerReferences"] = owned_by(owner);
+    json!({"apiVersion": "agents.x-k8s.io/v1beta1", "kind": "Sandbox", "metadata": meta,
+        "spec": {"podTemplate": template, "operatingMode": "Running"}})
+}
+
+fn set_status(namespace: &str, kind: &str, object: &Value, status: &Value) {
+    if object["status"] == *status {
+        return;
+    }
+    let (plural, group) = kind.split_once('.').unwrap();
+    let name = object["metadata"]["name"].as_str().unwrap();
+    let mut whole = object.clone();
+    whole["status"] = status.clone();
+    let path = format!("/apis/{group}/v1alpha1/namespaces/{namespace}/{plural}/{name}/status");
+    // One that has changed meanwhile is looked at again.
+    let _conflict = try_kubectl(["replace", "--raw", &path, "--filename", "-"], &whole.to_string());
 }
 
 fn reconcile(namespace: &str, sandbox: &Value, pod: Option<&Value>, has_service: bool) {
@@ -114,6 +226,15 @@ fn reconcile(namespace: &str, sandbox: &Value, pod: Option<&Value>, has_service:
     let expired = spec["shutdownTime"].as_str().is_some_and(|time| time <= now().as_str());
     let rests = spec["replicas"] == 0 || spec["operatingMode"] == "Suspended";
     let mut refused = None;
+    if let Some(pod) = pod.filter(|pod| pod["metadata"]["deletionTimestamp"].is_null()) {
+        // The labels of the template are the pod's, whatever somebody made of them.
+        let of_template = spec["podTemplate"]["metadata"]["labels"].as_object().into_iter().flatten();
+        if of_template.into_iter().any(|(key, value)| pod["metadata"]["labels"][key] != *value) {
+            let patch = json!({"metadata": {"labels": spec["podTemplate"]["metadata"]["labels"]}}).to_string();
+            let named = ["patch", "pod", name, "--namespace", namespace, "--type", "merge", "--patch", &patch];
+            let _gone_meanwhile = try_kubectl(named, "");
+        }
+    }
     if pod.is_some_and(|pod| pod["metadata"]["deletionTimestamp"].is_null()) && (rests || expired) {
         let arguments = ["delete", "pod", name, "--namespace", namespace, "--wait=false", "--ignore-not-found"];
         let _gone_already = try_kubectl(arguments, "");
