@@ -38,7 +38,7 @@ const MEMORY: usize = 100;
 /// Our own share of a cold start, at the most.
 const SHARE: Duration = Duration::from_millis(100);
 /// Cold starts, and pods without us, one after the other.
-const ROUNDS: usize = 7;
+const ROUNDS: usize = 5;
 
 /// The resident memory of this process without the pages of its program, in MiB: those of a test are large, and of others.
 fn resident() -> usize {

@@ -22,7 +22,8 @@ use crate::{
 /// Steps that are tried at the same time, each at a place of its own: most of it is waiting for ends.
 const AT_ONCE: usize = 5;
 
-/// Tries one step after the other until one is after the end, and gives that one.
+/// Tries one step after the other until all are after the end, and gives the first of those. How many steps there are differs
+/// by what else happens meanwhile, such as a lease that is renewed.
 pub(crate) async fn all<F>(try_step: impl Fn(usize) -> F) -> usize
 where
     F: Future<Output = bool> + Send + 'static,
@@ -31,9 +32,9 @@ where
     loop {
         let tries = (first..first + AT_ONCE).map(|step| tokio::spawn(try_step(step)));
         let over: Vec<bool> = join_all(tries).await.into_iter().map(Result::unwrap).collect();
-        if let Some(number) = over.iter().position(|over| *over) {
-            assert!(over[number..].iter().all(|over| *over), "steps from {first} on: {over:?}");
-            return first + number;
+        let more = over.iter().rposition(|over| !over).map_or(0, |last| last + 1);
+        if more < AT_ONCE {
+            return first + more;
         }
         first += AT_ONCE;
     }
