@@ -134,9 +134,9 @@ impl Store {
     ///
     /// The database is away.
     pub async fn audit(&self, filter: &AuditFilter) -> Result<Vec<AuditLine>, StoreError> {
-        let sql = "SELECT * FROM audit WHERE ($1 = '' OR tenant = $1) AND ($2 = '' OR action = $2) AND time >= $3 \
+        let sql = "SELECT * FROM audit WHERE ($1 IS NULL OR tenant = $1) AND ($2 IS NULL OR action = $2) AND time >= $3 \
             AND id < $4 ORDER BY id DESC LIMIT $5";
-        let text = |text: &Option<String>| plain(text.as_deref().unwrap_or_default()).to_owned();
+        let text = |text: &Option<String>| text.as_deref().map(|text| plain(text).to_owned());
         let listed = async {
             let rows = sqlx::query(sql)
                 .bind(text(&filter.tenant))

@@ -193,11 +193,11 @@ impl Store {
     ///
     /// The database is away.
     pub async fn keys(&self, tenant: Option<&str>, after: Option<&Key>) -> Result<Vec<Key>, StoreError> {
-        let sql = "SELECT * FROM api_keys WHERE ($1 = '' OR tenant = $1) AND (created > $2 OR (created = $2 AND id > $3)) \
+        let sql = "SELECT * FROM api_keys WHERE ($1 IS NULL OR tenant = $1) AND (created > $2 OR (created = $2 AND id > $3)) \
             ORDER BY created, id LIMIT $4";
         let (created, id) = after.map_or((-1, ""), |key| (key.created, key.id.as_str()));
         let listed = async {
-            let query = sqlx::query(sql).bind(plain(tenant.unwrap_or_default())).bind(created).bind(id);
+            let query = sqlx::query(sql).bind(tenant.map(plain)).bind(created).bind(id);
             let rows = query.bind(i64::from(MOST_ROWS)).fetch_all(self.pool()).await?;
             Ok(rows.iter().map(Key::of).collect::<Result<_, _>>()?)
         };

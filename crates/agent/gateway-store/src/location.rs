@@ -60,7 +60,9 @@ impl Location {
     pub(crate) fn without_password(&self, text: &str) -> String {
         let Self::Postgres(url) = self else { return text.to_owned() };
         let text = text.replace(url.expose(), &self.to_string());
-        password(url.expose()).filter(|password| !password.is_empty()).map_or(text.clone(), |password| text.replace(password, "…"))
+        password(url.expose())
+            .filter(|password| !password.is_empty())
+            .map_or(text.clone(), |password| text.replace(password, "…"))
     }
 }
 

@@ -24,8 +24,10 @@ pub(crate) fn newest() -> i64 {
 pub(crate) async fn version(store: &Store) -> Result<i64, Failure> {
     let table = match store.dialect {
         Dialect::Sqlite => "SELECT COUNT(*) AS found FROM sqlite_master WHERE name = 'gateway_schema'",
-        Dialect::Postgres => "SELECT COUNT(*) AS found FROM pg_tables WHERE tablename = 'gateway_schema' \
-            AND schemaname = ANY (current_schemas(false))",
+        Dialect::Postgres => {
+            "SELECT COUNT(*) AS found FROM pg_tables WHERE tablename = 'gateway_schema' \
+            AND schemaname = ANY (current_schemas(false))"
+        }
     };
     if sqlx::query(table).fetch_one(store.pool()).await?.try_get::<i64, _>("found")? == 0 {
         return Ok(0);

@@ -205,7 +205,11 @@ impl fmt::Display for Refusal {
 }
 
 fn thousandths(number: u64) -> String {
-    if number.is_multiple_of(1000) { (number / 1000).to_string() } else { format!("{}.{:03}", number / 1000, number % 1000) }
+    if number.is_multiple_of(1000) {
+        (number / 1000).to_string()
+    } else {
+        format!("{}.{:03}", number / 1000, number % 1000)
+    }
 }
 
 /// What a tenant uses.
@@ -477,9 +481,9 @@ impl Store {
     ///
     /// The database is away.
     pub async fn live(&self, tenant: Option<&str>, after: &str) -> Result<Vec<Session>, StoreError> {
-        let sql = "SELECT * FROM sessions WHERE state <> 'ended' AND ($1 = '' OR tenant = $1) AND id > $2 ORDER BY id LIMIT $3";
+        let sql = "SELECT * FROM sessions WHERE state <> 'ended' AND ($1 IS NULL OR tenant = $1) AND id > $2 ORDER BY id LIMIT $3";
         let listed = async {
-            let query = sqlx::query(sql).bind(plain(tenant.unwrap_or_default())).bind(plain(after));
+            let query = sqlx::query(sql).bind(tenant.map(plain)).bind(plain(after));
             let rows = query.bind(i64::from(MOST_ROWS)).fetch_all(self.pool()).await?;
             Ok(rows.iter().map(Session::of).collect::<Result<_, _>>()?)
         };
@@ -497,9 +501,9 @@ impl Store {
         before: Option<i64>,
         most: u32,
     ) -> Result<Vec<Session>, StoreError> {
-        let sql = "SELECT * FROM sessions WHERE ($1 = '' OR tenant = $1) AND created < $2 ORDER BY created DESC, id LIMIT $3";
+        let sql = "SELECT * FROM sessions WHERE ($1 IS NULL OR tenant = $1) AND created < $2 ORDER BY created DESC, id LIMIT $3";
         let listed = async {
-            let query = sqlx::query(sql).bind(plain(tenant.unwrap_or_default())).bind(before.unwrap_or(i64::MAX));
+            let query = sqlx::query(sql).bind(tenant.map(plain)).bind(before.unwrap_or(i64::MAX));
             let rows = query.bind(i64::from(most.min(MOST_ROWS))).fetch_all(self.pool()).await?;
             Ok(rows.iter().map(Session::of).collect::<Result<_, _>>()?)
         };

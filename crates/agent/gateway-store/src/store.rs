@@ -3,7 +3,10 @@
 use std::{future::Future, sync::Once, time::Duration};
 
 use gloveport_platform::private_file;
-use sqlx::{Any, AnyPool, AssertSqlSafe, Row as _, Transaction, any::AnyPoolOptions, any::AnyRow};
+use sqlx::{
+    Any, AnyConnection, AnyPool, AssertSqlSafe, Connection as _, Row as _, Transaction,
+    any::{AnyPoolOptions, AnyRow},
+};
 use tokio::time::timeout;
 
 use crate::{Location, StoreError, schema};
@@ -93,17 +96,24 @@ impl Store {
             }
             Location::Postgres(_) => (Dialect::Postgres, POSTGRES),
         };
-        let options = AnyPoolOptions::new()
-            .max_connections(CONNECTIONS)
-            .acquire_timeout(CONNECT)
-            .after_connect(move |connection, _| {
-                Box::pin(async move { sqlx::raw_sql(first).execute(connection).await.map(drop) })
-            });
-        let pool = timeout(CONNECT, options.connect(&location.url())).await;
-        let place = location.to_string();
-        let pool = pool
-            .map_err(|_| StoreError::Timeout { place: place.clone(), action: "be reached", limit: CONNECT })?
-            .map_err(|error| StoreError::Away { place, action: "be reached", reason: reason(location, &error) })?;
+        let (url, place) = (location.url(), location.to_string());
+        let away = |error: sqlx::Error| StoreError::Away {
+            place: place.clone(),
+            action: "be reached",
+            reason: reason(location, &error),
+        };
+        // A pool tries again and again, and does not tell why.
+        let tried = timeout(CONNECT, async {
+            let mut connection = AnyConnection::connect(&url).await?;
+            sqlx::raw_sql(first).execute(&mut connection).await?;
+            connection.close().await
+        });
+        let late = |_| StoreError::Timeout { place: place.clone(), action: "be reached", limit: CONNECT };
+        tried.await.map_err(late)?.map_err(away)?;
+        let options = AnyPoolOptions::new().max_connections(CONNECTIONS).acquire_timeout(CONNECT).after_connect(
+            move |connection, _| Box::pin(async move { sqlx::raw_sql(first).execute(connection).await.map(drop) }),
+        );
+        let pool = options.connect_lazy(&url).map_err(away)?;
         Ok(Self { pool, dialect, location: location.clone() })
     }
 

@@ -206,12 +206,7 @@ pub(crate) fn plain(text: &str) -> &str {
 
 type Query<'q> = sqlx::query::Query<'q, sqlx::Any, sqlx::any::AnyArguments>;
 
-fn bind_limits<'q>(
-    query: Query<'q>,
-    limits: &Limits,
-    images: Option<String>,
-    classes: Option<String>,
-) -> Query<'q> {
+fn bind_limits<'q>(query: Query<'q>, limits: &Limits, images: Option<String>, classes: Option<String>) -> Query<'q> {
     query
         .bind(limits.running.map(number))
         .bind(limits.cpu_millis.map(number))

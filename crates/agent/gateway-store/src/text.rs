@@ -7,8 +7,7 @@ const NAME: usize = 32;
 
 /// A text of at most so many characters, without characters that no line of a log should have.
 pub(crate) fn bounded(text: &str, most: usize) -> String {
-    let mut bounded: String =
-        text.chars().take(most).map(|it| if it.is_control() { '\u{fffd}' } else { it }).collect();
+    let mut bounded: String = text.chars().take(most).map(|it| if it.is_control() { '\u{fffd}' } else { it }).collect();
     if text.chars().nth(most).is_some() {
         bounded.push('…');
     }
