@@ -197,7 +197,17 @@ async fn serve(arguments: ServeArgs) -> anyhow::Result<ExitCode> {
         ..GatewayOptions::new(Secret::new(""))
     };
     let gateway = Gateway::new(std::sync::Arc::clone(&provider), options)?;
-    let stop = signals::stop()?;
+    let reloading = match (&database, arguments.database.config) {
+        (Some(store), Some(file)) => {
+            let signal = Signal::listen(Kind::HangUp)?;
+            Some(AbortOnDropHandle::new(tokio::spawn(reload(signal, store.clone(), file))))
+        }
+        _ => None,
+    };
+    let stop = match &reloading {
+        Some(_) => signals::stop_by(&[Kind::Terminate, Kind::Interrupt])?,
+        None => signals::stop()?,
+    };
     let host = arguments.host.or(settings.host).unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST));
     let address = SocketAddr::new(host, arguments.port.or(settings.port).unwrap_or(PORT));
     let listener = TcpListener::bind(address).await.with_context(|| format!("cannot listen on {address}"))?;
@@ -210,13 +220,6 @@ async fn serve(arguments: ServeArgs) -> anyhow::Result<ExitCode> {
     if !address.ip().is_loopback() {
         tracing::warn!("{address} is without TLS: put a proxy with a certificate before it, and give --public-url");
     }
-    let reloading = match (&database, arguments.database.config) {
-        (Some(store), Some(file)) => {
-            let signal = Signal::listen(Kind::HangUp)?;
-            Some(AbortOnDropHandle::new(tokio::spawn(reload(signal, store.clone(), file))))
-        }
-        _ => None,
-    };
     gateway.serve(listener, stop).await;
     drop(reloading);
     if let Some(store) = database {
