@@ -1,11 +1,12 @@
 //! The connection to a database, with time limits for all that is asked of it.
 
-use std::{future::Future, sync::Once, time::Duration};
+use std::{future::Future, net::IpAddr, sync::Once, time::Duration};
 
 use gloveport_platform::private_file;
+use gloveport_resolver::Resolver;
 use sqlx::{
     Any, AnyConnection, AnyPool, AssertSqlSafe, Connection as _, Row as _, Transaction,
-    any::{AnyPoolOptions, AnyRow},
+    any::{AnyConnectOptions, AnyPoolOptions, AnyRow},
 };
 use tokio::time::timeout;
 
@@ -96,24 +97,29 @@ impl Store {
             }
             Location::Postgres(_) => (Dialect::Postgres, POSTGRES),
         };
-        let (url, place) = (location.url(), location.to_string());
+        let place = location.to_string();
         let away = |error: sqlx::Error| StoreError::Away {
             place: place.clone(),
             action: "be reached",
             reason: reason(location, &error),
         };
         // A pool tries again and again, and does not tell why.
-        let tried = timeout(CONNECT, async {
-            let mut connection = AnyConnection::connect(&url).await?;
-            sqlx::raw_sql(first).execute(&mut connection).await?;
-            connection.close().await
-        });
+        let tried = async {
+            let mut last = None;
+            for options in all_options(location).await? {
+                match try_once(&options, first).await {
+                    Ok(()) => return Ok(options),
+                    Err(error) => last = Some(error),
+                }
+            }
+            Err(last.unwrap_or_else(|| sqlx::Error::Configuration("its host has no address".into())))
+        };
         let late = |_| StoreError::Timeout { place: place.clone(), action: "be reached", limit: CONNECT };
-        tried.await.map_err(late)?.map_err(away)?;
+        let good = timeout(CONNECT, tried).await.map_err(late)?.map_err(away)?;
         let options = AnyPoolOptions::new().max_connections(CONNECTIONS).acquire_timeout(CONNECT).after_connect(
             move |connection, _| Box::pin(async move { sqlx::raw_sql(first).execute(connection).await.map(drop) }),
         );
-        let pool = options.connect_lazy(&url).map_err(away)?;
+        let pool = options.connect_lazy_with(good);
         Ok(Self { pool, dialect, location: location.clone() })
     }
 
@@ -166,6 +172,36 @@ impl Store {
             Err(_) => Err(StoreError::Timeout { place: place(), action, limit: CALL }),
         }
     }
+}
+
+async fn try_once(options: &AnyConnectOptions, first: &'static str) -> Result<(), sqlx::Error> {
+    let mut connection = AnyConnection::connect_with(options).await?;
+    sqlx::raw_sql(first).execute(&mut connection).await?;
+    connection.close().await
+}
+
+/// How a database is reached: one way for each address of its host. The driver would ask the C library for these, which a
+/// static program must not do.
+async fn all_options(location: &Location) -> Result<Vec<AnyConnectOptions>, sqlx::Error> {
+    let options: AnyConnectOptions = location.url().parse()?;
+    let Location::Postgres(_) = location else { return Ok(vec![options]) };
+    let is_name = |host: &str| !host.is_empty() && !host.starts_with(['/', '%']) && host.parse::<IpAddr>().is_err();
+    if options.database_url.query_pairs().any(|(key, value)| key == "host" && is_name(&value)) {
+        return Err(sqlx::Error::Configuration("write the host before the path, and not as a parameter".into()));
+    }
+    let host = options.database_url.host_str().unwrap_or_default();
+    let host = host.trim_start_matches('[').trim_end_matches(']').to_owned();
+    let addresses = match host.parse() {
+        Ok(address) => vec![address],
+        Err(_) if is_name(&host) => Resolver::default().addresses(&host).await?,
+        Err(_) => return Ok(vec![options]),
+    };
+    let with = |address: IpAddr| {
+        let mut options = options.clone();
+        options.database_url.query_pairs_mut().append_pair("hostaddr", &address.to_string());
+        options
+    };
+    Ok(addresses.into_iter().map(with).collect())
 }
 
 /// What the database says, without the password.

@@ -343,6 +343,8 @@ async fn all_of_it_holds_over_postgresql() {
     assert!(error.is_temporary() && !format!("{error} {error:?}").contains(Postgres::password()), "{error}");
     postgres.go_on();
     place(within(store.reserve("a", &wants("s"), "g", HOLD)).await.unwrap());
+    let named = Location::parse(&url.replace("127.0.0.1", "localhost")).unwrap();
+    within(Store::open(&named)).await.unwrap().close().await;
     let wrong = Location::Postgres(Secret::new(url.replace(Postgres::password(), "hunter3")));
     let error = within(Store::open(&wrong)).await.unwrap_err().to_string();
     assert!(error.contains("password") && !error.contains("hunter3"), "{error}");
