@@ -214,6 +214,23 @@ fn event(action: &str, tenant: &str) -> AuditEvent {
     }
 }
 
+/// Runs a statement as somebody does who has the database.
+async fn raw(location: &Location, sql: &'static str) -> Result<(), sqlx::Error> {
+    use sqlx::{ConnectOptions as _, Connection as _, postgres::PgConnectOptions, sqlite::SqliteConnectOptions};
+    match location {
+        Location::File(path) => {
+            let mut connection = SqliteConnectOptions::new().filename(path).connect().await?;
+            sqlx::raw_sql(sql).execute(&mut connection).await?;
+            connection.close().await
+        }
+        Location::Postgres(url) => {
+            let mut connection = url.expose().parse::<PgConnectOptions>()?.connect().await?;
+            sqlx::raw_sql(sql).execute(&mut connection).await?;
+            connection.close().await
+        }
+    }
+}
+
 async fn the_audit_log_is_given_in_pages_and_is_not_changed(new: New) {
     let store = new.open().await;
     let events: Vec<AuditEvent> =
@@ -244,6 +261,14 @@ async fn the_audit_log_is_given_in_pages_and_is_not_changed(new: New) {
     let now = store.now().await.unwrap();
     store.append_audit(&[AuditEvent { time: now, ..event("start", "a") }]).await.unwrap();
     assert_eq!(store.prune().await.unwrap(), 0);
+    for sql in ["UPDATE audit SET result = 'x'", "DELETE FROM audit", "UPDATE audit SET time = 0"] {
+        let error = raw(&new.0, sql).await.unwrap_err().to_string();
+        assert!(error.contains("append-only"), "{sql}: {error}");
+    }
+    if matches!(new.0, Location::Postgres(_)) {
+        assert!(raw(&new.0, "TRUNCATE audit").await.is_err());
+    }
+    assert_eq!(store.audit(&AuditFilter::default()).await.unwrap().len(), 1);
 }
 
 async fn words_of_sql_are_texts(new: New) {
@@ -381,4 +406,9 @@ async fn what_is_no_database_and_what_is_newer_is_told() {
     std::fs::write(&path, "this is a text and no database, and long enough to be one").unwrap();
     let error = Store::open(&Location::File(path)).await.unwrap_err().to_string();
     assert!(error.contains("not a database"), "{error}");
+    let location = Location::File(directory.path().join("newer"));
+    Store::open(&location).await.unwrap().close().await;
+    raw(&location, "INSERT INTO gateway_schema (version) VALUES (99)").await.unwrap();
+    let error = Store::open(&location).await.unwrap_err();
+    assert!(matches!(error, StoreError::Schema { found: 99, known: 1 }), "{error}");
 }
