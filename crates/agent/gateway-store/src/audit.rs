@@ -157,8 +157,8 @@ impl Store {
     ///
     /// The database is away.
     pub async fn prune(&self) -> Result<u64, StoreError> {
-        // A little less than the database guards.
-        let kept = millis(AUDIT_KEPT + Duration::from_secs(60));
+        // A little longer than the database guards them.
+        let kept = millis(AUDIT_KEPT + Duration::from_mins(1));
         let pruned = async {
             let sql = self.sql("DELETE FROM audit WHERE time < {now} - $1");
             let lines = sqlx::query(sql).bind(kept).execute(self.pool()).await?.rows_affected();

@@ -154,3 +154,39 @@ impl Audit {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn what_has_no_place_is_counted_and_the_rest_is_written_at_the_end() {
+        let directory = tempfile::tempdir().unwrap();
+        let store = Store::open(&gloveport_gateway_store::Location::File(directory.path().join("db"))).await.unwrap();
+        let audit = Arc::new(Audit::default());
+        let who = Identity { tenant: None, key: None, address: None };
+        for _ in 0..QUEUE + 10 {
+            audit.note(&who, "start", "a", Ok(()));
+        }
+        assert_eq!(audit.lost.load(Ordering::Relaxed), 10);
+        let stop = CancellationToken::new();
+        stop.cancel();
+        timeout(Duration::from_mins(1), Arc::clone(&audit).write(store.clone(), stop)).await.unwrap();
+        let newest = store.audit(&gloveport_gateway_store::AuditFilter::default()).await.unwrap();
+        assert_eq!(newest[0].id, i64::try_from(QUEUE).unwrap());
+        assert_eq!(audit.lost.load(Ordering::Relaxed), 0);
+    }
+
+    #[test]
+    fn keys_that_are_refused_are_told_once_a_second_for_each_address() {
+        let audit = Audit::default();
+        for _ in 0..5 {
+            for address in ["127.0.0.1", "127.0.0.2"] {
+                audit.refused(Some(address.parse().unwrap()), None, "the key is unknown");
+            }
+        }
+        let mut receiver = audit.receiver.lock().unwrap().take().unwrap();
+        let told = std::iter::from_fn(|| receiver.try_recv().ok()).count();
+        assert_eq!(told, 2);
+    }
+}

@@ -51,8 +51,8 @@ pub(crate) fn engine_session(tenant: &str, session: &SessionId) -> Result<Sessio
     }
     // Names of tenants have no slash, so that no two pairs are one text.
     let digest = Sha256::digest(format!("{tenant}/{text}").as_bytes());
-    let digest: String = digest[..BYTES].iter().map(|byte| format!("{byte:02x}")).collect();
-    SessionId::new(format!("{DIGEST}{digest}")).map_err(|error| Fault::wrong(error.to_string()))
+    SessionId::new(format!("{DIGEST}{}", gloveport_ids::hex(&digest[..BYTES])))
+        .map_err(|error| Fault::wrong(error.to_string()))
 }
 
 /// The labels that tell whose a sandbox is.

@@ -35,7 +35,7 @@ pub(crate) struct Running {
 }
 
 impl Running {
-    async fn start() -> Self {
+    pub(crate) async fn start() -> Self {
         Self::start_with(GatewayOptions::new(Secret::new(KEY))).await
     }
 
@@ -45,6 +45,10 @@ impl Running {
 
     pub(crate) async fn start_at(place: Place, options: GatewayOptions) -> Self {
         let engine: Arc<dyn Provider> = Arc::new(place.backend());
+        Self::start_on(place, engine, options).await
+    }
+
+    pub(crate) async fn start_on(place: Place, engine: Arc<dyn Provider>, options: GatewayOptions) -> Self {
         let gateway = Gateway::new(Arc::clone(&engine), options).unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let (address, stop) = (listener.local_addr().unwrap(), CancellationToken::new());
@@ -63,7 +67,7 @@ impl Running {
         RemoteOptions { url: self.url(), key: Some(Secret::new(key)), answer_within: LIMIT }
     }
 
-    fn backend(&self) -> Remote {
+    pub(crate) fn backend(&self) -> Remote {
         Remote::new(self.options(KEY))
     }
 

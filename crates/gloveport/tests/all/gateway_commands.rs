@@ -1,5 +1,5 @@
 //! The commands of a gateway's tenants, and its configuration file.
-#![expect(clippy::unwrap_used, clippy::panic, reason = "a test stops at the first broken assumption")]
+#![expect(clippy::unwrap_used, reason = "a test stops at the first broken assumption")]
 
 use std::{fs, path::Path, process::Output, time::Instant};
 

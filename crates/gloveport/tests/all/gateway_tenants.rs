@@ -1,11 +1,13 @@
 //! A gateway with a database: tenants that do not know each other, their quotas, and what the database has to say.
-#![expect(clippy::unwrap_used, clippy::panic, reason = "a test stops at the first broken assumption")]
+#![expect(clippy::unwrap_used, reason = "a test stops at the first broken assumption")]
 
 use std::{sync::Arc, time::Duration};
 
 use gloveport_client::{Certificates, Pool};
 use gloveport_gateway::{Gateway, GatewayOptions};
-use gloveport_gateway_store::{AuditFilter, AuditLine, Limits, Location, Place, Reserved, SessionState, Store, Wants};
+use gloveport_gateway_store::{
+    AuditFilter, AuditLine, Limits, Location, Place as Reservation, Reserved, SessionState, Store, Wants,
+};
 use gloveport_protocol::Secret;
 use gloveport_provider::{ListFilter, Provider};
 use gloveport_testing::Postgres;
@@ -14,7 +16,10 @@ use tempfile::TempDir;
 use tokio::{net::TcpListener, time::timeout};
 use tokio_util::sync::CancellationToken;
 
-use crate::{gateway::Running, sandboxes::LIMIT};
+use crate::{
+    gateway::Running,
+    sandboxes::{LIMIT, Place},
+};
 
 /// The key of the file.
 const FILE: &str = "the key of a file, long enough";
@@ -24,7 +29,7 @@ struct Tenants {
     running: Running,
     store: Store,
     keys: [String; 2],
-    _directory: TempDir,
+    directory: TempDir,
 }
 
 impl Tenants {
@@ -35,6 +40,16 @@ impl Tenants {
     }
 
     async fn start_over(directory: TempDir, location: &Location, limits: Limits) -> Self {
+        Self::start_on(None, directory, location, limits).await
+    }
+
+    /// Over this engine, or one of its own.
+    async fn start_on(
+        engine: Option<Arc<dyn Provider>>,
+        directory: TempDir,
+        location: &Location,
+        limits: Limits,
+    ) -> Self {
         let store = Store::open(location).await.unwrap();
         store.add_tenant("default", &Limits::default()).await.unwrap();
         store.add_tenant("one", &limits).await.unwrap();
@@ -43,8 +58,11 @@ impl Tenants {
         for tenant in ["one", "two"] {
             keys.push(store.add_key(tenant, "", None).await.unwrap().key.expose().to_owned());
         }
-        let running = Running::start_with(options(&store)).await;
-        Self { running, store, keys: keys.try_into().unwrap(), _directory: directory }
+        let running = match engine {
+            Some(engine) => Running::start_on(Place::new(), engine, options(&store)).await,
+            None => Running::start_with(options(&store)).await,
+        };
+        Self { running, store, keys: keys.try_into().unwrap(), directory }
     }
 
     async fn ask(&self, key: &str, method: &str, path: &str, body: Option<Value>) -> (u16, Value) {
@@ -315,22 +333,56 @@ async fn two_gateways_over_one_database_start_a_session_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn tenants_are_kept_apart_over_a_runtime_without_labels() {
+    let inner = Running::start().await;
+    let engine: Arc<dyn Provider> = Arc::new(inner.backend());
+    let directory = tempfile::tempdir().unwrap();
+    let location = Location::File(directory.path().join("gateway.db"));
+    let tenants = Tenants::start_on(Some(engine), directory, &location, Limits::default()).await;
+    let [one, two] = &tenants.keys;
+    let all = [one.as_str(), two.as_str(), FILE];
+    let mut ids = Vec::new();
+    for key in all {
+        ids.push(tenants.start_session(key, "same").await);
+        assert_eq!(tenants.start_session(key, "same").await, ids[ids.len() - 1]);
+    }
+    for (key, own) in all.into_iter().zip(&ids) {
+        let (_, listed) = tenants.ask(key, "GET", "/list", None).await;
+        let listed = listed["runtimes"].as_array().unwrap();
+        assert_eq!(listed.len(), 1, "{listed:?}");
+        assert_eq!((&listed[0]["runtime_id"], &listed[0]["session_id"]), (&json!(own), &json!("same")));
+        for id in &ids {
+            let status = if id == own { 200 } else { 404 };
+            assert_eq!(tenants.ask(key, "GET", &format!("/runtime/{id}"), None).await.0, status);
+        }
+    }
+    for (key, own) in all.into_iter().zip(&ids) {
+        assert_eq!(tenants.post(key, "/stop", json!({"runtime_id": own})).await.0, 200);
+    }
+    tenants.running.leave().await;
+    inner.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn what_a_dead_gateway_has_left_is_found_again() {
     let tenants = Tenants::start(Limits::default()).await;
     let [one, _] = &tenants.keys;
     let kept = tenants.start_session(one, "kept").await;
     let lost = tenants.start_session(one, "lost").await;
     let place = tenants.running.leave().await;
+    // What was waiting for the audit log is in it.
+    let lines = tenants.store.audit(&AuditFilter { tenant: Some("one".to_owned()), ..AuditFilter::default() }).await;
+    assert_eq!(lines.unwrap().len(), 2);
     // A sandbox that ended meanwhile, a place without a sandbox, and one whose sandbox is there.
     let engine = place.backend();
     assert!(engine.delete(&gloveport_provider::SandboxId::new(lost.as_str()).unwrap()).await.unwrap());
     engine.close().await;
-    let fresh = Store::open(&Location::File(tenants._directory.path().join("fresh.db"))).await.unwrap();
+    let fresh = Store::open(&Location::File(tenants.directory.path().join("fresh.db"))).await.unwrap();
     fresh.add_tenant("one", &Limits::default()).await.unwrap();
     let wants = |session: &'static str| Wants { session, image: None, cpu_millis: 1, memory_bytes: 1 };
     for store in [&tenants.store, &fresh] {
         let reserved = store.reserve("one", &wants("never"), "dead", Duration::ZERO).await.unwrap();
-        assert!(matches!(reserved, Reserved::Made(Place(_))));
+        assert!(matches!(reserved, Reserved::Made(Reservation(_))));
     }
     let live = async |store: &Store| {
         let mut live: Vec<(String, Option<String>)> =
@@ -348,7 +400,7 @@ async fn what_a_dead_gateway_has_left_is_found_again() {
     // A database that knows nothing, as after a backup from before, learns it from the engine.
     let place = running.leave().await;
     let reserved = fresh.reserve("one", &wants("kept"), "dead", Duration::ZERO).await.unwrap();
-    let Reserved::Made(Place(id)) = reserved else { panic!("{reserved:?}") };
+    let Reserved::Made(Reservation(id)) = reserved else { panic!("{reserved:?}") };
     let running = Running::start_at(place, options(&fresh)).await;
     let settled = async { while live(&fresh).await != expected {} };
     timeout(LIMIT, settled).await.unwrap();
