@@ -132,6 +132,10 @@ PLANS = {
     ("docs/gateway.md", "gloveport gateway env"): Plan(
         given="openssl rand -hex 32 > key\ngloveport gateway --runtime local --port 8080 --key-file key\n"
     ),
+    ("docs/gateway.md", "export GLOVEPORT_GATEWAY_DATABASE"): Plan(),
+    ("docs/gateway.md", "gloveport gateway audit"): Plan(
+        given="export GLOVEPORT_GATEWAY_DATABASE=gateway.db\ngloveport gateway tenant create team-a\n"
+    ),
     ("docs/mcp.md", "gloveport mcp call"): Plan(given=SERVER),
     ("docs/mcp.md", "gloveport mcp install"): Plan(
         without={"gloveport mcp install claude": "it asks at a terminal"}

@@ -49,7 +49,6 @@ impl Check {
         Self { name: name.into(), verdict: Verdict::Warning, found: found.into(), remedy: Some(remedy.into()) }
     }
 
-    #[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "what other systems lack stops no command"))]
     pub(crate) fn failed(name: &'static str, found: impl Into<String>, remedy: &'static str) -> Self {
         Self { name: name.into(), verdict: Verdict::Failed, found: found.into(), remedy: Some(remedy.into()) }
     }
@@ -126,7 +125,7 @@ async fn providers() -> Vec<Check> {
 }
 
 /// The checks as lines for people.
-fn table(checks: &[Check]) -> String {
+pub(crate) fn table(checks: &[Check]) -> String {
     let colours = std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none();
     let line = |check: &Check| {
         let (word, colour) = match check.verdict {

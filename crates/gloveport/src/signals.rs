@@ -53,9 +53,14 @@ pub(crate) fn interrupts() -> anyhow::Result<Signal> {
 
 /// A token that is cancelled by the first signal that asks this process to end.
 pub(crate) fn stop() -> anyhow::Result<CancellationToken> {
+    stop_by(&[Kind::Terminate, Kind::Interrupt, Kind::HangUp])
+}
+
+/// A token that is cancelled by the first of these signals.
+pub(crate) fn stop_by(kinds: &[Kind]) -> anyhow::Result<CancellationToken> {
     let stop = CancellationToken::new();
-    for kind in [Kind::Terminate, Kind::Interrupt, Kind::HangUp] {
-        let mut signal = Signal::listen(kind)?;
+    for kind in kinds {
+        let mut signal = Signal::listen(*kind)?;
         let stop = stop.clone();
         tokio::spawn(async move {
             signal.recv().await;

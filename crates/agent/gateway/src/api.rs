@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use axum::{
-    Json, Router,
+    Extension, Json, Router,
     body::{Body, Bytes, to_bytes},
     extract::{DefaultBodyLimit, Path, RawQuery, Request, State},
     middleware::{self, Next},
@@ -11,15 +11,15 @@ use axum::{
     routing::{get, post},
 };
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
-use gloveport_provider::{ListFilter, Progress, ProviderError, Sandbox, SandboxId, SandboxState, SessionId};
-use http::{HeaderMap, HeaderValue, StatusCode};
+use gloveport_provider::{ListFilter, Sandbox, SandboxId, SessionId};
+use http::{HeaderMap, StatusCode};
 use serde::Deserialize;
-use subtle::ConstantTimeEq as _;
 use tokio::time::timeout;
 
 use crate::{
     fault::Fault,
-    heads::API_KEY,
+    identity::{self, Identity},
+    listen::Peer,
     shared::{LABEL, Shared},
     start::StartRequest,
     view::{self, Runtime},
@@ -37,6 +37,7 @@ const AT_ONCE: usize = 8;
 
 type Answer = Result<Json<Runtime>, Fault>;
 type Handle = State<Arc<Shared>>;
+type Who = Extension<Identity>;
 
 pub(crate) fn router(shared: &Arc<Shared>) -> Router {
     let interface = Router::new()
@@ -62,17 +63,17 @@ pub(crate) fn router(shared: &Arc<Shared>) -> Router {
         .with_state(Arc::clone(shared))
 }
 
-/// Lets nobody pass without the key.
-async fn with_key(State(shared): Handle, request: Request, next: Next) -> Response {
-    let shown = request.headers().get(API_KEY).map(HeaderValue::as_bytes).unwrap_or_default();
-    if bool::from(shared.options.key.expose().as_bytes().ct_eq(shown)) {
-        return match whole(request).await {
-            Ok(request) => next.run(request).await,
-            Err(fault) => fault.into_response(),
-        };
+/// Lets nobody pass without a key.
+async fn with_key(State(shared): Handle, mut request: Request, next: Next) -> Response {
+    let address = request.extensions().get::<Peer>().map(|peer| peer.0.ip());
+    match shared.identify(request.headers(), address).await {
+        Ok(who) => request.extensions_mut().insert(who),
+        Err(fault) => return fault.into_response(),
+    };
+    match whole(request).await {
+        Ok(request) => next.run(request).await,
+        Err(fault) => fault.into_response(),
     }
-    let detail = "the key in the header X-API-Key is missing or wrong; it is that of `gloveport gateway --key-file`";
-    Fault::new(StatusCode::UNAUTHORIZED, detail).into_response()
 }
 
 /// The request with all of its body, which must come in time and be small.
@@ -99,15 +100,13 @@ fn json<'a, T: Deserialize<'a>>(body: &'a Bytes) -> Result<T, Fault> {
         .map_err(|error| Fault::wrong(format!("the body of the request is not as it must be: {error}")))
 }
 
-async fn start(State(shared): Handle, headers: HeaderMap, body: Bytes) -> Answer {
+async fn start(State(shared): Handle, Extension(who): Who, headers: HeaderMap, body: Bytes) -> Answer {
     let public = shared.public_url(&headers)?;
     let request: StartRequest = json(&body)?;
-    let spec = request.spec(&shared.can, &shared.options)?;
-    let (sandbox, created) = match shared.provider.create(&spec, &Progress::silent()).await {
-        Ok(sandbox) => (sandbox, true),
-        Err(ProviderError::SessionExists { sandbox, .. }) => (shared.go_on(&sandbox).await?, false),
-        Err(error) => return Err(error.into()),
-    };
+    let (session, asked) = (request.session_id.clone(), request.asked());
+    let started = async { shared.start(&who, request.spec(&shared.can, &shared.options)?, &asked).await }.await;
+    shared.audit(&who, "start", &session, &started);
+    let (sandbox, created) = started?;
     shared.known.forget(&sandbox.id);
     let mut told = view::runtime(&sandbox, &public, false).await;
     told.created = Some(created);
@@ -121,41 +120,63 @@ struct Named {
     runtime_id: Option<String>,
 }
 
-async fn stop(State(shared): Handle, body: Bytes) -> Result<Json<serde_json::Value>, Fault> {
-    let sandbox = shared.named(&body).await?;
-    let deleted = shared.provider.delete(&sandbox.id).await;
-    shared.known.forget(&sandbox.id);
-    if deleted? { Ok(done(&sandbox)) } else { Err(Fault::missing("runtime")) }
+async fn stop(State(shared): Handle, Extension(who): Who, body: Bytes) -> Result<Json<serde_json::Value>, Fault> {
+    let id = named(&body)?;
+    let stopped = async {
+        let sandbox = shared.own(&who, &id).await?;
+        let deleted = shared.provider.delete(&sandbox.id).await;
+        shared.known.forget(&sandbox.id);
+        let deleted = deleted?;
+        shared.noted(async |store| store.ended(sandbox.id.as_str(), "it was stopped").await).await;
+        if deleted { Ok(done(&sandbox)) } else { Err(Fault::missing("runtime")) }
+    };
+    let stopped = stopped.await;
+    shared.audit(&who, "stop", &id, &stopped);
+    stopped
 }
 
-async fn pause(State(shared): Handle, body: Bytes) -> Result<Json<serde_json::Value>, Fault> {
-    let sandbox = shared.named(&body).await?;
-    let paused = shared.provider.pause(&sandbox.id).await;
-    shared.known.forget(&sandbox.id);
-    paused?;
-    Ok(done(&sandbox))
+async fn pause(State(shared): Handle, Extension(who): Who, body: Bytes) -> Result<Json<serde_json::Value>, Fault> {
+    let id = named(&body)?;
+    let paused = async {
+        let sandbox = shared.own(&who, &id).await?;
+        let paused = shared.provider.pause(&sandbox.id).await;
+        shared.known.forget(&sandbox.id);
+        paused?;
+        shared.noted(async |store| store.paused(sandbox.id.as_str()).await).await;
+        Ok(done(&sandbox))
+    };
+    let paused = paused.await;
+    shared.audit(&who, "pause", &id, &paused);
+    paused
 }
 
-async fn resume(State(shared): Handle, headers: HeaderMap, body: Bytes) -> Answer {
+async fn resume(State(shared): Handle, Extension(who): Who, headers: HeaderMap, body: Bytes) -> Answer {
     let public = shared.public_url(&headers)?;
-    let sandbox = shared.named(&body).await?;
-    let sandbox = shared.go_on(&sandbox.id).await?;
-    Ok(Json(view::runtime(&sandbox, &public, false).await))
+    let id = named(&body)?;
+    let resumed = async { shared.go_on(&who, &shared.own(&who, &id).await?.id).await }.await;
+    shared.audit(&who, "resume", &id, &resumed);
+    Ok(Json(view::runtime(&resumed?, &public, false).await))
 }
 
 fn done(sandbox: &Sandbox) -> Json<serde_json::Value> {
     Json(serde_json::json!({"runtime_id": sandbox.id, "session_id": sandbox.session_id}))
 }
 
-async fn session(State(shared): Handle, headers: HeaderMap, Path(session): Path<String>) -> Answer {
+async fn session(
+    State(shared): Handle,
+    Extension(who): Who,
+    headers: HeaderMap,
+    Path(session): Path<String>,
+) -> Answer {
     let public = shared.public_url(&headers)?;
-    let sandbox = shared.of_session(&session).await?.ok_or_else(|| Fault::missing("session"))?;
+    let sandbox = shared.of_session(&who, &session).await?.ok_or_else(|| Fault::missing("session"))?;
     Ok(Json(view::runtime(&sandbox, &public, true).await))
 }
 
 /// The sandboxes of several sessions; of those that there are.
 async fn batch(
     State(shared): Handle,
+    Extension(who): Who,
     headers: HeaderMap,
     RawQuery(query): RawQuery,
 ) -> Result<Json<Vec<Runtime>>, Fault> {
@@ -167,9 +188,9 @@ async fn batch(
         return Err(Fault::wrong(format!("{BATCH} sessions are possible in one request at most")));
     }
     let told = stream::iter(ids).map(|id| {
-        let (shared, public) = (&shared, &public);
+        let (shared, who, public) = (&shared, &who, &public);
         async move {
-            match shared.of_session(&id).await? {
+            match shared.of_session(who, &id).await? {
                 Some(sandbox) => Ok::<_, Fault>(Some(view::runtime(&sandbox, public, true).await)),
                 None => Ok(None),
             }
@@ -179,9 +200,9 @@ async fn batch(
     Ok(Json(told.into_iter().flatten().collect()))
 }
 
-async fn runtime(State(shared): Handle, headers: HeaderMap, Path(id): Path<String>) -> Answer {
+async fn runtime(State(shared): Handle, Extension(who): Who, headers: HeaderMap, Path(id): Path<String>) -> Answer {
     let public = shared.public_url(&headers)?;
-    let sandbox = shared.own(&id).await?;
+    let sandbox = shared.own(&who, &id).await?;
     Ok(Json(view::runtime(&sandbox, &public, true).await))
 }
 
@@ -189,26 +210,31 @@ async fn runtime(State(shared): Handle, headers: HeaderMap, Path(id): Path<Strin
 /// status.
 async fn list(
     State(shared): Handle,
+    Extension(who): Who,
     headers: HeaderMap,
     RawQuery(query): RawQuery,
 ) -> Result<Json<serde_json::Value>, Fault> {
     let public = shared.public_url(&headers)?;
     let label = shared.can.labels.then(|| (LABEL.0.to_owned(), LABEL.1.to_owned()));
     let ended = query.unwrap_or_default().split('&').any(|pair| pair == "ended=true");
-    let filter = ListFilter { labels: label.into_iter().collect(), ended };
+    let tenant = identity::filter(who.name()).filter(|_| shared.can.labels);
+    let filter = ListFilter { labels: label.into_iter().chain(tenant).collect(), ended };
     let listed = shared.provider.list(&filter).await?;
     let told = stream::iter(listed).map(|sandbox| {
-        let (shared, public) = (&shared, &public);
+        let (shared, who, public) = (&shared, &who, &public);
         async move {
+            let Some(sandbox) = shared.of_tenant(who, sandbox).await? else { return Ok(None) };
             // Some engines tell keys of one sandbox only.
             let whole = match &sandbox.session_key {
                 Some(_) => None,
                 None => shared.provider.find(&sandbox.id).await?,
             };
-            Ok::<_, ProviderError>(view::runtime(whole.as_ref().unwrap_or(&sandbox), public, false).await)
+            let whole = whole.map(|whole| Sandbox { session_id: sandbox.session_id.clone(), ..whole });
+            Ok::<_, Fault>(Some(view::runtime(whole.as_ref().unwrap_or(&sandbox), public, false).await))
         }
     });
-    let told: Vec<Runtime> = told.buffered(AT_ONCE).try_collect().await?;
+    let told: Vec<Option<Runtime>> = told.buffered(AT_ONCE).try_collect().await?;
+    let told: Vec<Runtime> = told.into_iter().flatten().collect();
     Ok(Json(serde_json::json!({"runtimes": told})))
 }
 
@@ -221,34 +247,27 @@ async fn no_warm() -> Json<serde_json::Value> {
     Json(serde_json::json!({"configs": []}))
 }
 
+/// The sandbox that a body names.
+fn named(body: &Bytes) -> Result<String, Fault> {
+    let named: Named = json(body)?;
+    named.runtime_id.ok_or_else(|| Fault::wrong("`runtime_id` is missing"))
+}
+
 impl Shared {
-    /// The sandbox of this id, if it is one of the gateway's.
-    async fn own(&self, id: &str) -> Result<Sandbox, Fault> {
+    /// The sandbox of this id, if it is one of the tenant's.
+    pub(crate) async fn own(&self, who: &Identity, id: &str) -> Result<Sandbox, Fault> {
         let missing = || Fault::missing("runtime");
         let id = SandboxId::new(id).map_err(|_| missing())?;
-        self.provider.find(&id).await?.filter(|sandbox| self.is_own(sandbox)).ok_or_else(missing)
+        let found = self.provider.find(&id).await?.ok_or_else(missing)?;
+        self.of_tenant(who, found).await?.ok_or_else(missing)
     }
 
-    async fn named(&self, body: &Bytes) -> Result<Sandbox, Fault> {
-        let named: Named = json(body)?;
-        let id = named.runtime_id.ok_or_else(|| Fault::wrong("`runtime_id` is missing"))?;
-        self.own(&id).await
-    }
-
-    async fn of_session(&self, session: &str) -> Result<Option<Sandbox>, Fault> {
+    async fn of_session(&self, who: &Identity, session: &str) -> Result<Option<Sandbox>, Fault> {
         let Ok(session) = SessionId::new(session) else { return Ok(None) };
-        Ok(self.provider.find_session(&session).await?.filter(|sandbox| self.is_own(sandbox)))
-    }
-
-    /// A sandbox that goes on if it rests.
-    async fn go_on(&self, id: &SandboxId) -> Result<Sandbox, Fault> {
-        let sandbox = self.own(id.as_str()).await?;
-        if sandbox.state != SandboxState::Paused {
-            return Ok(sandbox);
+        let session = identity::engine_session(who.name(), &session)?;
+        match self.provider.find_session(&session).await? {
+            Some(sandbox) => self.of_tenant(who, sandbox).await,
+            None => Ok(None),
         }
-        let resumed = self.provider.resume(id).await;
-        self.known.forget(id);
-        resumed?;
-        self.own(id.as_str()).await
     }
 }

@@ -1,5 +1,7 @@
 //! Answers that are errors: a status and `detail` (remote-runtime-api 1).
 
+use std::time::Duration;
+
 use axum::{
     Json,
     response::{IntoResponse, Response},
@@ -7,16 +9,34 @@ use axum::{
 use gloveport_provider::ProviderError;
 use http::{HeaderValue, StatusCode, header::RETRY_AFTER};
 
+/// When it is worth trying again, unless it is known better.
+const RETRY: Duration = Duration::from_secs(4);
+
 /// Why a request is not answered as hoped.
 #[derive(Clone, Debug)]
 pub(crate) struct Fault {
     status: StatusCode,
     detail: String,
+    /// When it is worth trying again.
+    retry_after: Option<Duration>,
 }
 
 impl Fault {
     pub(crate) fn new(status: StatusCode, detail: impl Into<String>) -> Self {
-        Self { status, detail: detail.into() }
+        Self { status, detail: detail.into(), retry_after: None }
+    }
+
+    /// The same, with when it is worth trying again.
+    pub(crate) fn after(self, time: Duration) -> Self {
+        Self { retry_after: Some(time), ..self }
+    }
+
+    pub(crate) fn status(&self) -> StatusCode {
+        self.status
+    }
+
+    pub(crate) fn detail(&self) -> &str {
+        &self.detail
     }
 
     /// The request cannot be understood, or not be done as it is.
@@ -54,8 +74,10 @@ impl From<ProviderError> for Fault {
 impl IntoResponse for Fault {
     fn into_response(self) -> Response {
         let mut response = (self.status, Json(serde_json::json!({"detail": self.detail}))).into_response();
-        if self.status == StatusCode::TOO_MANY_REQUESTS {
-            response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("4"));
+        let after = self.retry_after.or((self.status == StatusCode::TOO_MANY_REQUESTS).then_some(RETRY));
+        if let Some(after) = after {
+            let seconds = after.as_secs() + u64::from(after.subsec_nanos() > 0);
+            response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(seconds.max(1)));
         }
         response
     }

@@ -9,7 +9,7 @@ use http::Uri;
 use tokio::{net::TcpListener, sync::Semaphore, time::sleep};
 use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 
-use crate::{GatewayOptions, api, known::Known, listen, shared::Shared};
+use crate::{GatewayOptions, api, audit::Audit, known::Known, listen, reconcile, shared::Shared, tenancy::Tenancy};
 
 /// Most WebSockets and other upgraded connections at a time.
 const MOST_UPGRADED: usize = 4096;
@@ -20,7 +20,9 @@ const COLLECT: Duration = Duration::from_mins(5);
 #[non_exhaustive]
 pub enum GatewayError {
     /// It would let everybody in.
-    #[error("the key is empty; write at least 16 characters into its file, for example with `openssl rand -hex 32`")]
+    #[error(
+        "a gateway needs a key or a database; write at least 16 characters into its file, for example with `openssl rand -hex 32`"
+    )]
     NoKey,
     /// The key can be guessed.
     #[error("the key has {0} characters, and at least 16 are needed; `openssl rand -hex 32` makes one")]
@@ -28,6 +30,9 @@ pub enum GatewayError {
     /// The public URL is none.
     #[error("`{0}` cannot be the public URL: it must be like https://sandboxes.example.org, without a query")]
     PublicUrl(String),
+    /// The system gives no random numbers.
+    #[error("the system gives no random numbers: {0}")]
+    Random(String),
     /// There is no client for HTTP.
     #[error(transparent)]
     Client(#[from] ClientError),
@@ -49,10 +54,11 @@ impl Gateway {
     ///
     /// The key is none, or the public URL is.
     pub fn new(provider: Arc<dyn Provider>, mut options: GatewayOptions) -> Result<Self, GatewayError> {
-        match options.key.expose().len() {
-            0 => return Err(GatewayError::NoKey),
-            length if length < Self::SHORTEST_KEY => return Err(GatewayError::ShortKey(length)),
-            _ => {}
+        match options.key.as_ref().map(|key| key.expose().len()) {
+            None if options.database.is_some() => {}
+            None | Some(0) => return Err(GatewayError::NoKey),
+            Some(length) if length < Self::SHORTEST_KEY => return Err(GatewayError::ShortKey(length)),
+            Some(_) => {}
         }
         if let Some(url) = &mut options.public_url {
             let is_url = url.parse::<Uri>().is_ok_and(|uri| {
@@ -64,8 +70,18 @@ impl Gateway {
             }
             url.truncate(url.trim_end_matches('/').len());
         }
+        let tenancy = match &options.database {
+            Some(store) => Some(Tenancy {
+                store: store.clone(),
+                audit: Arc::new(Audit::default()),
+                size: options.size,
+                gateway: gloveport_ids::random::<8>().map_err(|error| GatewayError::Random(error.to_string()))?,
+            }),
+            None => None,
+        };
         Ok(Self {
             shared: Arc::new(Shared {
+                tenancy,
                 can: provider.capabilities(),
                 provider,
                 options,
@@ -86,8 +102,19 @@ impl Gateway {
     /// sandboxes stay, and the provider is left open.
     pub async fn serve(&self, listener: TcpListener, stop: CancellationToken) {
         let collecting = AbortOnDropHandle::new(tokio::spawn(collect(Arc::clone(&self.shared))));
+        let comparing = AbortOnDropHandle::new(tokio::spawn(reconcile::run(Arc::clone(&self.shared))));
+        let written = CancellationToken::new();
+        let writing = self.shared.tenancy.as_ref().map(|tenancy| {
+            let audit = Arc::clone(&tenancy.audit);
+            AbortOnDropHandle::new(tokio::spawn(audit.write(tenancy.store.clone(), written.clone())))
+        });
         listen::serve(listener, self.router(), self.shared.options.drain, &stop).await;
-        drop(collecting);
+        drop((collecting, comparing));
+        written.cancel();
+        if let Some(writing) = writing {
+            // It ends by itself, in time.
+            let _panicked = writing.await;
+        }
         self.shared.stop.cancel();
     }
 }

@@ -2,13 +2,18 @@
 
 use std::time::Duration;
 
+use gloveport_gateway_store::Store;
 use gloveport_protocol::Secret;
 
 /// What can be set on a gateway.
 #[derive(Clone, Debug)]
 pub struct GatewayOptions {
-    /// The key that clients send as `X-API-Key`.
-    pub key: Secret,
+    /// The key of the tenant `default`, which clients send as `X-API-Key`. Without a database it is the only one.
+    pub key: Option<Secret>,
+    /// Where tenants, their keys and their sessions are; without it there is one tenant.
+    pub database: Option<Store>,
+    /// What a sandbox counts for in the quotas of its tenant.
+    pub size: Size,
     /// URL under which clients reach the gateway, without a slash at the end; `None` takes it from the `Host` of each
     /// request.
     pub public_url: Option<String>,
@@ -23,6 +28,35 @@ pub struct GatewayOptions {
 impl GatewayOptions {
     /// With this key, and nothing else set.
     pub fn new(key: Secret) -> Self {
-        Self { key, public_url: None, time_to_live: None, idle_stop: None, drain: Duration::from_secs(10) }
+        Self {
+            key: Some(key),
+            database: None,
+            size: Size::default(),
+            public_url: None,
+            time_to_live: None,
+            idle_stop: None,
+            drain: Duration::from_secs(10),
+        }
+    }
+
+    /// With the tenants and keys of this database, and nothing else set.
+    pub fn with_database(database: Store) -> Self {
+        Self { key: None, database: Some(database), ..Self::new(Secret::new("")) }
+    }
+}
+
+/// What a sandbox of resource factor 1 counts for in the quotas of its tenant; a larger one counts as many times as much.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Size {
+    /// Processors, in thousandths.
+    pub cpu_millis: u64,
+    /// Memory, in bytes.
+    pub memory_bytes: u64,
+}
+
+impl Default for Size {
+    /// One processor and 4 GiB of memory.
+    fn default() -> Self {
+        Self { cpu_millis: 1000, memory_bytes: 4 * 1024 * 1024 * 1024 }
     }
 }

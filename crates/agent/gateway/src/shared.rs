@@ -8,7 +8,7 @@ use http::{HeaderMap, header::HOST, uri::Authority};
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
-use crate::{GatewayOptions, fault::Fault, known::Known};
+use crate::{GatewayOptions, fault::Fault, known::Known, tenancy::Tenancy};
 
 /// The label of sandboxes that gateways make, where the engine has labels, and what it says.
 pub(crate) const LABEL: (&str, &str) = ("gloveport-gateway", "default");
@@ -22,6 +22,8 @@ pub(crate) struct Shared {
     pub(crate) provider: Arc<dyn Provider>,
     pub(crate) can: Capabilities,
     pub(crate) options: GatewayOptions,
+    /// With a database.
+    pub(crate) tenancy: Option<Tenancy>,
     pub(crate) known: Known,
     pub(crate) pool: Pool,
     pub(crate) upgraded: Arc<Semaphore>,

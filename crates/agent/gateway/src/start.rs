@@ -11,6 +11,7 @@ use crate::{
     GatewayOptions,
     command::own_server,
     fault::Fault,
+    policy::Asked,
     shared::{LABEL, NOT_KEPT},
 };
 
@@ -65,6 +66,15 @@ impl Command {
 }
 
 impl StartRequest {
+    /// What of it tenants may be refused.
+    pub(crate) fn asked(&self) -> Asked {
+        Asked {
+            image: self.image.clone(),
+            class: self.runtime_class.clone(),
+            factor: self.resource_factor.unwrap_or(1),
+        }
+    }
+
     /// What is made for it. Where the engine has no images, all sandboxes are made from the machine itself: images, users,
     /// classes and directories that clients name have no meaning there, and are passed over.
     pub(crate) fn spec(self, can: &Capabilities, options: &GatewayOptions) -> Result<SandboxSpec, Fault> {

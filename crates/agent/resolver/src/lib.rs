@@ -5,7 +5,7 @@ use std::{
     fmt,
     future::Future,
     io,
-    net::SocketAddr,
+    net::{IpAddr, SocketAddr},
     pin::Pin,
     sync::{Arc, OnceLock},
     task::{Context, Poll},
@@ -27,6 +27,16 @@ impl Resolver {
         let made = made.map_err(|error| io::Error::other(format!("names cannot be resolved: {error}")))?;
         Ok(self.0.get_or_init(|| made))
     }
+
+    /// The addresses of a host.
+    ///
+    /// # Errors
+    ///
+    /// It has none, or nobody can be asked.
+    pub async fn addresses(&self, host: &str) -> io::Result<Vec<IpAddr>> {
+        let found = self.get()?.lookup_ip(host).await;
+        Ok(found.map_err(|error| io::Error::new(io::ErrorKind::NotFound, error.to_string()))?.iter().collect())
+    }
 }
 
 impl tower::Service<Name> for Resolver {
@@ -41,9 +51,8 @@ impl tower::Service<Name> for Resolver {
     fn call(&mut self, name: Name) -> Self::Future {
         let resolver = self.clone();
         Box::pin(async move {
-            let found = resolver.get()?.lookup_ip(name.as_str()).await;
-            let found = found.map_err(|error| io::Error::new(io::ErrorKind::NotFound, error.to_string()))?;
-            Ok(found.iter().map(|address| SocketAddr::new(address, 0)).collect::<Vec<_>>().into_iter())
+            let found = resolver.addresses(name.as_str()).await?;
+            Ok(found.into_iter().map(|address| SocketAddr::new(address, 0)).collect::<Vec<_>>().into_iter())
         })
     }
 }

@@ -7,12 +7,15 @@
 //! | [`is_alive`], [`user_name`], [`free_port`], [`python`], [`mcp_program`] | what a test asks of the system |
 //! | [`MCP_SERVER`] | a program that speaks MCP |
 //! | [`run_guarded`] | test programs whose cases need a guard |
+//! | `Postgres` (feature `postgres`) | a database of a test's own |
 //! | `Server` (feature `server`) | a real server with a real shell, in directories of its own |
 
 #![expect(clippy::panic, clippy::unwrap_used, reason = "a test stops at the first broken assumption")]
 
 mod documents;
 mod guarded;
+#[cfg(feature = "postgres")]
+mod postgres;
 #[cfg(feature = "server")]
 mod server;
 
@@ -27,6 +30,8 @@ use tokio::time::{sleep, timeout};
 
 pub use documents::{pdf, pdf_of_forms, pdf_stream, self_drawing_pdf, ten_fold_pdf};
 pub use guarded::{GuardedCase, run_guarded};
+#[cfg(feature = "postgres")]
+pub use postgres::Postgres;
 #[cfg(feature = "server")]
 pub use server::Server;
 

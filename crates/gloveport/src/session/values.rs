@@ -71,7 +71,7 @@ pub(crate) fn memory(text: &str) -> Result<u64, String> {
 }
 
 /// A number of processors.
-pub(super) fn processors(text: &str) -> Result<f64, String> {
+pub(crate) fn processors(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(number) if number > 0.0 && number <= 4096.0 => Ok(number),
         _ => Err("it must be a positive number of processors, such as 1.5".to_owned()),

@@ -26,19 +26,30 @@ use crate::{
 const KEY: &str = "a key of the gateway";
 
 /// A gateway in this process, over sandboxes of a place of its own.
-struct Running {
-    place: Place,
-    engine: Arc<dyn Provider>,
-    address: SocketAddr,
+pub(crate) struct Running {
+    pub(crate) place: Place,
+    pub(crate) engine: Arc<dyn Provider>,
+    pub(crate) address: SocketAddr,
     stop: CancellationToken,
     serving: JoinHandle<()>,
 }
 
 impl Running {
-    async fn start() -> Self {
-        let place = Place::new();
+    pub(crate) async fn start() -> Self {
+        Self::start_with(GatewayOptions::new(Secret::new(KEY))).await
+    }
+
+    pub(crate) async fn start_with(options: GatewayOptions) -> Self {
+        Self::start_at(Place::new(), options).await
+    }
+
+    pub(crate) async fn start_at(place: Place, options: GatewayOptions) -> Self {
         let engine: Arc<dyn Provider> = Arc::new(place.backend());
-        let gateway = Gateway::new(Arc::clone(&engine), GatewayOptions::new(Secret::new(KEY))).unwrap();
+        Self::start_on(place, engine, options).await
+    }
+
+    pub(crate) async fn start_on(place: Place, engine: Arc<dyn Provider>, options: GatewayOptions) -> Self {
+        let gateway = Gateway::new(Arc::clone(&engine), options).unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let (address, stop) = (listener.local_addr().unwrap(), CancellationToken::new());
         let serving = tokio::spawn({
@@ -48,7 +59,7 @@ impl Running {
         Self { place, engine, address, stop, serving }
     }
 
-    fn url(&self) -> String {
+    pub(crate) fn url(&self) -> String {
         format!("http://{}", self.address)
     }
 
@@ -56,7 +67,7 @@ impl Running {
         RemoteOptions { url: self.url(), key: Some(Secret::new(key)), answer_within: LIMIT }
     }
 
-    fn backend(&self) -> Remote {
+    pub(crate) fn backend(&self) -> Remote {
         Remote::new(self.options(KEY))
     }
 
@@ -68,7 +79,7 @@ impl Running {
     }
 
     /// Status and body of a request of the interface.
-    async fn ask(&self, method: &str, path: &str, key: Option<&str>, body: Option<Value>) -> (u16, Value) {
+    pub(crate) async fn ask(&self, method: &str, path: &str, key: Option<&str>, body: Option<Value>) -> (u16, Value) {
         let pool = Pool::new(Certificates::Checked).unwrap();
         let mut request = pool.http().request(method.parse().unwrap(), format!("{}{path}", self.url()));
         if let Some(key) = key {
@@ -97,8 +108,16 @@ impl Running {
         asked.await.unwrap()
     }
 
+    /// Ends the gateway alone.
+    pub(crate) async fn leave(self) -> Place {
+        self.stop.cancel();
+        timeout(LIMIT, self.serving).await.unwrap().unwrap();
+        self.engine.close().await;
+        self.place
+    }
+
     /// Ends the gateway and its sandboxes; nothing of them is left.
-    async fn end(self) {
+    pub(crate) async fn end(self) {
         self.stop.cancel();
         timeout(LIMIT, self.serving).await.unwrap().unwrap();
         for sandbox in self.engine.list(&ListFilter { ended: true, ..ListFilter::default() }).await.unwrap() {
@@ -352,13 +371,13 @@ async fn terminals_and_large_files_go_through() {
 }
 
 /// The program as a gateway; it is gone when this is dropped.
-struct Program {
-    child: Child,
-    url: String,
+pub(crate) struct Program {
+    pub(crate) child: Child,
+    pub(crate) url: String,
 }
 
 impl Program {
-    fn start(mut command: Command) -> Self {
+    pub(crate) fn start(mut command: Command) -> Self {
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let mut line = String::new();
         BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
@@ -367,7 +386,7 @@ impl Program {
     }
 
     /// Asks it to end, and gives what it wrote for people.
-    fn end(mut self) -> String {
+    pub(crate) fn end(mut self) -> String {
         let pid = rustix::process::Pid::from_child(&self.child);
         rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
         assert!(self.child.wait().unwrap().success());

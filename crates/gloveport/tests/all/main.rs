@@ -12,6 +12,8 @@ mod crash;
 mod documents;
 mod file_commands;
 mod gateway;
+mod gateway_commands;
+mod gateway_tenants;
 mod image_commands;
 mod ipython;
 mod json_output;

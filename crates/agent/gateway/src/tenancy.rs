@@ -1,0 +1,324 @@
+//! Tenants of a gateway with a database: who asks, and the places of their sandboxes.
+
+use std::{net::IpAddr, sync::Arc, time::Duration};
+
+use gloveport_gateway_store::{KeyCheck, Place, Reserved, SessionState, Store, StoreError, Tenant, Wants};
+use gloveport_provider::{Progress, ProviderError, Sandbox, SandboxId, SandboxSpec, SandboxState, SessionId};
+use http::{HeaderMap, HeaderValue, StatusCode};
+use subtle::ConstantTimeEq as _;
+use tokio::time::{Instant, sleep};
+use tokio_util::task::AbortOnDropHandle;
+
+use crate::{
+    audit::Audit,
+    fault::Fault,
+    heads::API_KEY,
+    identity::{self, DEFAULT, Identity},
+    options::Size,
+    policy::{self, Asked},
+    shared::Shared,
+};
+
+/// How long a reservation holds that nobody renews: so long a gateway that has died keeps its places.
+const HOLD: Duration = Duration::from_secs(30);
+/// Pause between two renewals.
+const RENEW: Duration = Duration::from_secs(10);
+/// How long a start waits for another start of the same session.
+const WAIT: Duration = Duration::from_mins(2);
+/// Pause between two looks at it. Another gateway's work tells nothing by itself.
+const LOOK: Duration = Duration::from_millis(200);
+/// When to try again what needs the database.
+const AWAY: Duration = Duration::from_secs(5);
+
+/// What a gateway with a database has.
+#[derive(Debug)]
+pub(crate) struct Tenancy {
+    pub(crate) store: Store,
+    pub(crate) audit: Arc<Audit>,
+    /// What a sandbox counts for.
+    pub(crate) size: Size,
+    /// A name of this gateway.
+    pub(crate) gateway: String,
+}
+
+impl From<StoreError> for Fault {
+    fn from(error: StoreError) -> Self {
+        if error.is_temporary() {
+            tracing::warn!(%error, "the database is away");
+            let detail = "the database of the gateway does not answer; sandboxes go on, try this again";
+            return Self::new(StatusCode::SERVICE_UNAVAILABLE, detail).after(AWAY);
+        }
+        match error {
+            StoreError::Value { .. } => Self::wrong(error.to_string()),
+            error => {
+                tracing::error!(%error, "the database did not do what it was asked to");
+                Self::new(
+                    StatusCode::INTERNAL_SERVER_ERROR,
+                    "the database of the gateway did not do what it was asked to",
+                )
+            }
+        }
+    }
+}
+
+fn refused() -> Fault {
+    let detail = "the key in the header X-API-Key is missing or wrong; it is that of `gloveport gateway --key-file`, or \
+        one of `gloveport gateway key create`";
+    Fault::new(StatusCode::UNAUTHORIZED, detail)
+}
+
+impl Shared {
+    /// Who asks.
+    pub(crate) async fn identify(&self, headers: &HeaderMap, address: Option<IpAddr>) -> Result<Identity, Fault> {
+        let shown = headers.get(API_KEY).map(HeaderValue::as_bytes).unwrap_or_default();
+        let is_file = |key: &gloveport_protocol::Secret| bool::from(key.expose().as_bytes().ct_eq(shown));
+        let is_default = self.options.key.as_ref().is_some_and(is_file);
+        let Some(tenancy) = &self.tenancy else {
+            return if is_default { Ok(Identity { tenant: None, key: None, address }) } else { Err(refused()) };
+        };
+        let (tenant, key) = if is_default {
+            let found = tenancy.store.find_tenant(DEFAULT).await?;
+            let gone = || Fault::new(StatusCode::FORBIDDEN, "the tenant `default`, whose key this is, was deleted");
+            (Box::new(found.ok_or_else(gone)?), None)
+        } else {
+            tenancy.of_key(shown, address).await?
+        };
+        if tenant.disabled {
+            tenancy.audit.refused(address, key, "the tenant is disabled");
+            return Err(Fault::new(StatusCode::FORBIDDEN, format!("the tenant `{}` is disabled", tenant.name)));
+        }
+        Ok(Identity { tenant: Some(tenant), key, address })
+    }
+
+    /// Whether a sandbox is one of the tenant's; with its session as the tenant calls it.
+    pub(crate) async fn of_tenant(&self, who: &Identity, mut sandbox: Sandbox) -> Result<Option<Sandbox>, Fault> {
+        if !self.is_own(&sandbox) {
+            return Ok(None);
+        }
+        let is_theirs = match &self.tenancy {
+            Some(tenancy) if !self.can.labels => match tenancy.store.of_runtime(sandbox.id.as_str()).await? {
+                Some(row) if row.tenant == who.name() => {
+                    sandbox.session_id = SessionId::new(row.session).unwrap_or(sandbox.session_id);
+                    true
+                }
+                Some(_) | None => false,
+            },
+            Some(_) | None => {
+                let is_theirs = identity::tenant_of(&sandbox) == who.name();
+                sandbox.session_id = identity::session_of(&sandbox);
+                is_theirs
+            }
+        };
+        Ok(is_theirs.then_some(sandbox))
+    }
+
+    /// The sandbox of a session: a new one, or the one that it has. Tells whether it is new.
+    pub(crate) async fn start(
+        &self,
+        who: &Identity,
+        mut spec: SandboxSpec,
+        asked: &Asked,
+    ) -> Result<(Sandbox, bool), Fault> {
+        let session = spec.session_id.clone();
+        let (Some(tenancy), Some(tenant)) = (&self.tenancy, &who.tenant) else {
+            return self.create(who, &spec).await;
+        };
+        policy::apply(tenant, asked, self.can.images, &mut spec)?;
+        spec.session_id = identity::engine_session(&tenant.name, &session)?;
+        if self.can.labels {
+            spec.labels.extend(identity::labels(&tenant.name, &session, &spec.session_id));
+        }
+        let wants = tenancy.size.wants(session.as_str(), asked);
+        let until = Instant::now() + WAIT;
+        while Instant::now() < until {
+            match tenancy.store.reserve(&tenant.name, &wants, &tenancy.gateway, HOLD).await? {
+                Reserved::NoTenant => return Err(refused()),
+                Reserved::Refused(refusal) => return Err(policy::used_up(&refusal)),
+                Reserved::Made(place) => return self.create_in(tenancy, who, &spec, (place, &wants)).await,
+                Reserved::There(row) => {
+                    let place = Place(row.id);
+                    let there = self.of_engine_session(who, &spec.session_id, row.state).await?;
+                    match (there, row.state, row.runtime) {
+                        (Some(sandbox), SessionState::Reserved, _) => {
+                            tenancy.store.started(&place, sandbox.id.as_str()).await?;
+                            return Ok((self.go_on(who, &sandbox.id).await?, false));
+                        }
+                        (Some(sandbox), ..) => return Ok((self.go_on(who, &sandbox.id).await?, false)),
+                        // Somebody else is at it.
+                        (None, SessionState::Reserved, _) => sleep(LOOK).await,
+                        (None, _, Some(runtime)) => tenancy.store.ended(&runtime, "the sandbox is gone").await?,
+                        (None, _, None) => break,
+                    }
+                }
+            }
+        }
+        let detail = "the sandbox of this session is being made by another request; ask again";
+        Err(Fault::new(StatusCode::SERVICE_UNAVAILABLE, detail).after(AWAY))
+    }
+
+    /// The live sandbox of a session by the engine's name. While its place is only reserved, no row tells whose it is, but
+    /// nobody else has this name.
+    async fn of_engine_session(
+        &self,
+        who: &Identity,
+        engine: &SessionId,
+        state: SessionState,
+    ) -> Result<Option<Sandbox>, Fault> {
+        let Some(sandbox) = self.provider.find_session(engine).await?.filter(|it| it.state.is_live()) else {
+            return Ok(None);
+        };
+        if state == SessionState::Reserved && !self.can.labels {
+            return Ok(Some(sandbox));
+        }
+        self.of_tenant(who, sandbox).await
+    }
+
+    async fn create(&self, who: &Identity, spec: &SandboxSpec) -> Result<(Sandbox, bool), Fault> {
+        match self.provider.create(spec, &Progress::silent()).await {
+            Ok(sandbox) => Ok((sandbox, true)),
+            Err(ProviderError::SessionExists { sandbox, .. }) => Ok((self.go_on(who, &sandbox).await?, false)),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Makes a sandbox in a place that is reserved.
+    async fn create_in(
+        &self,
+        tenancy: &Tenancy,
+        who: &Identity,
+        spec: &SandboxSpec,
+        (place, wants): (Place, &Wants<'_>),
+    ) -> Result<(Sandbox, bool), Fault> {
+        let mut held = Held::new(tenancy.store.clone(), place);
+        let made = self.provider.create(spec, &Progress::silent()).await;
+        let (id, made) = match made {
+            Ok(sandbox) => (sandbox.id.clone(), Some(sandbox)),
+            Err(ProviderError::SessionExists { sandbox, .. }) => (sandbox, None),
+            Err(error) => {
+                held.reason = error.to_string();
+                return Err(error.into());
+            }
+        };
+        // From here on the sandbox is there: should the row not be written, it is adopted when its reservation is over.
+        let place = held.keep();
+        if !tenancy.store.started(&place, id.as_str()).await? {
+            // It took so long that the place was taken from it.
+            tenancy.store.adopt(who.name(), wants, id.as_str(), false, &tenancy.gateway).await?;
+        }
+        match made {
+            Some(sandbox) => {
+                let told = self.of_tenant(who, sandbox).await?;
+                Ok((told.ok_or_else(|| Fault::missing("runtime"))?, true))
+            }
+            None => Ok((self.go_on(who, &id).await?, false)),
+        }
+    }
+
+    /// A sandbox that goes on if it rests.
+    pub(crate) async fn go_on(&self, who: &Identity, id: &SandboxId) -> Result<Sandbox, Fault> {
+        let sandbox = self.own(who, id.as_str()).await?;
+        if sandbox.state != SandboxState::Paused {
+            return Ok(sandbox);
+        }
+        if let Some(tenancy) = &self.tenancy
+            && let Some(refusal) = tenancy.store.resuming(who.name(), id.as_str()).await?
+        {
+            return Err(policy::used_up(&refusal));
+        }
+        let resumed = self.provider.resume(id).await;
+        self.known.forget(id);
+        if resumed.is_err() {
+            self.noted(async |store| store.paused(id.as_str()).await).await;
+        }
+        resumed?;
+        self.own(who, id.as_str()).await
+    }
+
+    /// Tells the database what has happened to a sandbox. What it does not get to know now it learns from the engine later.
+    pub(crate) async fn noted(&self, note: impl AsyncFnOnce(&Store) -> Result<(), StoreError>) {
+        let Some(tenancy) = &self.tenancy else { return };
+        if let Err(error) = note(&tenancy.store).await {
+            tracing::warn!(%error, "the database does not know yet what has become of a sandbox");
+        }
+    }
+
+    /// Writes a line of the audit log.
+    pub(crate) fn audit<T>(&self, who: &Identity, action: &str, target: &str, outcome: &Result<T, Fault>) {
+        if let Some(tenancy) = &self.tenancy {
+            tenancy.audit.note(who, action, target, outcome.as_ref().map(|_| ()));
+        }
+    }
+}
+
+impl Tenancy {
+    async fn of_key(&self, shown: &[u8], address: Option<IpAddr>) -> Result<(Box<Tenant>, Option<String>), Fault> {
+        let (key, why) = match std::str::from_utf8(shown) {
+            Err(_) | Ok("") => (None, "there is no key"),
+            Ok(shown) => match self.store.check_key(shown).await? {
+                KeyCheck::Good { tenant, id } => return Ok((tenant, Some(id))),
+                KeyCheck::Unknown => (None, "the key is unknown"),
+                KeyCheck::Revoked { id } => (Some(id), "the key was revoked"),
+                KeyCheck::Expired { id } => (Some(id), "the key has expired"),
+            },
+        };
+        self.audit.refused(address, key, why);
+        Err(refused())
+    }
+}
+
+/// A place that is held, and released when nothing comes of it.
+struct Held {
+    store: Store,
+    place: Option<Place>,
+    reason: String,
+    _renewing: AbortOnDropHandle<()>,
+}
+
+impl Held {
+    fn new(store: Store, place: Place) -> Self {
+        let renewing = tokio::spawn({
+            let (store, place) = (store.clone(), place.clone());
+            async move {
+                loop {
+                    sleep(RENEW).await;
+                    if let Err(error) = store.renew(&place, HOLD).await {
+                        tracing::warn!(%error, "a reservation was not renewed");
+                    }
+                }
+            }
+        });
+        let reason = "the request was given up".to_owned();
+        Self { store, place: Some(place), reason, _renewing: AbortOnDropHandle::new(renewing) }
+    }
+
+    /// The place, which is no longer released.
+    fn keep(mut self) -> Place {
+        self.place.take().unwrap_or_else(|| Place(String::new()))
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        let Some(place) = self.place.take() else { return };
+        let (store, reason) = (self.store.clone(), std::mem::take(&mut self.reason));
+        // It ends with the limit of the call; without it the reservation is over after its time.
+        drop(tokio::spawn(async move {
+            if let Err(error) = store.released(&place, &reason).await {
+                tracing::warn!(%error, "a reservation is left to its time");
+            }
+        }));
+    }
+}
+
+impl Size {
+    /// What a sandbox counts for.
+    pub(crate) fn wants<'a>(&self, session: &'a str, asked: &'a Asked) -> Wants<'a> {
+        let factor = u64::from(asked.factor.max(1));
+        Wants {
+            session,
+            image: asked.image.as_deref(),
+            cpu_millis: self.cpu_millis.saturating_mul(factor),
+            memory_bytes: self.memory_bytes.saturating_mul(factor),
+        }
+    }
+}
