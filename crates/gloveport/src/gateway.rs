@@ -10,16 +10,19 @@ use std::{
 
 use anyhow::Context as _;
 use clap::{Args, Subcommand};
-use gloveport_gateway::{Gateway, GatewayOptions};
+use gloveport_allow_list::Network;
+use gloveport_gateway::{Gateway, GatewayOptions, TlsFiles};
 use gloveport_protocol::Secret;
+use gloveport_provider::Capabilities;
 use tokio::net::TcpListener;
+use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 
 use crate::{
     key_file,
     output::{print, print_json},
     providers,
     session::values::duration,
-    signals,
+    signals::{self, Kind, Signal},
 };
 
 /// Exit codes, and how it is used, as `--help` shows them.
@@ -30,6 +33,9 @@ pub(crate) const HELP: &str = "Example:\n  openssl rand -hex 32 > key && chmod 6
 const RUNTIME: &str = "local";
 /// Where it listens, unless it is told.
 const PORT: u16 = 8080;
+
+/// Signals that ask a program to end.
+const ENDS: [Kind; 3] = [Kind::Terminate, Kind::Interrupt, Kind::HangUp];
 
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true)]
@@ -63,6 +69,27 @@ struct ServeArgs {
     /// URL under which clients reach the gateway, if it is not the one that they ask: behind another proxy, for example.
     #[arg(long, value_name = "URL")]
     public_url: Option<String>,
+    /// Domain whose sub-domains are sandboxes, as {id}.example.org; all of its names must lead here.
+    #[arg(long, value_name = "DOMAIN")]
+    domain: Option<String>,
+    /// File with the certificate for TLS, and those of who signed it; it is read again when it changes.
+    #[arg(long, value_name = "FILE", requires = "tls_key")]
+    tls_cert: Option<PathBuf>,
+    /// File with the key of the certificate.
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    tls_key: Option<PathBuf>,
+    /// Proxy that is believed when it says for whom it asks, such as 10.0.0.0/8. May be given several times.
+    #[arg(long, value_name = "CIDR")]
+    trusted_proxy: Vec<Network>,
+    /// Make paused sandboxes go on when somebody asks for them.
+    #[arg(long)]
+    wake: bool,
+    /// Serve metrics on this address, without a key, instead of with the key on the other one alone.
+    #[arg(long, value_name = "ADDRESS")]
+    metrics_address: Option<SocketAddr>,
+    /// Time for requests to finish when the gateway is asked to end; a second signal ends it at once.
+    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "10s")]
+    drain: Duration,
     /// Delete sandboxes this long after they were started, such as 12h.
     #[arg(long, value_name = "TIME", value_parser = duration)]
     ttl: Option<Duration>,
@@ -91,6 +118,35 @@ pub(crate) async fn gateway(arguments: GatewayArgs) -> anyhow::Result<ExitCode> 
     }
 }
 
+/// The options, if the runtime can do what they ask for.
+fn options(arguments: ServeArgs, key: Secret, can: &Capabilities) -> anyhow::Result<GatewayOptions> {
+    for (flag, given, has) in [
+        ("--ttl", arguments.ttl.is_some(), can.time_to_live),
+        ("--idle-stop", arguments.idle_stop.is_some(), can.idle_stop),
+        ("--wake", arguments.wake, can.pause),
+    ] {
+        anyhow::ensure!(!given || has, "{flag} has no effect with the runtime {}", arguments.runtime);
+    }
+    let tls = arguments.tls_cert.zip(arguments.tls_key).map(|(certificate, key)| TlsFiles { certificate, key });
+    Ok(GatewayOptions {
+        public_url: arguments.public_url,
+        domain: arguments.domain,
+        tls,
+        trusted_proxies: arguments.trusted_proxy,
+        wake: arguments.wake,
+        time_to_live: arguments.ttl,
+        idle_stop: arguments.idle_stop,
+        drain: arguments.drain,
+        ..GatewayOptions::new(key)
+    })
+}
+
+async fn listen(address: SocketAddr) -> anyhow::Result<(TcpListener, SocketAddr)> {
+    let listener = TcpListener::bind(address).await.with_context(|| format!("cannot listen on {address}"))?;
+    let address = listener.local_addr()?;
+    Ok((listener, address))
+}
+
 async fn serve(arguments: ServeArgs) -> anyhow::Result<ExitCode> {
     let file = arguments.key_file.as_ref();
     let file =
@@ -98,35 +154,62 @@ async fn serve(arguments: ServeArgs) -> anyhow::Result<ExitCode> {
     let key = Secret::new(key_file::given(file)?);
     let context = providers::context()?;
     let provider = providers::registry().make(&arguments.runtime, &context)?;
-    let can = provider.capabilities();
-    for (flag, given, has) in [
-        ("--ttl", arguments.ttl.is_some(), can.time_to_live),
-        ("--idle-stop", arguments.idle_stop.is_some(), can.idle_stop),
-    ] {
-        anyhow::ensure!(!given || has, "{flag} has no effect with the runtime {}", arguments.runtime);
-    }
-    let options = GatewayOptions {
-        public_url: arguments.public_url,
-        time_to_live: arguments.ttl,
-        idle_stop: arguments.idle_stop,
-        ..GatewayOptions::new(key)
-    };
-    let gateway = Gateway::new(std::sync::Arc::clone(&provider), options)?;
-    let stop = signals::stop()?;
     let address = SocketAddr::new(arguments.host, arguments.port);
-    let listener = TcpListener::bind(address).await.with_context(|| format!("cannot listen on {address}"))?;
-    let address = listener.local_addr()?;
+    let (metrics_address, has_tls) = (arguments.metrics_address, arguments.tls_cert.is_some());
+    let options = options(arguments, key, &provider.capabilities())?;
+    let gateway = Gateway::new(std::sync::Arc::clone(&provider), options)?;
+    // With a certificate, the terminal that goes away is no reason to end.
+    let ends: &[Kind] = if has_tls { &[Kind::Terminate, Kind::Interrupt] } else { &ENDS };
+    let [stop, at_once] = signals::stop_in_two_steps(ends)?;
+    let renewing = has_tls.then(|| renew(gateway.clone())).transpose()?;
+    let (listener, address) = listen(address).await?;
+    let operations = match metrics_address {
+        Some(asked) => Some(listen(asked).await?),
+        None => None,
+    };
+    let scheme = if has_tls { "https" } else { "http" };
     {
         // Scripts read the first line, and may close the pipe after that.
         let mut output = std::io::stdout().lock();
-        let _told = writeln!(output, "listening on http://{address}").and_then(|()| output.flush());
+        let mut told = writeln!(output, "listening on {scheme}://{address}");
+        if let Some((_, address)) = &operations {
+            told = told.and_then(|()| writeln!(output, "metrics on http://{address}/metrics"));
+        }
+        let _told = told.and_then(|()| output.flush());
     }
-    if !address.ip().is_loopback() {
-        tracing::warn!("{address} is without TLS: put a proxy with a certificate before it, and give --public-url");
+    if !address.ip().is_loopback() && !has_tls {
+        tracing::warn!(
+            "{address} is without TLS: give --tls-cert and --tls-key, or put a proxy with a certificate before it"
+        );
     }
-    gateway.serve(listener, stop).await;
+    if let Some((_, address)) = operations.as_ref().filter(|(_, address)| !address.ip().is_loopback()) {
+        tracing::warn!("everybody who reaches {address} can read the metrics");
+    }
+    // It tells that the gateway ends until it has ended.
+    let ended = CancellationToken::new();
+    let telling = operations.map(|(listener, _)| {
+        let (gateway, ended) = (gateway.clone(), ended.clone());
+        AbortOnDropHandle::new(tokio::spawn(async move { gateway.serve_operations(listener, ended).await }))
+    });
+    tokio::select! {
+        () = gateway.serve(listener, stop) => {}
+        () = at_once.cancelled() => tracing::warn!("ended at once"),
+    }
+    ended.cancel();
+    drop((telling, renewing));
     provider.close().await;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Reads the certificate again at each signal that a terminal is gone, as servers do.
+fn renew(gateway: Gateway) -> anyhow::Result<AbortOnDropHandle<()>> {
+    let mut signal = Signal::listen(Kind::HangUp)?;
+    Ok(AbortOnDropHandle::new(tokio::spawn(async move {
+        loop {
+            signal.recv().await;
+            gateway.renew_certificate().await;
+        }
+    })))
 }
 
 /// A text as one word of a shell.

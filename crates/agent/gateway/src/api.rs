@@ -55,24 +55,33 @@ pub(crate) fn router(shared: &Arc<Shared>) -> Router {
         .route("/api/warm-runtime-configs", get(no_warm))
         .layer(DefaultBodyLimit::max(BODY))
         .route_layer(middleware::from_fn_with_state(Arc::clone(shared), with_key));
-    Router::new()
-        .route("/healthz", get(async || Json(serde_json::json!({"status": "ok"}))))
-        .merge(interface)
-        .fallback(way::pass)
-        .with_state(Arc::clone(shared))
+    Router::new().route("/healthz", get(healthy)).merge(interface).fallback(way::pass).with_state(Arc::clone(shared))
 }
 
 /// Lets nobody pass without the key.
 async fn with_key(State(shared): Handle, request: Request, next: Next) -> Response {
-    let shown = request.headers().get(API_KEY).map(HeaderValue::as_bytes).unwrap_or_default();
-    if bool::from(shared.options.key.expose().as_bytes().ct_eq(shown)) {
+    if has_key(&shared, request.headers()) {
         return match whole(request).await {
             Ok(request) => next.run(request).await,
             Err(fault) => fault.into_response(),
         };
     }
+    no_key().into_response()
+}
+
+/// Whether these headers have the key of the gateway.
+pub(crate) fn has_key(shared: &Shared, headers: &HeaderMap) -> bool {
+    let shown = headers.get(API_KEY).map(HeaderValue::as_bytes).unwrap_or_default();
+    bool::from(shared.options.key.expose().as_bytes().ct_eq(shown))
+}
+
+pub(crate) fn no_key() -> Fault {
     let detail = "the key in the header X-API-Key is missing or wrong; it is that of `gloveport gateway --key-file`";
-    Fault::new(StatusCode::UNAUTHORIZED, detail).into_response()
+    Fault::new(StatusCode::UNAUTHORIZED, detail)
+}
+
+pub(crate) async fn healthy() -> Json<serde_json::Value> {
+    Json(serde_json::json!({"status": "ok"}))
 }
 
 /// The request with all of its body, which must come in time and be small.

@@ -12,11 +12,24 @@ use http::{HeaderValue, StatusCode, header::RETRY_AFTER};
 pub(crate) struct Fault {
     status: StatusCode,
     detail: String,
+    /// Whether it will be otherwise soon.
+    passes: bool,
+    is_of_engine: bool,
 }
+
+/// Says of an answer that the engine is to blame; it is an extension.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct EngineFault;
 
 impl Fault {
     pub(crate) fn new(status: StatusCode, detail: impl Into<String>) -> Self {
-        Self { status, detail: detail.into() }
+        let passes = status == StatusCode::TOO_MANY_REQUESTS;
+        Self { status, detail: detail.into(), passes, is_of_engine: false }
+    }
+
+    /// It is worth to ask again soon.
+    pub(crate) fn passes(self) -> Self {
+        Self { passes: true, ..self }
     }
 
     /// The request cannot be understood, or not be done as it is.
@@ -47,14 +60,17 @@ impl From<ProviderError> for Fault {
         if status.is_server_error() {
             tracing::warn!(%error, "the engine did not do what it was asked to");
         }
-        Self::new(status, error.to_string())
+        Self { is_of_engine: status.is_server_error(), ..Self::new(status, error.to_string()) }
     }
 }
 
 impl IntoResponse for Fault {
     fn into_response(self) -> Response {
         let mut response = (self.status, Json(serde_json::json!({"detail": self.detail}))).into_response();
-        if self.status == StatusCode::TOO_MANY_REQUESTS {
+        if self.is_of_engine {
+            response.extensions_mut().insert(EngineFault);
+        }
+        if self.passes {
             response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("4"));
         }
         response

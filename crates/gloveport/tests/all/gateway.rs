@@ -23,32 +23,40 @@ use crate::{
     support::{gloveport, text},
 };
 
-const KEY: &str = "a key of the gateway";
+pub(crate) const KEY: &str = "a key of the gateway";
 
 /// A gateway in this process, over sandboxes of a place of its own.
-struct Running {
+pub(crate) struct Running {
     place: Place,
-    engine: Arc<dyn Provider>,
-    address: SocketAddr,
+    pub(crate) engine: Arc<dyn Provider>,
+    pub(crate) gateway: Gateway,
+    pub(crate) address: SocketAddr,
     stop: CancellationToken,
     serving: JoinHandle<()>,
 }
 
 impl Running {
-    async fn start() -> Self {
+    pub(crate) async fn start() -> Self {
+        Self::with(|_| {}).await
+    }
+
+    /// One with other options.
+    pub(crate) async fn with(change: impl FnOnce(&mut GatewayOptions)) -> Self {
         let place = Place::new();
         let engine: Arc<dyn Provider> = Arc::new(place.backend());
-        let gateway = Gateway::new(Arc::clone(&engine), GatewayOptions::new(Secret::new(KEY))).unwrap();
+        let mut options = GatewayOptions::new(Secret::new(KEY));
+        change(&mut options);
+        let gateway = Gateway::new(Arc::clone(&engine), options).unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let (address, stop) = (listener.local_addr().unwrap(), CancellationToken::new());
         let serving = tokio::spawn({
-            let stop = stop.clone();
+            let (gateway, stop) = (gateway.clone(), stop.clone());
             async move { gateway.serve(listener, stop).await }
         });
-        Self { place, engine, address, stop, serving }
+        Self { place, engine, gateway, address, stop, serving }
     }
 
-    fn url(&self) -> String {
+    pub(crate) fn url(&self) -> String {
         format!("http://{}", self.address)
     }
 
@@ -56,19 +64,19 @@ impl Running {
         RemoteOptions { url: self.url(), key: Some(Secret::new(key)), answer_within: LIMIT }
     }
 
-    fn backend(&self) -> Remote {
+    pub(crate) fn backend(&self) -> Remote {
         Remote::new(self.options(KEY))
     }
 
     /// A sandbox whose server answers.
-    async fn alive(&self, backend: &Remote, spec: &SandboxSpec) -> Sandbox {
+    pub(crate) async fn alive(&self, backend: &Remote, spec: &SandboxSpec) -> Sandbox {
         let made = backend.create(spec, &Progress::silent()).await.unwrap();
         let options = gloveport_hosting::WaitOptions { limit: LIMIT, ..Default::default() };
         gloveport_hosting::wait_until_alive(backend, made, &options, &Progress::silent()).await.unwrap()
     }
 
     /// Status and body of a request of the interface.
-    async fn ask(&self, method: &str, path: &str, key: Option<&str>, body: Option<Value>) -> (u16, Value) {
+    pub(crate) async fn ask(&self, method: &str, path: &str, key: Option<&str>, body: Option<Value>) -> (u16, Value) {
         let pool = Pool::new(Certificates::Checked).unwrap();
         let mut request = pool.http().request(method.parse().unwrap(), format!("{}{path}", self.url()));
         if let Some(key) = key {
@@ -84,7 +92,7 @@ impl Running {
     }
 
     /// The status line of a request as it stands here.
-    async fn raw(&self, request: String) -> String {
+    pub(crate) async fn raw(&self, request: String) -> String {
         let address = self.address;
         let asked = tokio::task::spawn_blocking(move || {
             let mut stream = TcpStream::connect(address).unwrap();
@@ -98,7 +106,7 @@ impl Running {
     }
 
     /// Ends the gateway and its sandboxes; nothing of them is left.
-    async fn end(self) {
+    pub(crate) async fn end(self) {
         self.stop.cancel();
         timeout(LIMIT, self.serving).await.unwrap().unwrap();
         for sandbox in self.engine.list(&ListFilter { ended: true, ..ListFilter::default() }).await.unwrap() {
@@ -352,13 +360,13 @@ async fn terminals_and_large_files_go_through() {
 }
 
 /// The program as a gateway; it is gone when this is dropped.
-struct Program {
-    child: Child,
-    url: String,
+pub(crate) struct Program {
+    pub(crate) child: Child,
+    pub(crate) url: String,
 }
 
 impl Program {
-    fn start(mut command: Command) -> Self {
+    pub(crate) fn start(mut command: Command) -> Self {
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let mut line = String::new();
         BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
@@ -367,7 +375,7 @@ impl Program {
     }
 
     /// Asks it to end, and gives what it wrote for people.
-    fn end(mut self) -> String {
+    pub(crate) fn end(mut self) -> String {
         let pid = rustix::process::Pid::from_child(&self.child);
         rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
         assert!(self.child.wait().unwrap().success());
