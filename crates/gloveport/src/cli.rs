@@ -103,7 +103,7 @@ pub(crate) enum Command {
     ///
     /// Without a command it serves until it is ended. The sandboxes outlive it.
     #[command(after_help = crate::gateway::HELP)]
-    Gateway(crate::gateway::GatewayArgs),
+    Gateway(Box<crate::gateway::GatewayArgs>),
     /// Build images for sandboxes, and print their names.
     Image(crate::image::ImageArgs),
     /// List and check what can host sandboxes.

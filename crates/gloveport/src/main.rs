@@ -117,7 +117,10 @@ fn start(cli: Cli) -> anyhow::Result<ExitCode> {
         Command::Cp(arguments) => people(files::copy(arguments)),
         Command::Session(arguments) => people(session::session(arguments)),
         Command::Image(arguments) => people(image::image(arguments)),
-        Command::Gateway(arguments) => people(gateway::gateway(arguments)),
+        Command::Gateway(arguments) => {
+            logging::for_operators();
+            runtime()?.block_on(gateway::gateway(*arguments))
+        }
         Command::Provider(arguments) => people(provider::provider(arguments)),
         Command::Plugin(arguments) => {
             let owner = here::Owner::start()?;

@@ -51,6 +51,25 @@ pub(crate) fn interrupts() -> anyhow::Result<Signal> {
     Signal::listen(Kind::Interrupt)
 }
 
+/// Two tokens: one that is cancelled by the first signal that asks this process to end, and one by the second.
+pub(crate) fn stop_in_two_steps(kinds: &[Kind]) -> anyhow::Result<[CancellationToken; 2]> {
+    let (stop, at_once) = (CancellationToken::new(), CancellationToken::new());
+    for kind in kinds {
+        let mut signal = Signal::listen(*kind)?;
+        let (stop, at_once) = (stop.clone(), at_once.clone());
+        tokio::spawn(async move {
+            loop {
+                signal.recv().await;
+                if stop.is_cancelled() {
+                    at_once.cancel();
+                }
+                stop.cancel();
+            }
+        });
+    }
+    Ok([stop, at_once])
+}
+
 /// A token that is cancelled by the first signal that asks this process to end.
 pub(crate) fn stop() -> anyhow::Result<CancellationToken> {
     stop_by(&[Kind::Terminate, Kind::Interrupt, Kind::HangUp])

@@ -17,9 +17,9 @@ use serde::Deserialize;
 use tokio::time::timeout;
 
 use crate::{
+    caller::ClientAddress,
     fault::Fault,
     identity::{self, Identity},
-    listen::Peer,
     shared::{LABEL, Shared},
     start::StartRequest,
     view::{self, Runtime},
@@ -56,16 +56,12 @@ pub(crate) fn router(shared: &Arc<Shared>) -> Router {
         .route("/api/warm-runtime-configs", get(no_warm))
         .layer(DefaultBodyLimit::max(BODY))
         .route_layer(middleware::from_fn_with_state(Arc::clone(shared), with_key));
-    Router::new()
-        .route("/healthz", get(async || Json(serde_json::json!({"status": "ok"}))))
-        .merge(interface)
-        .fallback(way::pass)
-        .with_state(Arc::clone(shared))
+    Router::new().route("/healthz", get(healthy)).merge(interface).fallback(way::pass).with_state(Arc::clone(shared))
 }
 
 /// Lets nobody pass without a key.
 async fn with_key(State(shared): Handle, mut request: Request, next: Next) -> Response {
-    let address = request.extensions().get::<Peer>().map(|peer| peer.0.ip());
+    let address = request.extensions().get::<ClientAddress>().map(|client| client.0);
     match shared.identify(request.headers(), address).await {
         Ok(who) => request.extensions_mut().insert(who),
         Err(fault) => return fault.into_response(),
@@ -74,6 +70,10 @@ async fn with_key(State(shared): Handle, mut request: Request, next: Next) -> Re
         Ok(request) => next.run(request).await,
         Err(fault) => fault.into_response(),
     }
+}
+
+pub(crate) async fn healthy() -> Json<serde_json::Value> {
+    Json(serde_json::json!({"status": "ok"}))
 }
 
 /// The request with all of its body, which must come in time and be small.

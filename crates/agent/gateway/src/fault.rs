@@ -19,16 +19,26 @@ pub(crate) struct Fault {
     detail: String,
     /// When it is worth trying again.
     retry_after: Option<Duration>,
+    is_of_engine: bool,
 }
+
+/// Says of an answer that the engine is to blame; it is an extension.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct EngineFault;
 
 impl Fault {
     pub(crate) fn new(status: StatusCode, detail: impl Into<String>) -> Self {
-        Self { status, detail: detail.into(), retry_after: None }
+        Self { status, detail: detail.into(), retry_after: None, is_of_engine: false }
     }
 
     /// The same, with when it is worth trying again.
     pub(crate) fn after(self, time: Duration) -> Self {
         Self { retry_after: Some(time), ..self }
+    }
+
+    /// It is worth to ask again soon.
+    pub(crate) fn passes(self) -> Self {
+        self.after(RETRY)
     }
 
     pub(crate) fn status(&self) -> StatusCode {
@@ -67,13 +77,16 @@ impl From<ProviderError> for Fault {
         if status.is_server_error() {
             tracing::warn!(%error, "the engine did not do what it was asked to");
         }
-        Self::new(status, error.to_string())
+        Self { is_of_engine: status.is_server_error(), ..Self::new(status, error.to_string()) }
     }
 }
 
 impl IntoResponse for Fault {
     fn into_response(self) -> Response {
         let mut response = (self.status, Json(serde_json::json!({"detail": self.detail}))).into_response();
+        if self.is_of_engine {
+            response.extensions_mut().insert(EngineFault);
+        }
         let after = self.retry_after.or((self.status == StatusCode::TOO_MANY_REQUESTS).then_some(RETRY));
         if let Some(after) = after {
             let seconds = after.as_secs() + u64::from(after.subsec_nanos() > 0);

@@ -2,19 +2,34 @@
 
 use std::{sync::Arc, time::Duration};
 
-use axum::Router;
+use axum::{Router, middleware};
 use gloveport_client::{Certificates, ClientError, Pool};
 use gloveport_provider::{GcOptions, Provider};
 use http::Uri;
 use tokio::{net::TcpListener, sync::Semaphore, time::sleep};
 use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 
-use crate::{GatewayOptions, api, audit::Audit, known::Known, listen, reconcile, shared::Shared, tenancy::Tenancy};
+use crate::{
+    GatewayOptions, api,
+    audit::Audit,
+    domain::Domain,
+    engine::Engine,
+    entry,
+    known::Known,
+    listen::{self, Service},
+    metrics::Metrics,
+    operations, reconcile,
+    shared::Shared,
+    tenancy::Tenancy,
+    tls::{Tls, TlsError},
+    wake::Waking,
+};
 
-/// Most WebSockets and other upgraded connections at a time.
-const MOST_UPGRADED: usize = 4096;
 /// Pause between two collections of garbage.
 const COLLECT: Duration = Duration::from_mins(5);
+/// Pause between two looks at the files of the certificate.
+const RENEW: Duration = Duration::from_mins(1);
+
 /// Why a gateway cannot be made.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -33,6 +48,12 @@ pub enum GatewayError {
     /// The system gives no random numbers.
     #[error("the system gives no random numbers: {0}")]
     Random(String),
+    /// The domain is none.
+    #[error("`{0}` cannot be the domain of sandboxes: it must be a name like sandboxes.example.org")]
+    Domain(String),
+    /// The certificate cannot be used.
+    #[error(transparent)]
+    Tls(#[from] TlsError),
     /// There is no client for HTTP.
     #[error(transparent)]
     Client(#[from] ClientError),
@@ -52,7 +73,7 @@ impl Gateway {
     ///
     /// # Errors
     ///
-    /// The key is none, or the public URL is.
+    /// The key is none, or the public URL or the domain is, or the certificate cannot be used.
     pub fn new(provider: Arc<dyn Provider>, mut options: GatewayOptions) -> Result<Self, GatewayError> {
         match options.key.as_ref().map(|key| key.expose().len()) {
             None if options.database.is_some() => {}
@@ -79,15 +100,26 @@ impl Gateway {
             }),
             None => None,
         };
+        let domain = match &options.domain {
+            Some(text) => Some(Domain::new(text).ok_or_else(|| GatewayError::Domain(text.clone()))?),
+            None => None,
+        };
+        let tls = options.tls.clone().map(Tls::new).transpose()?.map(Arc::new);
         Ok(Self {
             shared: Arc::new(Shared {
                 tenancy,
                 can: provider.capabilities(),
                 provider,
-                options,
                 known: Known::default(),
                 pool: Pool::new(Certificates::Checked)?,
-                upgraded: Arc::new(Semaphore::new(MOST_UPGRADED)),
+                upgraded: Arc::new(Semaphore::new(options.websockets)),
+                options,
+                domain,
+                tls,
+                metrics: Arc::new(Metrics::default()),
+                engine: Engine::default(),
+                waking: Waking::default(),
+                draining: CancellationToken::new(),
                 stop: CancellationToken::new(),
             }),
         })
@@ -95,7 +127,8 @@ impl Gateway {
 
     /// The interface, and the ways to sandboxes.
     pub fn router(&self) -> Router {
-        api::router(&self.shared)
+        let enter = middleware::from_fn_with_state(Arc::clone(&self.shared), entry::enter);
+        api::router(&self.shared).merge(operations::beside_interface(&self.shared)).layer(enter)
     }
 
     /// Serves until `stop` is cancelled; then no more connections are accepted, and the answers in flight are finished. The
@@ -108,14 +141,56 @@ impl Gateway {
             let audit = Arc::clone(&tenancy.audit);
             AbortOnDropHandle::new(tokio::spawn(audit.write(tenancy.store.clone(), written.clone())))
         });
-        listen::serve(listener, self.router(), self.shared.options.drain, &stop).await;
-        drop((collecting, comparing));
+        let renewing = self.shared.tls.clone().map(|tls| AbortOnDropHandle::new(tokio::spawn(renew(tls))));
+        let (tls, metrics) = (self.shared.tls.clone(), Arc::clone(&self.shared.metrics));
+        let patience = self.shared.options.patience;
+        let service = Service { router: self.router(), tls, metrics, patience };
+        let draining = self.shared.draining.clone();
+        let told = async {
+            stop.cancelled().await;
+            draining.cancel();
+        };
+        tokio::join!(listen::serve(listener, service, self.shared.options.drain, &stop), told);
+        drop((collecting, comparing, renewing));
         written.cancel();
         if let Some(writing) = writing {
             // It ends by itself, in time.
             let _panicked = writing.await;
         }
         self.shared.stop.cancel();
+    }
+
+    /// Serves the metrics, and whether requests should come here, without a key and without TLS, until `stop` is cancelled.
+    pub async fn serve_operations(&self, listener: TcpListener, stop: CancellationToken) {
+        // What is asked here is not counted.
+        let (router, metrics) = (operations::alone(&self.shared), Arc::new(Metrics::default()));
+        let service = Service { router, tls: None, metrics, patience: self.shared.options.patience };
+        listen::serve(listener, service, Duration::ZERO, &stop).await;
+    }
+
+    /// Reads the files of the certificate again; connections that there are stay as they are.
+    pub async fn renew_certificate(&self) {
+        if let Some(tls) = &self.shared.tls {
+            refresh(tls).await;
+        }
+    }
+}
+
+/// Reads the certificate anew when it has changed.
+async fn renew(tls: Arc<Tls>) {
+    loop {
+        sleep(RENEW).await;
+        refresh(&tls).await;
+    }
+}
+
+async fn refresh(tls: &Arc<Tls>) {
+    let tls = Arc::clone(tls);
+    match tokio::task::spawn_blocking(move || tls.refresh()).await {
+        Ok(Ok(true)) => tracing::info!("there is a new certificate"),
+        Ok(Ok(false)) => {}
+        Ok(Err(error)) => tracing::warn!(%error, "the certificate stays the old one"),
+        Err(error) => tracing::warn!(%error, "the certificate could not be looked at"),
     }
 }
 

@@ -11,32 +11,19 @@ use http::{
     },
 };
 
+use crate::caller::SAID;
+
 /// The header with the key of the gateway. It opens all sandboxes, so none of them sees it.
 pub(crate) const API_KEY: &str = "x-api-key";
 
 /// What is meant for the next station only.
 const HOP: [HeaderName; 8] =
     [CONNECTION, PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, TE, TRAILER, TRANSFER_ENCODING, UPGRADE, EXPECT];
-/// What clients could say about where they come from.
-const FORWARDED: [&str; 7] = [
-    "forwarded",
-    "x-forwarded-for",
-    "x-forwarded-host",
-    "x-forwarded-port",
-    "x-forwarded-prefix",
-    "x-forwarded-proto",
-    "x-real-ip",
-];
 /// What one sandbox could have browsers remember for all, as all have one origin.
-const OF_THE_ORIGIN: [&str; 7] = [
-    "alt-svc",
-    "clear-site-data",
-    "nel",
-    "public-key-pins",
-    "report-to",
-    "reporting-endpoints",
-    "service-worker-allowed",
-];
+const OF_THE_ORIGIN: [&str; 6] =
+    ["alt-svc", "clear-site-data", "nel", "public-key-pins", "report-to", "reporting-endpoints"];
+/// What a sandbox may have browsers remember where it has an origin of its own.
+const WORKERS: &str = "service-worker-allowed";
 
 fn remove_hop_by_hop(headers: &mut HeaderMap) {
     let listed: Vec<HeaderName> = headers
@@ -78,7 +65,7 @@ pub(crate) fn inward(
     remove_hop_by_hop(headers);
     headers.remove(API_KEY);
     headers.remove(HOST);
-    for name in FORWARDED {
+    for name in SAID {
         headers.remove(name);
     }
     let (scheme, host) = public.split_once("://").unwrap_or(("http", public));
@@ -101,12 +88,15 @@ pub(crate) fn inward(
 }
 
 /// Makes the head of an answer of a sandbox one for the client. `prefix` is the path under which clients find what
-/// answered.
+/// answered; it is empty where that has a host of its own.
 pub(crate) fn outward(headers: &mut HeaderMap, prefix: &str, websocket: bool) {
     remove_hop_by_hop(headers);
     headers.remove(STRICT_TRANSPORT_SECURITY);
     for name in OF_THE_ORIGIN {
         headers.remove(name);
+    }
+    if !prefix.is_empty() {
+        headers.remove(WORKERS);
     }
     if let Some(place) = headers.get(LOCATION).and_then(|place| place.to_str().ok()) {
         // `//host` is another host.
@@ -130,7 +120,7 @@ pub(crate) fn outward(headers: &mut HeaderMap, prefix: &str, websocket: bool) {
     }
 }
 
-/// A cookie for this prefix alone; none of what is no text.
+/// A cookie for this prefix and this host alone; none of what is no text.
 fn cookie(cookie: &HeaderValue, prefix: &str) -> Option<HeaderValue> {
     let text = cookie.to_str().ok()?;
     let mut path = None;
@@ -138,10 +128,13 @@ fn cookie(cookie: &HeaderValue, prefix: &str) -> Option<HeaderValue> {
     for (at, part) in text.split(';').enumerate() {
         let (name, value) = part.split_once('=').unwrap_or((part, ""));
         match name.trim() {
-            name if at > 0 && name.eq_ignore_ascii_case("path") => path = Some(value.trim()),
+            name if at > 0 && !prefix.is_empty() && name.eq_ignore_ascii_case("path") => path = Some(value.trim()),
             name if at > 0 && name.eq_ignore_ascii_case("domain") => {}
             _ => kept.push(part),
         }
+    }
+    if prefix.is_empty() {
+        return HeaderValue::from_str(&kept.join(";")).ok();
     }
     let inner = path.filter(|path| path.starts_with('/')).unwrap_or("/");
     let is_prefixed = inner.strip_prefix(prefix).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
@@ -224,6 +217,19 @@ mod tests {
                 "set-cookie: c=d; Path=/id/",
                 "set-cookie: e=f; Path=/id/deep",
             ]
+        );
+        // With a host of its own, a sandbox may do there what it likes, and nothing to the hosts beside it.
+        let mut answer = heads(&[
+            ("location", "/login"),
+            ("set-cookie", "a=b; Path=/deep; domain=.example.org; Secure"),
+            ("set-cookie", "c=d"),
+            ("clear-site-data", "\"*\""),
+            ("service-worker-allowed", "/"),
+        ]);
+        outward(&mut answer, "", false);
+        assert_eq!(
+            shown(&answer),
+            ["location: /login", "service-worker-allowed: /", "set-cookie: a=b; Path=/deep; Secure", "set-cookie: c=d"]
         );
         for (sent, expected) in
             [("/id/a", "/id/a"), ("//host/a", "//host/a"), ("a", "a"), ("/identity", "/id/identity"), ("/", "/id/")]

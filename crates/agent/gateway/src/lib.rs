@@ -7,6 +7,10 @@
 //! |---|---|
 //! | [`Gateway`] | the whole |
 //! | [`GatewayOptions`] | what can be set on it |
+//! | [`TlsFiles`] | the certificate, and how it is renewed |
+//! | `listen` | connections by HTTP/1.1 and HTTP/2, how many, and how they end |
+//! | `entry` | what is done for every request |
+//! | `caller` | who asks and how, and which proxies are believed |
 //! | `shared` | what all requests share |
 //! | `identity` | who asks, and what is whose |
 //! | `tenancy` | tenants of a gateway with a database, and the places of their sandboxes |
@@ -17,31 +21,46 @@
 //! | `start` | from a request to the spec of a sandbox |
 //! | `command` | commands that mean our own server |
 //! | `view` | a sandbox as the interface tells it |
+//! | `public` | the URLs of sandboxes, as they are told |
 //! | `known` | where sandboxes are, remembered for a moment |
 //! | `path` | which sandbox a path means, and what in it |
+//! | `domain` | which sandbox a host means |
 //! | `way` | a request on its way to a sandbox, and its answer |
 //! | `heads` | what of the head of a message is passed on |
+//! | `wake` | paused sandboxes that go on because somebody asks for them |
 //! | `fault` | answers that are errors |
-//! | `listen` | connections, how many, and how they end |
+//! | `engine` | whether the engine answers, and what it has |
+//! | `metrics` | what is counted |
+//! | `operations` | what operators ask |
 
 mod api;
 mod audit;
+mod caller;
 mod command;
+mod domain;
+mod engine;
+mod entry;
 mod fault;
 mod gateway;
 mod heads;
 mod identity;
 mod known;
 mod listen;
+mod metrics;
+mod operations;
 mod options;
 mod path;
 mod policy;
+mod public;
 mod reconcile;
 mod shared;
 mod start;
 mod tenancy;
+mod tls;
 mod view;
+mod wake;
 mod way;
 
 pub use gateway::{Gateway, GatewayError};
 pub use options::{GatewayOptions, Size};
+pub use tls::{TlsError, TlsFiles};

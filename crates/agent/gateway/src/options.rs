@@ -2,8 +2,11 @@
 
 use std::time::Duration;
 
+use gloveport_allow_list::Network;
 use gloveport_gateway_store::Store;
 use gloveport_protocol::Secret;
+
+use crate::tls::TlsFiles;
 
 /// What can be set on a gateway.
 #[derive(Clone, Debug)]
@@ -17,10 +20,22 @@ pub struct GatewayOptions {
     /// URL under which clients reach the gateway, without a slash at the end; `None` takes it from the `Host` of each
     /// request.
     pub public_url: Option<String>,
+    /// The domain whose sub-domains are sandboxes: `{runtime_id}.example.org`. They are below the path of the gateway, too.
+    pub domain: Option<String>,
+    /// The certificate for TLS; without one, everything is in clear.
+    pub tls: Option<TlsFiles>,
+    /// Proxies that are believed when they say for whom they ask, and how.
+    pub trusted_proxies: Vec<Network>,
+    /// Whether a request to a paused sandbox makes it go on.
+    pub wake: bool,
     /// Sandboxes end this long after they were made.
     pub time_to_live: Option<Duration>,
     /// Sandboxes end when nobody has asked them anything for this long.
     pub idle_stop: Option<Duration>,
+    /// Time for the head of a request, and how long a connection may be unused.
+    pub patience: Duration,
+    /// Most WebSockets at a time.
+    pub websockets: usize,
     /// Time for the requests in flight when the gateway ends.
     pub drain: Duration,
 }
@@ -33,8 +48,14 @@ impl GatewayOptions {
             database: None,
             size: Size::default(),
             public_url: None,
+            domain: None,
+            tls: None,
+            trusted_proxies: Vec::new(),
+            wake: false,
             time_to_live: None,
             idle_stop: None,
+            patience: Duration::from_secs(75),
+            websockets: 4096,
             drain: Duration::from_secs(10),
         }
     }

@@ -22,10 +22,16 @@ pub(crate) fn aim(path: &str) -> Result<Aim<'_>, Fault> {
     let inner = path.strip_prefix('/').ok_or_else(missing)?;
     let (id, rest) = inner.split_at(inner.find('/').unwrap_or(inner.len()));
     let id = SandboxId::new(id).map_err(|_| missing())?;
+    check(rest)?;
+    Ok(Aim { id, rest })
+}
+
+/// Refuses a path in a sandbox with `.` and `..`.
+pub(crate) fn check(rest: &str) -> Result<(), Fault> {
     if rest.contains('\\') || rest.split('/').any(is_dots) {
         return Err(Fault::wrong("a path must not have `.` or `..` as a part, nor a backslash"));
     }
-    Ok(Aim { id, rest })
+    Ok(())
 }
 
 fn is_dots(part: &str) -> bool {

@@ -4,17 +4,24 @@ use std::sync::Arc;
 
 use gloveport_client::Pool;
 use gloveport_provider::{Capabilities, Provider, Sandbox};
-use http::{HeaderMap, header::HOST, uri::Authority};
+use http::{HeaderMap, HeaderName, HeaderValue, Uri, header::HOST, uri::Authority};
+use subtle::ConstantTimeEq as _;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
-use crate::{GatewayOptions, fault::Fault, known::Known, tenancy::Tenancy};
+use crate::{
+    GatewayOptions, domain::Domain, engine::Engine, fault::Fault, heads::API_KEY, known::Known, metrics::Metrics,
+    public::Public, tenancy::Tenancy, tls::Tls, wake::Waking,
+};
 
 /// The label of sandboxes that gateways make, where the engine has labels, and what it says.
 pub(crate) const LABEL: (&str, &str) = ("gloveport-gateway", "default");
 
 /// The label of those that their clients end.
 pub(crate) const NOT_KEPT: &str = "gloveport-gateway-client-ends";
+
+/// The header in which the gateway keeps how a request came, `http` or `https`; what clients say there is removed before.
+pub(crate) const SCHEME: HeaderName = HeaderName::from_static("x-forwarded-proto");
 
 /// What all requests share.
 #[derive(Debug)]
@@ -27,25 +34,53 @@ pub(crate) struct Shared {
     pub(crate) known: Known,
     pub(crate) pool: Pool,
     pub(crate) upgraded: Arc<Semaphore>,
+    /// The domain of the sandboxes.
+    pub(crate) domain: Option<Domain>,
+    pub(crate) tls: Option<Arc<Tls>>,
+    pub(crate) metrics: Arc<Metrics>,
+    pub(crate) engine: Engine,
+    pub(crate) waking: Waking,
+    /// The gateway is about to end.
+    pub(crate) draining: CancellationToken,
     /// Ends what was upgraded.
     pub(crate) stop: CancellationToken,
 }
 
 impl Shared {
+    /// Whether these headers have the key of the key file.
+    pub(crate) fn has_file_key(&self, headers: &HeaderMap) -> bool {
+        let shown = headers.get(API_KEY).map(HeaderValue::as_bytes).unwrap_or_default();
+        self.options.key.as_ref().is_some_and(|key| key.expose().as_bytes().ct_eq(shown).into())
+    }
+
     /// Whether a sandbox is one of the gateway's.
     pub(crate) fn is_own(&self, sandbox: &Sandbox) -> bool {
         !self.can.labels || sandbox.labels.get(LABEL.0).is_some_and(|value| value == LABEL.1)
     }
 
-    /// The URL by which whoever sent these headers reaches the gateway.
-    pub(crate) fn public_url(&self, headers: &HeaderMap) -> Result<String, Fault> {
+    /// How whoever sent these headers, as they are behind [`entry`](crate::entry), reaches the gateway.
+    pub(crate) fn public_url(&self, headers: &HeaderMap) -> Result<Public, Fault> {
+        let domain = self.domain.clone();
         if let Some(url) = &self.options.public_url {
-            return Ok(url.clone());
+            return Ok(Public::new(url.clone(), domain));
         }
-        let host = headers.get(HOST).and_then(|host| host.to_str().ok()?.parse::<Authority>().ok());
-        match host.filter(|host| !host.as_str().contains('@')) {
-            Some(host) => Ok(format!("http://{host}")),
-            None => Err(Fault::wrong("the header Host is missing, or names no host")),
-        }
+        Ok(Public::new(self.origin(headers)?, domain))
+    }
+
+    /// Scheme and host of what was asked.
+    pub(crate) fn origin(&self, headers: &HeaderMap) -> Result<String, Fault> {
+        let host = headers.get(HOST).and_then(|host| host.to_str().ok());
+        let host = host.ok_or_else(|| Fault::wrong("the header Host is missing, or names no host"))?;
+        // A public URL knows better how clients come.
+        let of_public = self.options.public_url.as_ref().and_then(|url| url.split_once("://"));
+        let told = headers.get(SCHEME).and_then(|scheme| scheme.to_str().ok());
+        let scheme = of_public.map(|(scheme, _)| scheme).or(told).unwrap_or("http");
+        Ok(format!("{scheme}://{host}"))
+    }
+
+    /// Whether a host is that of the public URL, which may be one of the domain.
+    pub(crate) fn is_own_host(&self, host: &Authority) -> bool {
+        let uri = self.options.public_url.as_ref().and_then(|url| url.parse::<Uri>().ok());
+        uri.and_then(|uri| uri.authority().map(|own| own.host().eq_ignore_ascii_case(host.host()))).unwrap_or(false)
     }
 }

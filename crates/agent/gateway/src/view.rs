@@ -10,7 +10,7 @@ use gloveport_provider::{Sandbox, SandboxState};
 use serde::Serialize;
 use tokio::time::timeout;
 
-use crate::shared::NOT_KEPT;
+use crate::{public::Public, shared::NOT_KEPT};
 
 /// Time for a server to say that it is ready.
 const PROBE: Duration = Duration::from_secs(2);
@@ -50,14 +50,14 @@ pub(crate) struct Runtime {
 }
 
 /// A sandbox for clients that reach the gateway by this URL. Whether its server is ready is found out if `probe` says so.
-pub(crate) async fn runtime(sandbox: &Sandbox, public: &str, probe: bool) -> Runtime {
+pub(crate) async fn runtime(sandbox: &Sandbox, public: &Public, probe: bool) -> Runtime {
     let id = sandbox.id.as_str();
     let hosts = sandbox.ports.iter().filter(|(name, _)| name.starts_with(WORK) && sandbox.urls.contains_key(*name));
     Runtime {
         runtime_id: id.to_owned(),
         session_id: sandbox.session_id.to_string(),
-        url: format!("{public}/{id}"),
-        work_hosts: hosts.map(|(name, port)| (format!("{public}/{id}/{name}"), *port)).collect(),
+        url: public.sandbox(&sandbox.id),
+        work_hosts: hosts.map(|(name, port)| (public.port(&sandbox.id, name), *port)).collect(),
         session_api_key: sandbox.session_key.as_ref().map(Secret::expose).map(str::to_owned),
         status: status(&sandbox.state),
         pod_status: pod_status(sandbox, probe).await,

@@ -1,25 +1,34 @@
 //! A request on its way to a sandbox, and its answer. Nothing is collected: bodies of any size travel as fast as the slower
 //! end takes them.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering::Relaxed},
+    },
+    time::Duration,
+};
 
 use axum::{
-    body::Body,
+    body::{Body, Bytes},
     extract::{Request, State},
     response::{IntoResponse as _, Response},
 };
+use futures_util::TryStreamExt as _;
 use gloveport_provider::{SandboxId, SandboxState};
-use http::{Method, StatusCode, header::CONTENT_LENGTH};
+use http::{HeaderMap, Method, StatusCode, Uri, header::CONTENT_LENGTH};
 use hyper_util::rt::TokioIo;
 use tokio::{io::copy_bidirectional, time::timeout};
+use tokio_util::io::InspectReader;
 
 use crate::{
+    caller::ClientAddress,
     fault::Fault,
     heads,
     known::Place,
-    listen::Peer,
     path::{self, Aim},
     shared::Shared,
+    wake,
 };
 
 /// Time until the head of an answer; actions may work for long.
@@ -27,7 +36,26 @@ const HEAD: Duration = Duration::from_hours(6);
 /// How long an upgraded connection lasts at most.
 const UPGRADED: Duration = Duration::from_hours(24);
 
-/// Passes a request to the sandbox that its path names.
+/// What the host of a request names, where sandboxes have hosts; it is an extension.
+#[derive(Clone, Debug)]
+pub(crate) struct AtHost {
+    pub(crate) id: SandboxId,
+    pub(crate) port: Option<&'static str>,
+}
+
+/// Where in a sandbox a request goes.
+struct Goal {
+    id: SandboxId,
+    place: Arc<Place>,
+    /// Its URL inside, with path and query.
+    target: String,
+    /// The path under which the client finds it; empty where it has a host of its own.
+    prefix: String,
+    /// The URL of the host that the client knows.
+    origin: String,
+}
+
+/// Passes a request to the sandbox that its host or its path names.
 pub(crate) async fn pass(State(shared): State<Arc<Shared>>, request: Request) -> Response {
     match passed(&shared, request).await {
         Ok(response) => response,
@@ -35,40 +63,37 @@ pub(crate) async fn pass(State(shared): State<Arc<Shared>>, request: Request) ->
     }
 }
 
-async fn passed(shared: &Shared, mut request: Request) -> Result<Response, Fault> {
+async fn passed(shared: &Arc<Shared>, mut request: Request) -> Result<Response, Fault> {
     if matches!(*request.method(), Method::TRACE | Method::CONNECT) {
         return Err(Fault::new(StatusCode::METHOD_NOT_ALLOWED, "this method is not passed on"));
     }
-    let public = shared.public_url(request.headers())?;
-    let uri = request.uri().clone();
-    let Aim { id, rest } = path::aim(uri.path())?;
-    let place = shared.place(&id).await?;
-    let (base, prefix, rest) = match path::port(rest, |name| place.urls.contains_key(name)) {
-        Some((name, rest)) => (place.urls.get(name), format!("/{id}/{name}"), rest),
-        None => (place.url.as_ref(), format!("/{id}"), rest),
+    let at_host = request.extensions_mut().remove::<AtHost>();
+    let Goal { id, place, target, prefix, origin } = match at_host {
+        Some(at) => shared.goal_at_host(at, request.uri(), request.headers()).await?,
+        None => shared.goal_below_path(request.uri(), request.headers()).await?,
     };
-    let base = base.ok_or_else(|| Fault::new(StatusCode::BAD_GATEWAY, "the sandbox has no address yet; try again"))?;
-    let query = uri.query().map(|query| format!("?{query}")).unwrap_or_default();
-    let rest = if rest.is_empty() { "/" } else { rest };
-    let target = format!("{}{rest}{query}", base.trim_end_matches('/'));
 
     let wants_websocket = heads::is_websocket(request.headers());
     let permit = if wants_websocket {
         let full = |_| Fault::new(StatusCode::SERVICE_UNAVAILABLE, "too many WebSockets are open; try it later");
-        Some(Arc::clone(&shared.upgraded).try_acquire_owned().map_err(full)?)
+        let permit = Arc::clone(&shared.upgraded).try_acquire_owned().map_err(full)?;
+        Some((permit, shared.metrics.websocket()))
     } else {
         None
     };
-    let client = request.extensions().get::<Peer>().map(|peer| peer.0.ip());
+    let client = request.extensions().get::<ClientAddress>().map(|client| client.0);
     let waiting = wants_websocket.then(|| hyper::upgrade::on(&mut request));
     let mut headers = std::mem::take(request.headers_mut());
-    heads::inward(&mut headers, &prefix, &public, client, &place.headers);
+    heads::inward(&mut headers, &prefix, &origin, client, &place.headers);
+    let [inward, outward] = shared.metrics.bytes();
     let method = request.method().clone();
     let body = request.into_body();
     let is_empty = http_body_is_empty(&body);
     let mut sent = shared.pool.http().request(method, &target);
     if !is_empty {
-        sent = sent.body(reqwest::Body::wrap_stream(body.into_data_stream()));
+        let counter = Arc::clone(&inward);
+        let body = body.into_data_stream().inspect_ok(move |part| _ = counter.fetch_add(part.len() as u64, Relaxed));
+        sent = sent.body(reqwest::Body::wrap_stream(body));
     } else if headers.get(CONTENT_LENGTH).is_some_and(|length| length != "0") {
         headers.remove(CONTENT_LENGTH);
     }
@@ -92,7 +117,10 @@ async fn passed(shared: &Shared, mut request: Request) -> Result<Response, Fault
             let both = async {
                 let inner = answer.upgrade().await.map_err(|error| error.to_string())?;
                 let outer = waiting.await.map_err(|error| error.to_string())?;
-                let (mut inner, mut outer) = (inner, TokioIo::new(outer));
+                let count =
+                    |counter: Arc<AtomicU64>| move |part: &[u8]| _ = counter.fetch_add(part.len() as u64, Relaxed);
+                let mut inner = InspectReader::new(inner, count(outward));
+                let mut outer = InspectReader::new(TokioIo::new(outer), count(inward));
                 copy_bidirectional(&mut outer, &mut inner).await.map_err(|error| error.to_string())
             };
             match stop.run_until_cancelled(timeout(UPGRADED, both)).await {
@@ -104,12 +132,21 @@ async fn passed(shared: &Shared, mut request: Request) -> Result<Response, Fault
         }));
         Body::empty()
     } else {
-        Body::from_stream(answer.bytes_stream())
+        let counted = move |part: &Bytes| _ = outward.fetch_add(part.len() as u64, Relaxed);
+        Body::from_stream(answer.bytes_stream().inspect_ok(counted))
     };
     let mut response = Response::new(body);
     *response.status_mut() = status;
     *response.headers_mut() = headers;
     Ok(response)
+}
+
+/// The URL inside.
+fn target(base: Option<&String>, path: &str, query: Option<&str>) -> Result<String, Fault> {
+    let base = base.ok_or_else(|| Fault::new(StatusCode::BAD_GATEWAY, "the sandbox has no address yet; try again"))?;
+    let query = query.map(|query| format!("?{query}")).unwrap_or_default();
+    let path = if path.is_empty() { "/" } else { path };
+    Ok(format!("{}{path}{query}", base.trim_end_matches('/')))
 }
 
 /// Whether a body is known to have nothing. Others are sent as they come.
@@ -118,12 +155,47 @@ fn http_body_is_empty(body: &Body) -> bool {
 }
 
 impl Shared {
+    async fn goal_at_host(self: &Arc<Self>, at: AtHost, uri: &Uri, headers: &HeaderMap) -> Result<Goal, Fault> {
+        path::check(uri.path())?;
+        // `*` would become part of the host inside.
+        if !uri.path().starts_with('/') {
+            return Err(Fault::wrong("the path must begin with a slash"));
+        }
+        let place = self.place(&at.id).await?;
+        let base = match at.port {
+            Some(name) => Some(place.urls.get(name).ok_or_else(|| Fault::missing("port in the sandbox"))?),
+            None => place.url.as_ref(),
+        };
+        let target = target(base, uri.path(), uri.query())?;
+        Ok(Goal { id: at.id, target, prefix: String::new(), origin: self.origin(headers)?, place })
+    }
+
+    async fn goal_below_path(self: &Arc<Self>, uri: &Uri, headers: &HeaderMap) -> Result<Goal, Fault> {
+        let public = self.public_url(headers)?;
+        let Aim { id, rest } = path::aim(uri.path())?;
+        let place = self.place(&id).await?;
+        let (base, prefix, rest) = match path::port(rest, |name| place.urls.contains_key(name)) {
+            Some((name, rest)) => (place.urls.get(name), format!("/{id}/{name}"), rest),
+            None => (place.url.as_ref(), format!("/{id}"), rest),
+        };
+        let target = target(base, rest, uri.query())?;
+        Ok(Goal { id, target, prefix, origin: public.base().to_owned(), place })
+    }
+
     /// Where a sandbox is, if requests can go there: 404 for one that is not, or no more, and 503 for one that rests.
-    async fn place(&self, id: &SandboxId) -> Result<Arc<Place>, Fault> {
-        let place = match self.known.get(id) {
+    async fn place(self: &Arc<Self>, id: &SandboxId) -> Result<Arc<Place>, Fault> {
+        let mut place = match self.known.get(id) {
             Some(place) => place,
             None => self.look(id).await?,
         };
+        if self.options.wake && place.state == SandboxState::Paused {
+            wake::wake(self, id).await;
+            place = self.look(id).await?;
+            if place.state == SandboxState::Paused {
+                let detail = "the sandbox is paused and could not be woken; try again";
+                return Err(Fault::new(StatusCode::SERVICE_UNAVAILABLE, detail).passes());
+            }
+        }
         match &place.state {
             SandboxState::Paused => {
                 Err(Fault::new(StatusCode::SERVICE_UNAVAILABLE, "the sandbox is paused; resume it with POST /resume"))
@@ -143,7 +215,7 @@ impl Shared {
     }
 
     /// Why a sandbox does not answer, as far as its engine knows.
-    async fn unanswered(&self, id: &SandboxId, error: &reqwest::Error) -> Fault {
+    async fn unanswered(self: &Arc<Self>, id: &SandboxId, error: &reqwest::Error) -> Fault {
         self.known.forget(id);
         if let Err(fault) = self.place(id).await {
             return fault;

@@ -114,7 +114,7 @@ fn times_and_sizes_are_written_alike() {
         for flag in command.get_arguments().filter(|flag| flag.get_action().takes_values() && !flag.is_hide_set()) {
             let name = flag.get_long().unwrap_or_default();
             let value = match name {
-                "timeout" | "limit" | "ttl" | "idle-stop" | "idle" | "pause" => "TIME",
+                "timeout" | "limit" | "ttl" | "drain" | "idle-stop" | "idle" | "pause" => "TIME",
                 "memory" => "SIZE",
                 _ => continue,
             };

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use gloveport_gateway_store::{Location, Store};
 
-use super::{RUNTIME, database::DatabaseArgs, settings::Settings};
+use super::{database::DatabaseArgs, serve::RUNTIME, settings::Settings};
 use crate::{
     doctor::{Check, Verdict, table},
     key_file,

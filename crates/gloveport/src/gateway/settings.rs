@@ -2,12 +2,13 @@
 
 use std::{
     collections::BTreeMap,
-    net::IpAddr,
+    net::{IpAddr, SocketAddr},
     path::{Path, PathBuf},
     time::Duration,
 };
 
 use anyhow::Context as _;
+use gloveport_allow_list::Network;
 use gloveport_gateway_store::Limits;
 use gloveport_protocol::Secret;
 use serde::{Deserialize, Deserializer, de::Error as _};
@@ -31,6 +32,15 @@ pub(super) struct Settings {
     pub(super) port: Option<u16>,
     pub(super) key_file: Option<PathBuf>,
     pub(super) public_url: Option<String>,
+    pub(super) domain: Option<String>,
+    pub(super) tls_cert: Option<PathBuf>,
+    pub(super) tls_key: Option<PathBuf>,
+    #[serde(deserialize_with = "networks")]
+    pub(super) trusted_proxies: Vec<Network>,
+    pub(super) wake: bool,
+    pub(super) metrics_address: Option<SocketAddr>,
+    #[serde(deserialize_with = "time")]
+    pub(super) drain: Option<Duration>,
     #[serde(deserialize_with = "time")]
     pub(super) ttl: Option<Duration>,
     #[serde(deserialize_with = "time")]
@@ -87,6 +97,11 @@ fn time<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Duration>, 
     values::duration(&text).map(Some).map_err(D::Error::custom)
 }
 
+fn networks<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Network>, D::Error> {
+    let texts = Vec::<String>::deserialize(deserializer)?;
+    texts.iter().map(|text| text.parse().map_err(D::Error::custom)).collect()
+}
+
 fn size<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u64>, D::Error> {
     let text = String::deserialize(deserializer)?;
     values::memory(&text).map(Some).map_err(D::Error::custom)
@@ -118,7 +133,8 @@ pub(super) fn read(path: &Path) -> anyhow::Result<Settings> {
         "{shown}: `database` and `database_file` cannot both be given"
     );
     let directory = path.parent().unwrap_or(Path::new(""));
-    for file in [&mut settings.key_file, &mut settings.database_file].into_iter().flatten() {
+    let files = [&mut settings.key_file, &mut settings.database_file, &mut settings.tls_cert, &mut settings.tls_key];
+    for file in files.into_iter().flatten() {
         *file = directory.join(&*file);
     }
     if let Some(database) = &mut settings.database

@@ -23,12 +23,13 @@ use crate::{
     support::{gloveport, text},
 };
 
-const KEY: &str = "a key of the gateway";
+pub(crate) const KEY: &str = "a key of the gateway";
 
 /// A gateway in this process, over sandboxes of a place of its own.
 pub(crate) struct Running {
     pub(crate) place: Place,
     pub(crate) engine: Arc<dyn Provider>,
+    pub(crate) gateway: Gateway,
     pub(crate) address: SocketAddr,
     stop: CancellationToken,
     serving: JoinHandle<()>,
@@ -36,7 +37,14 @@ pub(crate) struct Running {
 
 impl Running {
     pub(crate) async fn start() -> Self {
-        Self::start_with(GatewayOptions::new(Secret::new(KEY))).await
+        Self::with(|_| {}).await
+    }
+
+    /// One with other options.
+    pub(crate) async fn with(change: impl FnOnce(&mut GatewayOptions)) -> Self {
+        let mut options = GatewayOptions::new(Secret::new(KEY));
+        change(&mut options);
+        Self::start_with(options).await
     }
 
     pub(crate) async fn start_with(options: GatewayOptions) -> Self {
@@ -53,10 +61,10 @@ impl Running {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let (address, stop) = (listener.local_addr().unwrap(), CancellationToken::new());
         let serving = tokio::spawn({
-            let stop = stop.clone();
+            let (gateway, stop) = (gateway.clone(), stop.clone());
             async move { gateway.serve(listener, stop).await }
         });
-        Self { place, engine, address, stop, serving }
+        Self { place, engine, gateway, address, stop, serving }
     }
 
     pub(crate) fn url(&self) -> String {
@@ -72,7 +80,7 @@ impl Running {
     }
 
     /// A sandbox whose server answers.
-    async fn alive(&self, backend: &Remote, spec: &SandboxSpec) -> Sandbox {
+    pub(crate) async fn alive(&self, backend: &Remote, spec: &SandboxSpec) -> Sandbox {
         let made = backend.create(spec, &Progress::silent()).await.unwrap();
         let options = gloveport_hosting::WaitOptions { limit: LIMIT, ..Default::default() };
         gloveport_hosting::wait_until_alive(backend, made, &options, &Progress::silent()).await.unwrap()
@@ -95,7 +103,7 @@ impl Running {
     }
 
     /// The status line of a request as it stands here.
-    async fn raw(&self, request: String) -> String {
+    pub(crate) async fn raw(&self, request: String) -> String {
         let address = self.address;
         let asked = tokio::task::spawn_blocking(move || {
             let mut stream = TcpStream::connect(address).unwrap();

@@ -5,18 +5,13 @@ use std::{sync::Arc, time::Duration};
 use axum::{extract::State, response::Response};
 use gloveport_executor::{Part, PartState};
 use gloveport_mcp::{ServerState, ServerStatus};
+use gloveport_metrics::{Text, float};
 use gloveport_protocol::exec::ExecState;
 use http::StatusCode;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::{
-    answer,
-    app::App,
-    metrics::Text,
-    route::Route,
-    usage::{self, float},
-};
+use crate::{answer, app::App, route::Route, usage};
 
 pub(crate) fn routes() -> Vec<Route> {
     vec![Route::get("/ready", ready), Route::get("/metrics", metrics)]
@@ -167,7 +162,7 @@ async fn metrics(State(app): State<Arc<App>>) -> Response {
     text.measure("process_resident_bytes", "Resident memory of the server.", float(usage::resident()));
     text.counter("process_cpu_seconds_total", "CPU time of the server.", usage::cpu_seconds());
     text.measure("uptime_seconds", "Time since the start.", app.uptime().as_secs_f64());
-    answer::with_type(StatusCode::OK, "text/plain; version=0.0.4; charset=utf-8", text.into_string())
+    answer::with_type(StatusCode::OK, gloveport_metrics::TYPE, text.into_string())
 }
 
 #[cfg(test)]

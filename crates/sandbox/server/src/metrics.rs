@@ -1,14 +1,12 @@
-//! What is counted, and its text form for Prometheus.
+//! What is counted.
 
 use std::{
-    fmt::Write as _,
     sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed},
-    time::{Duration, Instant},
+    time::Instant,
 };
 
+use gloveport_metrics::{Histogram, Text, float};
 use http::StatusCode;
-
-use crate::usage::float;
 
 /// Upper bounds of the duration buckets, in seconds.
 const BUCKETS: [f64; 14] =
@@ -62,7 +60,7 @@ impl Group {
 }
 
 /// All counters.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Metrics {
     /// By group and by the first digit of the status.
     requests: [[AtomicU64; 5]; 6],
@@ -72,13 +70,6 @@ pub(crate) struct Metrics {
     pub(crate) requests_in_flight: AtomicUsize,
     pub(crate) connections: AtomicUsize,
     pub(crate) connections_refused: AtomicU64,
-}
-
-#[derive(Debug, Default)]
-struct Histogram {
-    buckets: [AtomicU64; BUCKETS.len()],
-    count: AtomicU64,
-    micros: AtomicU64,
 }
 
 /// An action that is executed. Dropped without an end it counts as abandoned by its client.
@@ -109,14 +100,17 @@ impl Drop for ActionTimer<'_> {
     }
 }
 
-impl Histogram {
-    fn observe(&self, duration: Duration) {
-        let seconds = duration.as_secs_f64();
-        if let Some(bucket) = BUCKETS.iter().position(|bound| seconds <= *bound).and_then(|at| self.buckets.get(at)) {
-            bucket.fetch_add(1, Relaxed);
+impl Default for Metrics {
+    fn default() -> Self {
+        Self {
+            requests: <[[AtomicU64; 5]; 6]>::default(),
+            durations: std::array::from_fn(|_| Histogram::new(&BUCKETS)),
+            actions_in_flight: AtomicUsize::default(),
+            actions_abandoned: AtomicU64::default(),
+            requests_in_flight: AtomicUsize::default(),
+            connections: AtomicUsize::default(),
+            connections_refused: AtomicU64::default(),
         }
-        self.count.fetch_add(1, Relaxed);
-        self.micros.fetch_add(u64::try_from(duration.as_micros()).unwrap_or(u64::MAX), Relaxed);
     }
 }
 
@@ -149,7 +143,7 @@ impl Metrics {
         }
         text.header("action_duration_seconds", "histogram", "Time from an action to its observation, by kind.");
         for (kind, histogram) in KINDS.iter().zip(&self.durations) {
-            histogram.write(text, kind);
+            histogram.write(text, "action_duration_seconds", &format!("kind=\"{kind}\""));
         }
         text.gauge("actions_in_flight", "Actions that are executed or wait.", self.actions_in_flight.load(Relaxed));
         let abandoned = self.actions_abandoned.load(Relaxed);
@@ -161,92 +155,9 @@ impl Metrics {
     }
 }
 
-impl Histogram {
-    fn write(&self, text: &mut Text, kind: &str) {
-        let count = self.count.load(Relaxed);
-        if count == 0 {
-            return;
-        }
-        let mut below = 0;
-        for (bound, bucket) in BUCKETS.iter().zip(&self.buckets) {
-            below += bucket.load(Relaxed);
-            let labels = format!("kind=\"{kind}\",le=\"{bound}\"");
-            text.sample("action_duration_seconds_bucket", &labels, float(below));
-        }
-        text.sample("action_duration_seconds_bucket", &format!("kind=\"{kind}\",le=\"+Inf\""), float(count));
-        let labels = format!("kind=\"{kind}\"");
-        text.sample("action_duration_seconds_sum", &labels, float(self.micros.load(Relaxed)) / 1e6);
-        text.sample("action_duration_seconds_count", &labels, float(count));
-    }
-}
-
-/// The text form.
-#[derive(Debug, Default)]
-pub(crate) struct Text(String);
-
-impl Text {
-    fn header(&mut self, name: &str, kind: &str, help: &str) {
-        // Writing to a `String` cannot fail.
-        let _written = write!(self.0, "# HELP gloveport_{name} {help}\n# TYPE gloveport_{name} {kind}\n");
-    }
-
-    fn sample(&mut self, name: &str, labels: &str, value: f64) {
-        let _written = if labels.is_empty() {
-            writeln!(self.0, "gloveport_{name} {value}")
-        } else {
-            writeln!(self.0, "gloveport_{name}{{{labels}}} {value}")
-        };
-    }
-
-    pub(crate) fn gauge(&mut self, name: &str, help: &str, value: usize) {
-        self.measure(name, help, float(value as u64));
-    }
-
-    pub(crate) fn measure(&mut self, name: &str, help: &str, value: f64) {
-        self.header(name, "gauge", help);
-        self.sample(name, "", value);
-    }
-
-    pub(crate) fn counter(&mut self, name: &str, help: &str, value: f64) {
-        self.header(name, "counter", help);
-        self.sample(name, "", value);
-    }
-
-    pub(crate) fn info(&mut self, name: &str, help: &str, labels: &str) {
-        self.header(name, "gauge", help);
-        self.sample(name, labels, 1.0);
-    }
-
-    pub(crate) fn into_string(self) -> String {
-        self.0
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn buckets_count_everything_below_them() {
-        let metrics = Metrics::default();
-        for millis in [1, 20, 20_000, 700_000] {
-            metrics.durations[0].observe(Duration::from_millis(millis));
-        }
-        let mut text = Text::default();
-        metrics.durations[0].write(&mut text, "run");
-        let text = text.into_string();
-        for line in [
-            "gloveport_action_duration_seconds_bucket{kind=\"run\",le=\"0.0005\"} 0",
-            "gloveport_action_duration_seconds_bucket{kind=\"run\",le=\"0.001\"} 1",
-            "gloveport_action_duration_seconds_bucket{kind=\"run\",le=\"0.05\"} 2",
-            "gloveport_action_duration_seconds_bucket{kind=\"run\",le=\"600\"} 3",
-            "gloveport_action_duration_seconds_bucket{kind=\"run\",le=\"+Inf\"} 4",
-            "gloveport_action_duration_seconds_sum{kind=\"run\"} 720.021",
-            "gloveport_action_duration_seconds_count{kind=\"run\"} 4",
-        ] {
-            assert!(text.lines().any(|found| found == line), "{line}\n{text}");
-        }
-    }
 
     #[test]
     fn every_route_belongs_to_a_group() {
@@ -261,7 +172,7 @@ mod tests {
         drop(metrics.action("run"));
         metrics.action("run").end();
         assert_eq!(metrics.actions_abandoned.load(Relaxed), 1);
-        assert_eq!(metrics.durations[0].count.load(Relaxed), 1);
+        assert_eq!(metrics.durations[0].count(), 1);
         assert_eq!(metrics.actions_in_flight.load(Relaxed), 0);
     }
 }

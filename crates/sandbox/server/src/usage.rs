@@ -2,6 +2,7 @@
 
 use std::{fs, io};
 
+use gloveport_metrics::float;
 use gloveport_protocol::{DiskUsage, IoCounters, MemoryUsage};
 use gloveport_sys::process;
 use rustix::{
@@ -55,10 +56,4 @@ pub(crate) fn io() -> IoCounters {
 /// A number rounded to one decimal.
 pub(crate) fn one_decimal(number: f64) -> f64 {
     (number * 10.0).round() / 10.0
-}
-
-/// A count as a floating point number.
-#[expect(clippy::cast_precision_loss, reason = "sizes beyond 2^53 bytes may be inexact")]
-pub(crate) fn float(count: u64) -> f64 {
-    count as f64
 }

@@ -1,0 +1,114 @@
+//! What is done for every request, before it is known what it asks for.
+
+use std::{sync::Arc, time::Instant};
+
+use axum::{
+    extract::{MatchedPath, Request, State},
+    middleware::Next,
+    response::{IntoResponse as _, Response},
+};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, header::HOST};
+use tracing::Instrument as _;
+
+use crate::{
+    caller::{Caller, ClientAddress, SAID},
+    domain::Host,
+    fault::{EngineFault, Fault},
+    listen::Peer,
+    shared::{SCHEME, Shared},
+    way::{self, AtHost},
+};
+
+/// The header with the id of a request.
+const ID: HeaderName = HeaderName::from_static("x-request-id");
+/// Longest id that is taken from a client.
+const LONGEST: usize = 64;
+/// The route of everything that goes to sandboxes.
+const SANDBOX: &str = "sandbox";
+/// The route that makes sandboxes.
+const START: &str = "/start";
+
+/// Gives a request its id, finds out who asks and for which host, and counts the answer.
+pub(crate) async fn enter(State(shared): State<Arc<Shared>>, mut request: Request, next: Next) -> Response {
+    let began = Instant::now();
+    let id = request_id(request.headers());
+    request.headers_mut().insert(ID, id.clone());
+    // Whatever is logged for a request says so, warnings among it.
+    let span = tracing::error_span!("request", id = id.to_str().unwrap_or_default());
+    let answered = async {
+        let route = request.extensions().get::<MatchedPath>().map(|path| path.as_str().to_owned());
+        let aim = prepare(&shared, &mut request);
+        let client = request.extensions().get::<ClientAddress>().map(|client| tracing::field::display(client.0));
+        let (route, mut response) = match aim {
+            Ok(Aim::Gateway) => (route, next.run(request).await),
+            Ok(Aim::Sandbox) => (None, way::pass(State(Arc::clone(&shared)), request).await),
+            Err(fault) => (None, fault.into_response()),
+        };
+        let (route, status, took) = (route.as_deref().unwrap_or(SANDBOX), response.status(), began.elapsed());
+        shared.metrics.answered(route, status, took);
+        if route == START {
+            shared.metrics.started(status, took);
+        }
+        if response.extensions_mut().remove::<EngineFault>().is_some() {
+            shared.metrics.engine_failed();
+        }
+        tracing::info!(client, route, status = status.as_u16(), ms = took.as_secs_f64() * 1e3, "answered");
+        response
+    };
+    let mut response = answered.instrument(span).await;
+    response.headers_mut().insert(ID, id);
+    response
+}
+
+/// The id that a client has given, if it is short and plain; otherwise a new one.
+fn request_id(headers: &HeaderMap) -> HeaderValue {
+    let is_plain = |value: &&HeaderValue| {
+        let allowed = |byte: &u8| byte.is_ascii_alphanumeric() || b"._-".contains(byte);
+        (1..=LONGEST).contains(&value.len()) && value.as_bytes().iter().all(allowed)
+    };
+    let given = headers.get(ID).filter(is_plain).cloned();
+    given.unwrap_or_else(|| {
+        let made = gloveport_ids::random::<8>().ok().and_then(|id| HeaderValue::try_from(id).ok());
+        made.unwrap_or(HeaderValue::from_static("none"))
+    })
+}
+
+enum Aim {
+    Gateway,
+    Sandbox,
+}
+
+/// Leaves of what was said about the way here only what is true: `Host` is what the client has asked, the scheme stands in
+/// [`SCHEME`], and the rest is gone.
+fn prepare(shared: &Shared, request: &mut Request) -> Result<Aim, Fault> {
+    let peer = request.extensions().get::<Peer>().copied();
+    // Without a connection it is a call in this process.
+    let peer = peer.map_or(([127, 0, 0, 1].into(), false), |peer| (peer.address.ip(), peer.is_tls));
+    // The target of CONNECT is not whom it asks.
+    let authority = request.uri().authority().filter(|_| request.method() != Method::CONNECT).cloned();
+    let caller = Caller::of(request.headers(), authority.as_ref(), peer, &shared.options.trusted_proxies)?;
+    let headers = request.headers_mut();
+    for name in SAID {
+        headers.remove(name);
+    }
+    headers.remove(HOST);
+    let scheme = if caller.is_https { "https" } else { "http" };
+    headers.insert(SCHEME, HeaderValue::from_static(scheme));
+    let host = caller.host.as_ref();
+    if let Some(value) = host.and_then(|host| HeaderValue::from_str(host.as_str()).ok()) {
+        headers.insert(HOST, value);
+    }
+    request.extensions_mut().insert(ClientAddress(caller.address));
+    let (Some(domain), Some(host)) = (&shared.domain, host) else { return Ok(Aim::Gateway) };
+    if shared.is_own_host(host) {
+        return Ok(Aim::Gateway);
+    }
+    match domain.aim(host.host()) {
+        Host::Gateway => Ok(Aim::Gateway),
+        Host::Sandbox { id, port } => {
+            request.extensions_mut().insert(AtHost { id, port });
+            Ok(Aim::Sandbox)
+        }
+        Host::Nobody => Err(Fault::missing("host; sandboxes are at {runtime_id}.DOMAIN")),
+    }
+}

@@ -1,0 +1,183 @@
+//! The certificate of the gateway: read from files, and read anew when they change.
+
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex, PoisonError, RwLock},
+};
+
+use rustls::{
+    CertificateError, Error, InconsistentKeys, RootCertStore, ServerConfig,
+    client::verify_server_cert_signed_by_trust_anchor,
+    crypto::{CryptoProvider, ring},
+    pki_types::{CertificateDer, PrivateKeyDer, UnixTime, pem::PemObject as _},
+    server::{ClientHello, ParsedCertificate, ResolvesServerCert},
+    sign::CertifiedKey,
+    version::{TLS12, TLS13},
+};
+use tokio_rustls::TlsAcceptor;
+
+/// What clients may speak over TLS, the preferred first.
+const PROTOCOLS: [&[u8]; 2] = [b"h2", b"http/1.1"];
+
+/// The files of a certificate, in PEM form.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TlsFiles {
+    /// The certificate, and behind it those of who signed it.
+    pub certificate: PathBuf,
+    /// Its private key.
+    pub key: PathBuf,
+}
+
+/// Why a certificate cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum TlsError {
+    /// A file cannot be read.
+    #[error("cannot read `{path}`: {source}")]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// It has something else in it.
+    #[error("`{path}` has no {what} in PEM form")]
+    Pem {
+        /// The file.
+        path: PathBuf,
+        /// What is looked for.
+        what: &'static str,
+    },
+    /// They are not a pair.
+    #[error("the key in `{key}` does not belong to the certificate in `{certificate}`")]
+    Mismatch {
+        /// The file of the certificate.
+        certificate: PathBuf,
+        /// The file of the key.
+        key: PathBuf,
+    },
+    /// Clients would refuse it.
+    #[error("the certificate in `{0}` has expired; put a new one there")]
+    Expired(PathBuf),
+    /// Clients would refuse it, or the clock is wrong.
+    #[error("the certificate in `{0}` is not valid yet; look at the clock of this machine")]
+    Early(PathBuf),
+    /// It is of a kind that is not known.
+    #[error("the certificate in `{certificate}` cannot be used with the key in `{key}`: {reason}")]
+    Unusable {
+        /// The file of the certificate.
+        certificate: PathBuf,
+        /// The file of the key.
+        key: PathBuf,
+        /// Why.
+        reason: Error,
+    },
+}
+
+/// A certificate that is in use, and its files.
+pub(crate) struct Tls {
+    files: TlsFiles,
+    /// What was read last, whether it could be used or not.
+    read: Mutex<Option<Contents>>,
+    current: Arc<Current>,
+    acceptor: TlsAcceptor,
+}
+
+type Contents = [Vec<u8>; 2];
+
+#[derive(Debug)]
+struct Current(RwLock<Arc<CertifiedKey>>);
+
+impl ResolvesServerCert for Current {
+    fn resolve(&self, _: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
+        Some(Arc::clone(&self.0.read().unwrap_or_else(PoisonError::into_inner)))
+    }
+}
+
+impl std::fmt::Debug for Tls {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Tls").field("files", &self.files).finish_non_exhaustive()
+    }
+}
+
+impl Tls {
+    /// Reads the files.
+    pub(crate) fn new(files: TlsFiles) -> Result<Self, TlsError> {
+        let contents = files.read()?;
+        let provider = Arc::new(ring::default_provider());
+        let pair = files.pair(&contents, &provider)?;
+        let current = Arc::new(Current(RwLock::new(Arc::new(pair))));
+        let builder = ServerConfig::builder_with_provider(provider).with_protocol_versions(&[&TLS13, &TLS12]);
+        let builder = builder.map_err(|reason| files.unusable(reason))?;
+        let resolver: Arc<dyn ResolvesServerCert> = Arc::<Current>::clone(&current);
+        let mut config = builder.with_no_client_auth().with_cert_resolver(resolver);
+        config.alpn_protocols = PROTOCOLS.map(<[u8]>::to_vec).to_vec();
+        let acceptor = TlsAcceptor::from(Arc::new(config));
+        Ok(Self { files, read: Mutex::new(Some(contents)), current, acceptor })
+    }
+
+    /// What makes a connection a secure one.
+    pub(crate) fn acceptor(&self) -> &TlsAcceptor {
+        &self.acceptor
+    }
+
+    /// Reads the files again, and says whether there is another certificate. With an error the old one stays in use; files
+    /// that could not be used are told once, and tried again when they change.
+    pub(crate) fn refresh(&self) -> Result<bool, TlsError> {
+        let contents = self.files.read()?;
+        {
+            let mut read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
+            if read.as_ref() == Some(&contents) {
+                return Ok(false);
+            }
+            *read = Some(contents.clone());
+        }
+        let pair = self.files.pair(&contents, &ring::default_provider())?;
+        *self.current.0.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(pair);
+        Ok(true)
+    }
+}
+
+impl TlsFiles {
+    fn read(&self) -> Result<Contents, TlsError> {
+        let read = |path: &Path| fs::read(path).map_err(|source| TlsError::Read { path: path.to_owned(), source });
+        Ok([read(&self.certificate)?, read(&self.key)?])
+    }
+
+    fn pair(&self, [certificate, key]: &Contents, provider: &CryptoProvider) -> Result<CertifiedKey, TlsError> {
+        let none = |path: &Path, what| TlsError::Pem { path: path.to_owned(), what };
+        let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(certificate).collect();
+        let chain = chain.ok().filter(|chain| !chain.is_empty());
+        let chain = chain.ok_or_else(|| none(&self.certificate, "certificate"))?;
+        let key = PrivateKeyDer::from_pem_slice(key).map_err(|_| none(&self.key, "private key without a password"))?;
+        let pair = CertifiedKey::from_der(chain, key, provider).map_err(|reason| match reason {
+            Error::InconsistentKeys(InconsistentKeys::KeyMismatch) => {
+                TlsError::Mismatch { certificate: self.certificate.clone(), key: self.key.clone() }
+            }
+            reason => self.unusable(reason),
+        })?;
+        self.check_dates(&pair, provider)?;
+        Ok(pair)
+    }
+
+    /// Whether clients would take the certificate at this time. Who signed it is left to them.
+    fn check_dates(&self, pair: &CertifiedKey, provider: &CryptoProvider) -> Result<(), TlsError> {
+        let own = pair.end_entity_cert().and_then(ParsedCertificate::try_from);
+        let own = own.map_err(|reason| self.unusable(reason))?;
+        let (roots, algorithms) = (RootCertStore::empty(), provider.signature_verification_algorithms.all);
+        match verify_server_cert_signed_by_trust_anchor(&own, &roots, &[], UnixTime::now(), algorithms) {
+            Err(Error::InvalidCertificate(CertificateError::Expired | CertificateError::ExpiredContext { .. })) => {
+                Err(TlsError::Expired(self.certificate.clone()))
+            }
+            Err(Error::InvalidCertificate(
+                CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. },
+            )) => Err(TlsError::Early(self.certificate.clone())),
+            _ => Ok(()),
+        }
+    }
+
+    fn unusable(&self, reason: Error) -> TlsError {
+        TlsError::Unusable { certificate: self.certificate.clone(), key: self.key.clone(), reason }
+    }
+}

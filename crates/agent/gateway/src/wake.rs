@@ -1,0 +1,85 @@
+//! Paused sandboxes that go on because somebody asks for them.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use gloveport_gateway_store::StoreError;
+use gloveport_hosting::WaitOptions;
+use gloveport_provider::{Progress, SandboxId};
+use tokio::{sync::watch, time::timeout};
+
+use crate::shared::Shared;
+
+/// Longest wait for a sandbox to go on.
+const LIMIT: Duration = Duration::from_mins(1);
+
+/// The sandboxes that are being woken, and who tells that it is done.
+#[derive(Debug, Default)]
+pub(crate) struct Waking(Mutex<HashMap<SandboxId, watch::Receiver<()>>>);
+
+impl Waking {
+    fn lock(&self) -> MutexGuard<'_, HashMap<SandboxId, watch::Receiver<()>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Resumes a sandbox, and waits until its server answers or it is clear that it does not. However many ask, it is resumed
+/// once; and it goes on when all of them have gone.
+pub(crate) async fn wake(shared: &Arc<Shared>, id: &SandboxId) {
+    let mut done = {
+        let mut waking = shared.waking.lock();
+        if let Some(done) = waking.get(id) {
+            done.clone()
+        } else {
+            let (end, done) = watch::channel(());
+            waking.insert(id.clone(), done.clone());
+            let (shared, id) = (Arc::clone(shared), id.clone());
+            // It ends by its limit, and those who wait hear of it by the end of `end`.
+            drop(tokio::spawn(async move {
+                let resumed = timeout(LIMIT, resume(&shared, &id)).await;
+                if let Err(reason) = resumed.unwrap_or_else(|_| Err("it took too long".to_owned())) {
+                    tracing::warn!(%id, reason, "a paused sandbox could not be woken");
+                }
+                shared.known.forget(&id);
+                shared.waking.lock().remove(&id);
+                drop(end);
+            }));
+            done
+        }
+    };
+    // Nothing is ever sent: the end of the sender is what is waited for.
+    let _ended = timeout(LIMIT, done.changed()).await;
+}
+
+async fn resume(shared: &Shared, id: &SandboxId) -> Result<(), String> {
+    shared.metrics.woke();
+    has_place(shared, id).await?;
+    let resumed = shared.provider.resume(id).await;
+    if resumed.is_err() {
+        shared.noted(async |store| store.paused(id.as_str()).await).await;
+    }
+    resumed.map_err(|error| error.to_string())?;
+    let sandbox = shared.provider.find(id).await.map_err(|error| error.to_string())?;
+    let sandbox = sandbox.ok_or("it is gone")?;
+    let options = WaitOptions { limit: LIMIT, ..WaitOptions::default() };
+    let silent = Progress::silent();
+    let alive = gloveport_hosting::wait_until_alive(&*shared.provider, sandbox, &options, &silent).await;
+    alive.map(drop).map_err(|error| error.to_string())
+}
+
+/// Counts a sandbox as running for its tenant, if that one may have it so.
+async fn has_place(shared: &Shared, id: &SandboxId) -> Result<(), String> {
+    let Some(tenancy) = &shared.tenancy else { return Ok(()) };
+    let (store, told) = (&tenancy.store, |error: StoreError| error.to_string());
+    let Some(row) = store.of_runtime(id.as_str()).await.map_err(told)? else { return Ok(()) };
+    if store.find_tenant(&row.tenant).await.map_err(told)?.is_none_or(|tenant| tenant.disabled) {
+        return Err(format!("the tenant `{}` is disabled or gone", row.tenant));
+    }
+    match store.resuming(&row.tenant, id.as_str()).await.map_err(told)? {
+        None => Ok(()),
+        Some(refusal) => Err(refusal.to_string()),
+    }
+}
