@@ -405,5 +405,13 @@ async fn what_a_dead_gateway_has_left_is_found_again() {
     let settled = async { while live(&fresh).await != expected {} };
     timeout(LIMIT, settled).await.unwrap();
     assert_eq!(fresh.of_runtime(&kept).await.unwrap().unwrap().id, id);
+    // It is found and goes on under the name that its tenant knows.
+    let key = fresh.add_key("one", "", None).await.unwrap();
+    let key = key.key.expose();
+    let (_, found) = running.ask("GET", "/sessions/kept", Some(key), None).await;
+    let (_, started) = running.ask("POST", "/start", Some(key), Some(json!({"session_id": "kept"}))).await;
+    for told in [found, started] {
+        assert_eq!((&told["runtime_id"], &told["session_id"]), (&json!(kept), &json!("kept")), "{told}");
+    }
     running.end().await;
 }
