@@ -1,5 +1,6 @@
 //! The tables. Whoever connects brings them up to date, one at a time.
 
+use gloveport_protocol::Secret;
 use sqlx::Row as _;
 
 use crate::{
@@ -34,6 +35,14 @@ pub(crate) async fn version(store: &Store) -> Result<i64, Failure> {
     }
     let row = sqlx::query("SELECT COALESCE(MAX(version), 0) AS version FROM gateway_schema");
     Ok(row.fetch_one(store.pool()).await?.try_get("version")?)
+}
+
+/// The secret of a database, which is this one if it has none.
+pub(crate) async fn secret(store: &Store, new: &str) -> Result<Secret, Failure> {
+    let sql = "INSERT INTO gateway_secret (one, secret) VALUES (1, $1) ON CONFLICT DO NOTHING";
+    sqlx::query(sql).bind(new).execute(store.pool()).await?;
+    let row = sqlx::query("SELECT secret FROM gateway_secret").fetch_one(store.pool()).await?;
+    Ok(Secret::new(row.try_get::<String, _>("secret")?))
 }
 
 /// Brings the tables up to date in one transaction.

@@ -474,6 +474,20 @@ impl Store {
         self.call("find a session", found).await
     }
 
+    /// The live session of a tenant.
+    ///
+    /// # Errors
+    ///
+    /// The database is away.
+    pub async fn of_session(&self, tenant: &str, session: &str) -> Result<Option<Session>, StoreError> {
+        let sql = "SELECT * FROM sessions WHERE tenant = $1 AND session = $2 AND state <> 'ended'";
+        let found = async {
+            let query = sqlx::query(sql).bind(plain(tenant)).bind(plain(session));
+            Ok(query.fetch_optional(self.pool()).await?.as_ref().map(Session::of).transpose()?)
+        };
+        self.call("find a session", found).await
+    }
+
     /// Sessions that have not ended, of one tenant or of all, by the id of their place, those behind `after`; at most
     /// [`MOST_ROWS`].
     ///

@@ -3,7 +3,9 @@
 use std::{future::Future, net::IpAddr, sync::Once, time::Duration};
 
 use gloveport_platform::private_file;
+use gloveport_protocol::Secret;
 use gloveport_resolver::Resolver;
+use sha2::{Digest as _, Sha256};
 use sqlx::{
     Any, AnyConnection, AnyPool, AssertSqlSafe, Connection as _, Row as _, Transaction,
     any::{AnyConnectOptions, AnyPoolOptions, AnyRow},
@@ -67,6 +69,8 @@ pub struct Store {
     pool: AnyPool,
     pub(crate) dialect: Dialect,
     location: Location,
+    /// What [`Store::open`] has found or made.
+    secret: Secret,
 }
 
 impl Store {
@@ -76,8 +80,10 @@ impl Store {
     ///
     /// The database is not there, cannot be written, or has been brought up to date by a newer version.
     pub async fn open(location: &Location) -> Result<Self, StoreError> {
-        let store = Self::connect(location).await?;
+        let mut store = Self::connect(location).await?;
         store.call("be brought up to date", schema::migrate(&store)).await?;
+        let new = gloveport_ids::random::<32>().map_err(|error| StoreError::Random(error.to_string()))?;
+        store.secret = store.call("tell its secret", schema::secret(&store, &new)).await?;
         Ok(store)
     }
 
@@ -120,7 +126,15 @@ impl Store {
             move |connection, _| Box::pin(async move { sqlx::raw_sql(first).execute(connection).await.map(drop) }),
         );
         let pool = options.connect_lazy_with(good);
-        Ok(Self { pool, dialect, location: location.clone() })
+        Ok(Self { pool, dialect, location: location.clone(), secret: Secret::new("") })
+    }
+
+    /// Digits for the name that a text gets at the engine: the same from all gateways over this database, and nobody without it
+    /// can find them.
+    pub fn digest(&self, text: &str) -> String {
+        // The secret has a fixed length, and what the digits say is cut short, so that nobody can go on from them.
+        let digest = Sha256::new().chain_update(self.secret.expose()).chain_update(text).finalize();
+        gloveport_ids::hex(&digest[..20])
     }
 
     /// Which database it is.

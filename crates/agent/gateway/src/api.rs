@@ -11,7 +11,7 @@ use axum::{
     routing::{get, post},
 };
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
-use gloveport_provider::{ListFilter, Sandbox, SandboxId, SessionId};
+use gloveport_provider::{ListFilter, Sandbox, SandboxId};
 use http::{HeaderMap, StatusCode};
 use serde::Deserialize;
 use tokio::time::timeout;
@@ -260,14 +260,5 @@ impl Shared {
         let id = SandboxId::new(id).map_err(|_| missing())?;
         let found = self.provider.find(&id).await?.ok_or_else(missing)?;
         self.of_tenant(who, found).await?.ok_or_else(missing)
-    }
-
-    async fn of_session(&self, who: &Identity, session: &str) -> Result<Option<Sandbox>, Fault> {
-        let Ok(session) = SessionId::new(session) else { return Ok(None) };
-        let session = identity::engine_session(who.name(), &session)?;
-        match self.provider.find_session(&session).await? {
-            Some(sandbox) => self.of_tenant(who, sandbox).await,
-            None => Ok(None),
-        }
     }
 }

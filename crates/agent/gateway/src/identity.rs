@@ -1,13 +1,13 @@
 //! Who asks, and what is whose.
 //!
 //! Each tenant has names of its own for its sessions. The engine has one name for each session of anybody: that of the
-//! tenant `default` as it is, and of others a digest, which labels translate back.
+//! tenant `default` as it is, and of others a digest, which labels translate back. Engines make ids of sandboxes of these
+//! names, so the digest has a secret of the database in it.
 
 use std::{collections::BTreeMap, net::IpAddr};
 
-use gloveport_gateway_store::Tenant;
+use gloveport_gateway_store::{Store, Tenant};
 use gloveport_provider::{Sandbox, SessionId};
-use sha2::{Digest as _, Sha256};
 
 use crate::fault::Fault;
 
@@ -19,8 +19,8 @@ const TENANT: &str = "gloveport-tenant";
 const SESSION: &str = "gloveport-session";
 /// What names of sessions begin with that are digests.
 const DIGEST: &str = "gps-";
-/// Bytes of a digest.
-const BYTES: usize = 20;
+/// Digits of a digest.
+const DIGITS: usize = 40;
 
 /// Who asks.
 #[derive(Clone, Debug)]
@@ -40,19 +40,16 @@ impl Identity {
     }
 }
 
-/// The engine's name of a session.
-pub(crate) fn engine_session(tenant: &str, session: &SessionId) -> Result<SessionId, Fault> {
+/// The engine's name of a session. Without a database all sessions are of one tenant.
+pub(crate) fn engine_session(store: Option<&Store>, tenant: &str, session: &SessionId) -> Result<SessionId, Fault> {
     let text = session.as_str();
-    let is_like_digest = text
-        .strip_prefix(DIGEST)
-        .is_some_and(|rest| rest.len() == 2 * BYTES && rest.bytes().all(|it| it.is_ascii_hexdigit()));
-    if tenant == DEFAULT && !is_like_digest {
+    let is_digest = |rest: &str| rest.len() == DIGITS && rest.bytes().all(|it| it.is_ascii_hexdigit());
+    let Some(store) = store.filter(|_| tenant != DEFAULT || text.strip_prefix(DIGEST).is_some_and(is_digest)) else {
         return Ok(session.clone());
-    }
+    };
     // Names of tenants have no slash, so that no two pairs are one text.
-    let digest = Sha256::digest(format!("{tenant}/{text}").as_bytes());
-    SessionId::new(format!("{DIGEST}{}", gloveport_ids::hex(&digest[..BYTES])))
-        .map_err(|error| Fault::wrong(error.to_string()))
+    let digest = store.digest(&format!("{tenant}/{text}"));
+    SessionId::new(format!("{DIGEST}{digest}")).map_err(|error| Fault::wrong(error.to_string()))
 }
 
 /// The labels that tell whose a sandbox is.
@@ -82,19 +79,28 @@ pub(crate) fn session_of(sandbox: &Sandbox) -> SessionId {
 mod tests {
     use super::*;
 
-    #[test]
-    fn no_two_tenants_share_a_session_of_the_engine() {
-        let engine = |tenant: &str, session: &str| engine_session(tenant, &SessionId::new(session).unwrap()).unwrap();
-        assert_eq!(engine(DEFAULT, "a.b").as_str(), "a.b");
-        let digest = engine("one", "a");
-        assert_ne!(digest, engine("two", "a"));
-        assert_ne!(digest, engine("one", "b"));
-        assert_eq!(digest, engine("one", "a"));
+    #[tokio::test]
+    async fn no_two_tenants_share_a_session_of_the_engine_and_nobody_can_guess_one() {
+        let directory = tempfile::tempdir().unwrap();
+        let open = async |name: &str| {
+            Store::open(&gloveport_gateway_store::Location::File(directory.path().join(name))).await.unwrap()
+        };
+        let (store, again, other) = (open("a").await, open("a").await, open("b").await);
+        let name = |store: &Store, tenant: &str, session: &str| {
+            engine_session(Some(store), tenant, &SessionId::new(session).unwrap()).unwrap()
+        };
+        assert_eq!(name(&store, DEFAULT, "a.b").as_str(), "a.b");
+        let digest = name(&store, "one", "a");
+        assert_eq!(digest.as_str().len(), DIGEST.len() + DIGITS);
+        assert_eq!(digest, name(&again, "one", "a"));
+        assert_ne!(digest, name(&store, "two", "a"));
+        assert_ne!(digest, name(&store, "one", "b"));
+        // Who knows the names but not the database does not find it.
+        assert_ne!(digest, name(&other, "one", "a"));
         // The default tenant cannot name the session of another one.
-        let forged = engine(DEFAULT, digest.as_str());
-        assert_ne!(forged, digest);
+        assert_ne!(name(&store, DEFAULT, digest.as_str()), digest);
         let long = "a".repeat(128);
-        assert_ne!(engine("one", &long), engine(DEFAULT, &long));
+        assert_ne!(name(&store, "one", &long), name(&store, DEFAULT, &long));
         let session = SessionId::new("a").unwrap();
         assert_eq!(labels("one", &session, &digest).len(), 2);
         assert!(labels(DEFAULT, &session, &session).is_empty());

@@ -56,7 +56,7 @@ async fn compare(shared: &Shared, tenancy: &Tenancy) -> Result<(), Fault> {
     for row in &rows {
         match (row.state, &row.runtime) {
             (SessionState::Reserved, _) if row.deadline.is_some_and(|deadline| deadline < now) => {
-                reserved(tenancy, row, &listed).await?;
+                reserved(shared, tenancy, row, &listed).await?;
             }
             (SessionState::Running | SessionState::Paused, Some(runtime)) => match by_id.remove(runtime.as_str()) {
                 Some(sandbox) if now - row.changed > LATELY => turned(tenancy, row, sandbox).await?,
@@ -85,11 +85,18 @@ async fn compare(shared: &Shared, tenancy: &Tenancy) -> Result<(), Fault> {
 }
 
 /// A place whose gateway has died: its sandbox is there, or it never was.
-async fn reserved(tenancy: &Tenancy, row: &Session, listed: &[Sandbox]) -> Result<(), Fault> {
+async fn reserved(shared: &Shared, tenancy: &Tenancy, row: &Session, listed: &[Sandbox]) -> Result<(), Fault> {
     let place = Place(row.id.clone());
     let engine = SessionId::new(row.session.as_str()).map_err(|error| Fault::wrong(error.to_string()));
-    let engine = engine.and_then(|session| identity::engine_session(&row.tenant, &session))?;
-    let Some(sandbox) = listed.iter().find(|it| it.session_id == engine && it.state.is_live()) else {
+    let engine = engine.and_then(|session| shared.engine_session(&row.tenant, &session))?;
+    let is_its = |it: &Sandbox| {
+        if shared.can.labels {
+            identity::tenant_of(it) == row.tenant && identity::session_of(it).as_str() == row.session
+        } else {
+            it.session_id == engine
+        }
+    };
+    let Some(sandbox) = listed.iter().find(|it| is_its(it) && it.state.is_live()) else {
         tenancy.store.released(&place, "its gateway has died").await?;
         return Ok(());
     };

@@ -124,7 +124,7 @@ impl Shared {
             return self.create(who, &spec).await;
         };
         policy::apply(tenant, asked, self.can.images, &mut spec)?;
-        spec.session_id = identity::engine_session(&tenant.name, &session)?;
+        spec.session_id = self.engine_session(&tenant.name, &session)?;
         if self.can.labels {
             spec.labels.extend(identity::labels(&tenant.name, &session, &spec.session_id));
         }
@@ -137,7 +137,10 @@ impl Shared {
                 Reserved::Made(place) => return self.create_in(tenancy, who, &spec, (place, &wants)).await,
                 Reserved::There(row) => {
                     let place = Place(row.id);
-                    let there = self.of_engine_session(who, &spec.session_id, row.state).await?;
+                    let there = match &row.runtime {
+                        Some(runtime) => self.live(who, runtime).await?,
+                        None => self.of_engine_session(who, &spec.session_id, row.state).await?,
+                    };
                     match (there, row.state, row.runtime) {
                         (Some(sandbox), SessionState::Reserved, _) => {
                             tenancy.store.started(&place, sandbox.id.as_str()).await?;
@@ -154,6 +157,36 @@ impl Shared {
         }
         let detail = "the sandbox of this session is being made by another request; ask again";
         Err(Fault::new(StatusCode::SERVICE_UNAVAILABLE, detail).after(AWAY))
+    }
+
+    /// The engine's name of a session.
+    pub(crate) fn engine_session(&self, tenant: &str, session: &SessionId) -> Result<SessionId, Fault> {
+        identity::engine_session(self.tenancy.as_ref().map(|tenancy| &tenancy.store), tenant, session)
+    }
+
+    /// The sandbox of a session, ended or not.
+    pub(crate) async fn of_session(&self, who: &Identity, session: &str) -> Result<Option<Sandbox>, Fault> {
+        let Ok(session) = SessionId::new(session) else { return Ok(None) };
+        let engine = self.engine_session(who.name(), &session)?;
+        if let Some(sandbox) = self.provider.find_session(&engine).await? {
+            return self.of_tenant(who, sandbox).await;
+        }
+        // A sandbox of another database has another name at the engine, and was taken over.
+        let Some(tenancy) = &self.tenancy else { return Ok(None) };
+        let row = tenancy.store.of_session(who.name(), session.as_str()).await?;
+        match row.and_then(|row| row.runtime) {
+            Some(runtime) => self.live(who, &runtime).await,
+            None => Ok(None),
+        }
+    }
+
+    /// A sandbox of the tenant that has not ended.
+    async fn live(&self, who: &Identity, runtime: &str) -> Result<Option<Sandbox>, Fault> {
+        let Ok(id) = SandboxId::new(runtime) else { return Ok(None) };
+        match self.provider.find(&id).await?.filter(|sandbox| sandbox.state.is_live()) {
+            Some(sandbox) => self.of_tenant(who, sandbox).await,
+            None => Ok(None),
+        }
     }
 
     /// The live sandbox of a session by the engine's name. While its place is only reserved, no row tells whose it is, but

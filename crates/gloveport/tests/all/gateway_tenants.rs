@@ -17,8 +17,9 @@ use tokio::{net::TcpListener, time::timeout};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    gateway::Running,
+    gateway::{Program, Running},
     sandboxes::{LIMIT, Place},
+    support::gloveport,
 };
 
 /// The key of the file.
@@ -405,5 +406,100 @@ async fn what_a_dead_gateway_has_left_is_found_again() {
     let settled = async { while live(&fresh).await != expected {} };
     timeout(LIMIT, settled).await.unwrap();
     assert_eq!(fresh.of_runtime(&kept).await.unwrap().unwrap().id, id);
+    // It is found and goes on under the name that its tenant knows.
+    let key = fresh.add_key("one", "", None).await.unwrap();
+    let key = key.key.expose();
+    let (_, found) = running.ask("GET", "/sessions/kept", Some(key), None).await;
+    let (_, started) = running.ask("POST", "/start", Some(key), Some(json!({"session_id": "kept"}))).await;
+    for told in [found, started] {
+        assert_eq!((&told["runtime_id"], &told["session_id"]), (&json!(kept), &json!("kept")), "{told}");
+    }
     running.end().await;
+}
+
+/// Starts a session at one of these gateways, again and again until one of them has answered that it is there.
+async fn acknowledged(urls: [String; 2], key: String, session: String, first: usize) -> String {
+    let pool = Pool::new(Certificates::Checked).unwrap();
+    for number in first.. {
+        let url = format!("{}/start", urls[number % 2]);
+        let sent = pool.http().post(url).header("X-API-Key", &key).json(&json!({"session_id": session}));
+        let Ok(answer) = sent.send().await else { continue };
+        if answer.status().as_u16() == 200
+            && let Ok(body) = answer.bytes().await
+            && let Ok(told) = serde_json::from_slice::<Value>(&body)
+        {
+            return told["runtime_id"].as_str().unwrap().to_owned();
+        }
+    }
+    String::new()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn gateways_that_are_killed_lose_no_session_and_make_none_twice() {
+    const SESSIONS: usize = 8;
+    let home = tempfile::tempdir().unwrap();
+    let postgres = Postgres::start();
+    let database = match &postgres {
+        Some(postgres) => postgres.database("gateway"),
+        None => home.path().join("gateway.db").display().to_string(),
+    };
+    let store = Store::open(&Location::parse(&database).unwrap()).await.unwrap();
+    let limits = Limits { running: Some(SESSIONS as u64), ..Limits::default() };
+    store.add_tenant("one", &limits).await.unwrap();
+    let key = store.add_key("one", "", None).await.unwrap().key.expose().to_owned();
+    let ports = [gloveport_testing::free_port(), gloveport_testing::free_port()];
+    let start = |which: usize| {
+        let mut command = gloveport(home.path());
+        command
+            .env("XDG_STATE_HOME", home.path())
+            .env_remove("XDG_RUNTIME_DIR")
+            .env("GLOVEPORT_GATEWAY_DATABASE", &database);
+        command.args(["gateway", "--port", &ports[which].to_string()]);
+        Program::start(command)
+    };
+    let mut gateways = [start(0), start(1)];
+    let urls = [gateways[0].url.clone(), gateways[1].url.clone()];
+    let asked: Vec<_> = (0..2 * SESSIONS)
+        .map(|number| {
+            let session = format!("s{}", number % SESSIONS);
+            tokio::spawn(acknowledged(urls.clone(), key.clone(), session, number / SESSIONS))
+        })
+        .collect();
+    for round in 0..4 {
+        // Killed with whatever is under way.
+        let most = u64::try_from(round).unwrap() + 1;
+        let begun = async { while store.usage("one").await.unwrap().running < most {} };
+        timeout(LIMIT, begun).await.unwrap();
+        let which = round % 2;
+        gateways[which].child.kill().unwrap();
+        gateways[which].child.wait().unwrap();
+        gateways[which] = start(which);
+    }
+    let mut ids = Vec::new();
+    for asked in asked {
+        ids.push(timeout(2 * LIMIT, asked).await.unwrap().unwrap());
+    }
+    // Whoever asked for one session has got one sandbox, and there are no others.
+    let mut once: Vec<&String> = ids[..SESSIONS].iter().collect();
+    assert_eq!(ids[..SESSIONS], ids[SESSIONS..]);
+    once.sort();
+    once.dedup();
+    assert_eq!(once.len(), SESSIONS);
+    let pool = Pool::new(Certificates::Checked).unwrap();
+    let listed = pool.http().get(format!("{}/list", urls[0])).header("X-API-Key", &key).send().await.unwrap();
+    let listed: Value = serde_json::from_slice(&listed.bytes().await.unwrap()).unwrap();
+    assert_eq!(listed["runtimes"].as_array().unwrap().len(), SESSIONS, "{listed}");
+    let more = pool.http().post(format!("{}/start", urls[0])).header("X-API-Key", &key);
+    let more = more.json(&json!({"session_id": "more"})).send().await.unwrap();
+    assert_eq!(more.status().as_u16(), 429);
+    for id in once {
+        let stopped = pool.http().post(format!("{}/stop", urls[1])).header("X-API-Key", &key);
+        let stopped = stopped.json(&json!({"runtime_id": id})).send().await.unwrap();
+        assert_eq!(stopped.status().as_u16(), 200);
+    }
+    assert_eq!(store.usage("one").await.unwrap().running, 0);
+    drop(gateways);
+    store.close().await;
+    let sandboxes = home.path().join("gloveport/local/sandboxes");
+    assert_eq!(std::fs::read_dir(sandboxes).unwrap().count(), 0);
 }

@@ -1,4 +1,10 @@
 -- Times are milliseconds since 1970 by the clock of the database.
+-- What makes the engine's names of sessions hard to guess: one row.
+CREATE TABLE gateway_secret (
+    one BIGINT PRIMARY KEY CHECK (one = 1),
+    secret TEXT NOT NULL
+);
+
 CREATE TABLE tenants (
     name TEXT PRIMARY KEY,
     running BIGINT,
