@@ -42,8 +42,16 @@ impl Running {
 
     /// One with other options.
     pub(crate) async fn with(change: impl FnOnce(&mut GatewayOptions)) -> Self {
+        Self::over(|engine| engine, change).await
+    }
+
+    /// One over an engine that is not quite what it was.
+    pub(crate) async fn over(
+        wrap: impl FnOnce(Arc<dyn Provider>) -> Arc<dyn Provider>,
+        change: impl FnOnce(&mut GatewayOptions),
+    ) -> Self {
         let place = Place::new();
-        let engine: Arc<dyn Provider> = Arc::new(place.backend());
+        let engine = wrap(Arc::new(place.backend()));
         let mut options = GatewayOptions::new(Secret::new(KEY));
         change(&mut options);
         let gateway = Gateway::new(Arc::clone(&engine), options).unwrap();
