@@ -6,7 +6,7 @@ use gloveport_protocol::Secret;
 use http::{
     HeaderMap, HeaderName, HeaderValue,
     header::{
-        CONNECTION, EXPECT, HOST, LOCATION, PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, SET_COOKIE,
+        CONNECTION, COOKIE, EXPECT, HOST, LOCATION, PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, SET_COOKIE,
         STRICT_TRANSPORT_SECURITY, TE, TRAILER, TRANSFER_ENCODING, UPGRADE,
     },
 };
@@ -48,6 +48,16 @@ pub(crate) fn is_websocket(headers: &HeaderMap) -> bool {
     asks && headers.get(UPGRADE).is_some_and(|protocol| protocol.as_bytes().eq_ignore_ascii_case(b"websocket"))
 }
 
+/// Cookies come in several lines over HTTP/2, and servers of HTTP/1.1 look for one (RFC 9113, 8.2.3).
+fn join_cookies(headers: &mut HeaderMap) {
+    let lines: Vec<&[u8]> = headers.get_all(COOKIE).iter().map(HeaderValue::as_bytes).collect();
+    if lines.len() > 1
+        && let Ok(line) = HeaderValue::from_bytes(&lines.join(&b"; "[..]))
+    {
+        headers.insert(COOKIE, line);
+    }
+}
+
 fn set_websocket(headers: &mut HeaderMap) {
     headers.insert(CONNECTION, HeaderValue::from_static("upgrade"));
     headers.insert(UPGRADE, HeaderValue::from_static("websocket"));
@@ -63,6 +73,7 @@ pub(crate) fn inward(
 ) {
     let websocket = is_websocket(headers);
     remove_hop_by_hop(headers);
+    join_cookies(headers);
     headers.remove(API_KEY);
     headers.remove(HOST);
     for name in SAID {
@@ -175,6 +186,8 @@ mod tests {
             ("transfer-encoding", "chunked"),
             ("upgrade", "h2c"),
             ("accept", "*/*"),
+            ("cookie", "a=b"),
+            ("cookie", "c=d"),
         ]);
         let token = [("x-token".to_owned(), Secret::new("t"))].into();
         inward(&mut sent, "/id", "https://example.org/base", Some([10, 0, 0, 1].into()), &token);
@@ -182,6 +195,7 @@ mod tests {
             shown(&sent),
             [
                 "accept: */*",
+                "cookie: a=b; c=d",
                 "x-forwarded-for: 10.0.0.1",
                 "x-forwarded-host: example.org",
                 "x-forwarded-prefix: /id",

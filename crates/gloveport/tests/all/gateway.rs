@@ -42,9 +42,19 @@ impl Running {
 
     /// One with other options.
     pub(crate) async fn with(change: impl FnOnce(&mut GatewayOptions)) -> Self {
+        Self::over(|engine| engine, change).await
+    }
+
+    /// One over an engine that is not quite what it was.
+    pub(crate) async fn over(
+        wrap: impl FnOnce(Arc<dyn Provider>) -> Arc<dyn Provider>,
+        change: impl FnOnce(&mut GatewayOptions),
+    ) -> Self {
+        let place = Place::new();
+        let engine = wrap(Arc::new(place.backend()));
         let mut options = GatewayOptions::new(Secret::new(KEY));
         change(&mut options);
-        Self::start_with(options).await
+        Self::start_on(place, engine, options).await
     }
 
     pub(crate) async fn start_with(options: GatewayOptions) -> Self {

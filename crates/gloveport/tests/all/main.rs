@@ -13,6 +13,7 @@ mod documents;
 mod file_commands;
 mod gateway;
 mod gateway_commands;
+mod gateway_engine;
 mod gateway_hostile;
 mod gateway_operations;
 mod gateway_tenants;
