@@ -34,9 +34,6 @@ const RUNTIME: &str = "local";
 /// Where it listens, unless it is told.
 const PORT: u16 = 8080;
 
-/// Signals that ask a program to end.
-const ENDS: [Kind; 3] = [Kind::Terminate, Kind::Interrupt, Kind::HangUp];
-
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct GatewayArgs {
@@ -159,7 +156,7 @@ async fn serve(arguments: ServeArgs) -> anyhow::Result<ExitCode> {
     let options = options(arguments, key, &provider.capabilities())?;
     let gateway = Gateway::new(std::sync::Arc::clone(&provider), options)?;
     // With a certificate, the terminal that goes away is no reason to end.
-    let ends: &[Kind] = if has_tls { &[Kind::Terminate, Kind::Interrupt] } else { &ENDS };
+    let ends: &[Kind] = if has_tls { &[Kind::Terminate, Kind::Interrupt] } else { &signals::ENDS };
     let [stop, at_once] = signals::stop_in_two_steps(ends)?;
     let renewing = has_tls.then(|| renew(gateway.clone())).transpose()?;
     let (listener, address) = listen(address).await?;
