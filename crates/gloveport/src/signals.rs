@@ -51,6 +51,9 @@ pub(crate) fn interrupts() -> anyhow::Result<Signal> {
     Signal::listen(Kind::Interrupt)
 }
 
+/// Signals that ask a process to end.
+pub(crate) const ENDS: [Kind; 3] = [Kind::Terminate, Kind::Interrupt, Kind::HangUp];
+
 /// Two tokens: one that is cancelled by the first signal that asks this process to end, and one by the second.
 pub(crate) fn stop_in_two_steps(kinds: &[Kind]) -> anyhow::Result<[CancellationToken; 2]> {
     let (stop, at_once) = (CancellationToken::new(), CancellationToken::new());
@@ -72,19 +75,6 @@ pub(crate) fn stop_in_two_steps(kinds: &[Kind]) -> anyhow::Result<[CancellationT
 
 /// A token that is cancelled by the first signal that asks this process to end.
 pub(crate) fn stop() -> anyhow::Result<CancellationToken> {
-    stop_by(&[Kind::Terminate, Kind::Interrupt, Kind::HangUp])
-}
-
-/// A token that is cancelled by the first of these signals.
-pub(crate) fn stop_by(kinds: &[Kind]) -> anyhow::Result<CancellationToken> {
-    let stop = CancellationToken::new();
-    for kind in kinds {
-        let mut signal = Signal::listen(*kind)?;
-        let stop = stop.clone();
-        tokio::spawn(async move {
-            signal.recv().await;
-            stop.cancel();
-        });
-    }
+    let [stop, _at_once] = stop_in_two_steps(&ENDS)?;
     Ok(stop)
 }

@@ -35,8 +35,6 @@ pub(super) const RUNTIME: &str = "local";
 pub(super) const PORT: u16 = 8080;
 /// The tenant of the key file.
 const DEFAULT: &str = "default";
-/// Signals that ask a program to end.
-const ENDS: [Kind; 3] = [Kind::Terminate, Kind::Interrupt, Kind::HangUp];
 
 #[derive(Debug, Args)]
 pub(super) struct ServeArgs {
@@ -188,7 +186,7 @@ pub(super) async fn serve(arguments: ServeArgs) -> anyhow::Result<ExitCode> {
     let tenants = database.clone().zip(arguments.database.config.clone());
     // What can be read again is read at this signal, as servers do.
     let rereads = has_tls || tenants.is_some();
-    let ends: &[Kind] = if rereads { &[Kind::Terminate, Kind::Interrupt] } else { &ENDS };
+    let ends: &[Kind] = if rereads { &[Kind::Terminate, Kind::Interrupt] } else { &signals::ENDS };
     let [stop, at_once] = signals::stop_in_two_steps(ends)?;
     let rereading = rereads.then(|| reread(gateway.clone(), tenants)).transpose()?;
     let host = arguments.host.unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST));
