@@ -159,6 +159,7 @@ async fn keys_open_until_they_are_revoked_expired_or_rotated(new: New) {
         assert_eq!(store.check_key(wrong).await.unwrap(), KeyCheck::Unknown, "{wrong}");
     }
     let rotated = store.rotate_key(&key.id, HOLD).await.unwrap();
+    assert_eq!((rotated.tenant.as_str(), key.tenant.as_str()), ("a", "a"));
     for good in [&key, &rotated] {
         assert!(matches!(store.check_key(good.key.expose()).await.unwrap(), KeyCheck::Good { .. }));
     }
