@@ -70,6 +70,8 @@ impl Key {
 pub struct NewKey {
     /// Its id.
     pub id: String,
+    /// Whose it is.
+    pub tenant: String,
     /// The key.
     pub key: Secret,
 }
@@ -109,12 +111,12 @@ fn hash(key: &str) -> String {
     hex(&Sha256::digest(key.as_bytes()))
 }
 
-fn made() -> Result<(NewKey, String, String), StoreError> {
+fn made(tenant: &str) -> Result<(NewKey, String, String), StoreError> {
     let failed = |error: gloveport_ids::Error| StoreError::Random(error.to_string());
     let id = gloveport_ids::random::<{ ID / 2 }>().map_err(failed)?;
     let key = format!("{BEGIN}{id}_{}", gloveport_ids::random::<{ SECRET / 2 }>().map_err(failed)?);
     let (hash, start) = (hash(&key), key.chars().take(START).collect());
-    Ok((NewKey { id, key: Secret::new(key) }, hash, start))
+    Ok((NewKey { id, tenant: tenant.to_owned(), key: Secret::new(key) }, hash, start))
 }
 
 impl Store {
@@ -125,7 +127,7 @@ impl Store {
     /// There is no such tenant, the label is too long, or the database is away.
     pub async fn add_key(&self, tenant: &str, label: &str, life: Option<Duration>) -> Result<NewKey, StoreError> {
         text::exact("the label", label, LABEL)?;
-        let (new, hash, start) = made()?;
+        let (new, hash, start) = made(tenant)?;
         // From the tenants, so that a tenant that is deleted meanwhile has none.
         let sql = self.sql(
             "INSERT INTO api_keys (id, tenant, label, hash, start, created, expires) \
@@ -144,7 +146,7 @@ impl Store {
     ///
     /// There is no such key, or it opens nothing any more, or the database is away.
     pub async fn rotate_key(&self, id: &str, grace: Duration) -> Result<NewKey, StoreError> {
-        let (new, hash, start) = made()?;
+        let (new, hash, start) = made("")?;
         let rotated = async {
             let mut whole = self.begin().await?;
             let sql = self.sql(
@@ -162,11 +164,11 @@ impl Store {
                  WHEN expires IS NULL OR expires > {now} + $2 THEN {now} + $2 ELSE expires END WHERE id = $1",
             );
             sqlx::query(sql).bind(id).bind(millis(grace)).execute(&mut *whole).await?;
+            let row = sqlx::query("SELECT tenant FROM api_keys WHERE id = $1").bind(id).fetch_one(&mut *whole).await?;
             whole.commit().await?;
-            Ok(())
+            Ok(row.try_get("tenant")?)
         };
-        self.call("rotate a key", rotated).await?;
-        Ok(new)
+        Ok(NewKey { tenant: self.call("rotate a key", rotated).await?, ..new })
     }
 
     /// Revokes a key at once and for ever, and gives whose it was.

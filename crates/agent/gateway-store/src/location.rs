@@ -40,8 +40,10 @@ impl Location {
     pub(crate) fn url(&self) -> String {
         match self {
             Self::File(path) => {
+                // What stands before the first slash would be a host.
+                let whole = std::path::absolute(path).unwrap_or_else(|_| path.clone());
                 let mut url = String::from("sqlite://");
-                for byte in path.as_os_str().as_encoded_bytes() {
+                for byte in whole.as_os_str().as_encoded_bytes() {
                     if byte.is_ascii_alphanumeric() || b"/._-".contains(byte) {
                         url.push(char::from(*byte));
                     } else {

@@ -159,6 +159,7 @@ async fn keys_open_until_they_are_revoked_expired_or_rotated(new: New) {
         assert_eq!(store.check_key(wrong).await.unwrap(), KeyCheck::Unknown, "{wrong}");
     }
     let rotated = store.rotate_key(&key.id, HOLD).await.unwrap();
+    assert_eq!((rotated.tenant.as_str(), key.tenant.as_str()), ("a", "a"));
     for good in [&key, &rotated] {
         assert!(matches!(store.check_key(good.key.expose()).await.unwrap(), KeyCheck::Good { .. }));
     }
@@ -360,6 +361,18 @@ async fn all_of_it_holds_over_postgresql() {
     let store = Store::open(&location).await.unwrap();
     store.add_tenant("a", &Limits::default()).await.unwrap();
     store.append_audit(&[event("start", "a")]).await.unwrap();
+    // A user who does not own the tables cannot get around the rules of the audit log, and all else works.
+    let rights = "CREATE ROLE weak LOGIN PASSWORD 'hunter2-of-postgres'; \
+        GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO weak";
+    raw(&location, rights).await.unwrap();
+    let weak = Location::parse(&url.replace("gateway:", "weak:")).unwrap();
+    let as_weak = within(Store::open(&weak)).await.unwrap();
+    as_weak.append_audit(&[AuditEvent { time: as_weak.now().await.unwrap(), ..event("start", "a") }]).await.unwrap();
+    place(as_weak.reserve("a", &wants("weak"), "g", HOLD).await.unwrap());
+    for sql in ["DELETE FROM audit", "ALTER TABLE audit DISABLE TRIGGER ALL", "DROP TABLE audit", "TRUNCATE audit"] {
+        assert!(raw(&weak, sql).await.is_err(), "{sql}");
+    }
+    assert_eq!(as_weak.audit(&AuditFilter::default()).await.unwrap().len(), 2);
     // Not there for a while: a temporary error without the password, and then all is there.
     postgres.stop();
     let error = within(store.reserve("a", &wants("s"), "g", HOLD)).await.unwrap_err();

@@ -6,7 +6,10 @@ use gloveport_gateway_store::{KeyCheck, Place, Reserved, SessionState, Store, St
 use gloveport_provider::{Progress, ProviderError, Sandbox, SandboxId, SandboxSpec, SandboxState, SessionId};
 use http::{HeaderMap, HeaderValue, StatusCode};
 use subtle::ConstantTimeEq as _;
-use tokio::time::{Instant, sleep};
+use tokio::{
+    runtime::Handle,
+    time::{Instant, sleep},
+};
 use tokio_util::task::AbortOnDropHandle;
 
 use crate::{
@@ -333,9 +336,11 @@ impl Held {
 impl Drop for Held {
     fn drop(&mut self) {
         let Some(place) = self.place.take() else { return };
+        // Without a runtime the whole program ends, and the reservation after its time.
+        let Ok(runtime) = Handle::try_current() else { return };
         let (store, reason) = (self.store.clone(), std::mem::take(&mut self.reason));
-        // It ends with the limit of the call; without it the reservation is over after its time.
-        drop(tokio::spawn(async move {
+        // It ends with the limit of the call.
+        drop(runtime.spawn(async move {
             if let Err(error) = store.released(&place, &reason).await {
                 tracing::warn!(%error, "a reservation is left to its time");
             }

@@ -56,13 +56,28 @@ impl DatabaseArgs {
         Ok(settings.database.as_ref().map(|database| Location::parse(database.expose())).transpose()?)
     }
 
-    /// The open database of a command that needs one.
+    /// The open database of a command that needs one that is there.
     pub(super) async fn open(&self) -> anyhow::Result<Store> {
-        let location = self.location(&self.settings()?)?;
-        let location = location.with_context(|| {
-            format!("no database is given; use --database FILE, the variable {VARIABLE}, or --config FILE")
-        })?;
+        let location = self.needed()?;
+        if let Location::File(path) = &location {
+            anyhow::ensure!(
+                path.exists(),
+                "there is no database {location}; `gloveport gateway tenant create` makes it with the first tenant"
+            );
+        }
         Ok(Store::open(&location).await?)
+    }
+
+    /// The same, and a file that is not there is made.
+    pub(super) async fn open_or_make(&self) -> anyhow::Result<Store> {
+        Ok(Store::open(&self.needed()?).await?)
+    }
+
+    fn needed(&self) -> anyhow::Result<Location> {
+        let location = self.location(&self.settings()?)?;
+        location.with_context(|| {
+            format!("no database is given; use --database FILE, the variable {VARIABLE}, or --config FILE")
+        })
     }
 }
 

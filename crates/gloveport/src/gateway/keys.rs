@@ -110,11 +110,7 @@ pub(super) async fn key(command: KeyCommand) -> anyhow::Result<ExitCode> {
         KeyCommand::Rotate(arguments) => {
             let store = arguments.database.open().await?;
             let new = store.rotate_key(&arguments.id, arguments.grace.unwrap_or_default()).await?;
-            let tenant = match store.check_key(new.key.expose()).await? {
-                gloveport_gateway_store::KeyCheck::Good { tenant, .. } => tenant.name,
-                _ => String::new(),
-            };
-            note(&store, "key rotate", &tenant, &arguments.id, Some(format!("the new key is {}", new.id))).await?;
+            note(&store, "key rotate", &new.tenant, &arguments.id, Some(format!("the new key is {}", new.id))).await?;
             show(&new, arguments.json)?;
         }
     }
@@ -124,7 +120,7 @@ pub(super) async fn key(command: KeyCommand) -> anyhow::Result<ExitCode> {
 /// A new key, alone, so that `> file` works.
 fn show(new: &NewKey, json: bool) -> anyhow::Result<()> {
     if json {
-        return print_json(&serde_json::json!({"id": new.id, "key": new.key.expose()}));
+        return print_json(&serde_json::json!({"id": new.id, "tenant": new.tenant, "key": new.key.expose()}));
     }
     print(&format!("{}\n", new.key.expose()))
 }

@@ -194,7 +194,7 @@ pub(super) struct DeleteArgs {
 pub(super) async fn tenant(command: TenantCommand) -> anyhow::Result<ExitCode> {
     match command {
         TenantCommand::Create(arguments) => {
-            let store = arguments.database.open().await?;
+            let store = arguments.database.open_or_make().await?;
             let mut limits = Limits::default();
             arguments.limits.apply(&mut limits);
             if !store.add_tenant(&arguments.name, &limits).await? {

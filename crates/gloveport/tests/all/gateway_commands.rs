@@ -58,6 +58,8 @@ fn tenants_and_keys_are_made_listed_changed_and_ended() {
     let done = |words: &[&'static str]| home.done(&with(words));
     let json = |words: &[&'static str]| home.json(&with(words));
     let fails = |words: &[&'static str]| home.fails(&with(words));
+    assert!(fails(&["key", "list"]).contains("there is no database gateway.db"));
+    assert!(!home.path().join("gateway.db").exists());
     assert!(done(&["tenant", "create", "a", "--running", "2", "--cpus", "1.5", "--memory", "4GiB"]).contains("4GiB"));
     assert!(fails(&["tenant", "create", "a"]).contains("there is a tenant `a` already"));
     assert!(fails(&["tenant", "create", "A'; DROP TABLE tenants; --"]).contains("no name of a tenant"));
