@@ -9,7 +9,7 @@ use std::{
 use gloveport_provider::ListFilter;
 use tokio::{sync::Semaphore, time::timeout};
 
-use crate::shared::{LABEL, Shared};
+use crate::{labels::LABEL, shared::Shared};
 
 /// How long an answer counts.
 const FRESH: Duration = Duration::from_secs(5);

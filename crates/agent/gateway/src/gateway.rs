@@ -22,7 +22,7 @@ use crate::{
     shared::Shared,
     tenancy::Tenancy,
     tls::{Tls, TlsError},
-    wake::Waking,
+    waking::Waking,
 };
 
 /// Pause between two collections of garbage.

@@ -12,6 +12,7 @@
 //! | `entry` | what is done for every request |
 //! | `caller` | who asks and how, and which proxies are believed |
 //! | `shared` | what all requests share |
+//! | `labels` | labels of sandboxes |
 //! | `identity` | who asks, and what is whose |
 //! | `tenancy` | tenants of a gateway with a database, and the places of their sandboxes |
 //! | `policy` | what a tenant may ask for |
@@ -27,6 +28,7 @@
 //! | `domain` | which sandbox a host means |
 //! | `way` | a request on its way to a sandbox, and its answer |
 //! | `heads` | what of the head of a message is passed on |
+//! | `waking` | those that are being woken |
 //! | `wake` | paused sandboxes that go on because somebody asks for them |
 //! | `fault` | answers that are errors |
 //! | `engine` | whether the engine answers, and what it has |
@@ -45,6 +47,7 @@ mod gateway;
 mod heads;
 mod identity;
 mod known;
+mod labels;
 mod listen;
 mod metrics;
 mod operations;
@@ -59,6 +62,7 @@ mod tenancy;
 mod tls;
 mod view;
 mod wake;
+mod waking;
 mod way;
 
 pub use gateway::{Gateway, GatewayError};

@@ -7,13 +7,7 @@ use gloveport_gateway_store::{Place, Session, SessionState};
 use gloveport_provider::{ListFilter, Sandbox, SandboxId, SandboxState, SessionId};
 use tokio::time::sleep;
 
-use crate::{
-    fault::Fault,
-    identity,
-    policy::Asked,
-    shared::{LABEL, Shared},
-    tenancy::Tenancy,
-};
+use crate::{fault::Fault, identity, labels::LABEL, policy::Asked, shared::Shared, tenancy::Tenancy};
 
 /// Pause between two comparisons.
 const PAUSE: Duration = Duration::from_secs(30);

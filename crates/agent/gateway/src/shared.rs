@@ -10,15 +10,9 @@ use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    GatewayOptions, domain::Domain, engine::Engine, fault::Fault, heads::API_KEY, known::Known, metrics::Metrics,
-    public::Public, tenancy::Tenancy, tls::Tls, wake::Waking,
+    GatewayOptions, domain::Domain, engine::Engine, fault::Fault, heads::API_KEY, known::Known, labels::LABEL,
+    metrics::Metrics, public::Public, tenancy::Tenancy, tls::Tls, waking::Waking,
 };
-
-/// The label of sandboxes that gateways make, where the engine has labels, and what it says.
-pub(crate) const LABEL: (&str, &str) = ("gloveport-gateway", "default");
-
-/// The label of those that their clients end.
-pub(crate) const NOT_KEPT: &str = "gloveport-gateway-client-ends";
 
 /// The header in which the gateway keeps how a request came, `http` or `https`; what clients say there is removed before.
 pub(crate) const SCHEME: HeaderName = HeaderName::from_static("x-forwarded-proto");

@@ -11,8 +11,8 @@ use crate::{
     GatewayOptions,
     command::own_server,
     fault::Fault,
+    labels::{LABEL, NOT_KEPT},
     policy::Asked,
-    shared::{LABEL, NOT_KEPT},
 };
 
 /// The variable with the key of a sandbox.

@@ -5,7 +5,6 @@ use std::{net::IpAddr, sync::Arc, time::Duration};
 use gloveport_gateway_store::{KeyCheck, Place, Reserved, SessionState, Store, StoreError, Tenant, Wants};
 use gloveport_provider::{Progress, ProviderError, Sandbox, SandboxId, SandboxSpec, SandboxState, SessionId};
 use http::{HeaderMap, HeaderValue, StatusCode};
-use subtle::ConstantTimeEq as _;
 use tokio::{
     runtime::Handle,
     time::{Instant, sleep},
@@ -74,8 +73,7 @@ impl Shared {
     /// Who asks.
     pub(crate) async fn identify(&self, headers: &HeaderMap, address: Option<IpAddr>) -> Result<Identity, Fault> {
         let shown = headers.get(API_KEY).map(HeaderValue::as_bytes).unwrap_or_default();
-        let is_file = |key: &gloveport_protocol::Secret| bool::from(key.expose().as_bytes().ct_eq(shown));
-        let is_default = self.options.key.as_ref().is_some_and(is_file);
+        let is_default = self.has_file_key(headers);
         let Some(tenancy) = &self.tenancy else {
             return if is_default { Ok(Identity { tenant: None, key: None, address }) } else { Err(refused()) };
         };

@@ -10,7 +10,7 @@ use gloveport_provider::{Sandbox, SandboxState};
 use serde::Serialize;
 use tokio::time::timeout;
 
-use crate::{public::Public, shared::NOT_KEPT};
+use crate::{labels::NOT_KEPT, public::Public};
 
 /// Time for a server to say that it is ready.
 const PROBE: Duration = Duration::from_secs(2);

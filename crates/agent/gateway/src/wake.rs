@@ -1,10 +1,6 @@
 //! Paused sandboxes that go on because somebody asks for them.
 
-use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 use gloveport_gateway_store::StoreError;
 use gloveport_hosting::WaitOptions;
@@ -15,16 +11,6 @@ use crate::shared::Shared;
 
 /// Longest wait for a sandbox to go on.
 const LIMIT: Duration = Duration::from_mins(1);
-
-/// The sandboxes that are being woken, and who tells that it is done.
-#[derive(Debug, Default)]
-pub(crate) struct Waking(Mutex<HashMap<SandboxId, watch::Receiver<()>>>);
-
-impl Waking {
-    fn lock(&self) -> MutexGuard<'_, HashMap<SandboxId, watch::Receiver<()>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
 
 /// Resumes a sandbox, and waits until its server answers or it is clear that it does not. However many ask, it is resumed
 /// once; and it goes on when all of them have gone.
