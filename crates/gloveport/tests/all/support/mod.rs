@@ -23,11 +23,12 @@ pub(crate) fn gloveport(home: &Path) -> Command {
     with_home(Command::new(env!("CARGO_BIN_EXE_gloveport")), home)
 }
 
-/// A program that starts the binary, with a clean environment.
+/// A program that starts the binary, with a clean environment: a cluster that somebody has set is none of a test's.
 pub(crate) fn with_home(mut command: Command, home: &Path) -> Command {
     for (name, _) in std::env::vars() {
         if name.starts_with("GLOVEPORT")
-            || ["SESSION_API_KEY", "USER", "SU_TO_USER", "NO_CHANGE_TIMEOUT_SECONDS"].contains(&name.as_str())
+            || ["SESSION_API_KEY", "USER", "SU_TO_USER", "NO_CHANGE_TIMEOUT_SECONDS", "KUBECONFIG"]
+                .contains(&name.as_str())
         {
             command.env_remove(name);
         }
