@@ -106,7 +106,7 @@ impl Tenants {
 }
 
 fn options(store: &Store) -> GatewayOptions {
-    GatewayOptions { key: Some(Secret::new(FILE)), ..GatewayOptions::with_database(store.clone()) }
+    GatewayOptions { key: Some(Secret::new(FILE)), wake: true, ..GatewayOptions::with_database(store.clone()) }
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -209,6 +209,31 @@ async fn quotas_and_rules_hold_at_start_and_resume() {
     tenants.store.set_tenant("one", &many, false).await.unwrap();
     let (status, after) = tenants.retry_after(one, &json!({"session_id": "d"})).await;
     assert!(status == 429 && (1..=61).contains(&after), "{status} {after}");
+    tenants.running.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_request_wakes_a_sandbox_only_if_its_tenant_may_have_it_run() {
+    let limits = Limits { running: Some(1), ..Limits::default() };
+    let tenants = Tenants::start(limits.clone()).await;
+    let one = &tenants.keys[0];
+    let named = |id: &str| json!({"runtime_id": id});
+    let alive = async |id: &str| tenants.running.ask("GET", &format!("/{id}/alive"), None, None).await.0;
+    let usage = async || tenants.store.usage("one").await.unwrap();
+    let first = tenants.start_session(one, "a").await;
+    assert_eq!(tenants.post(one, "/pause", named(&first)).await.0, 200);
+    let second = tenants.start_session(one, "b").await;
+    assert_eq!(alive(&first).await, 503);
+    assert_eq!((usage().await.running, usage().await.paused), (1, 1));
+    assert_eq!(tenants.post(one, "/stop", named(&second)).await.0, 200);
+    tenants.store.set_tenant("one", &limits, true).await.unwrap();
+    assert_eq!(alive(&first).await, 503);
+    tenants.store.set_tenant("one", &limits, false).await.unwrap();
+    assert_eq!(alive(&first).await, 200);
+    assert_eq!((usage().await.running, usage().await.paused), (1, 0));
+    // What all tenants do is shown to none of them.
+    let metrics = async |key: &str| tenants.ask(key, "GET", "/metrics", None).await.0;
+    assert_eq!((metrics(one).await, metrics(FILE).await), (401, 200));
     tenants.running.end().await;
 }
 

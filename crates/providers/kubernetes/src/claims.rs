@@ -11,7 +11,7 @@ use kube::{
     api::{DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams},
 };
 use serde_json::json;
-use tokio::time::{Instant, sleep, timeout, timeout_at};
+use tokio::time::{Instant, timeout, timeout_at};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
@@ -42,8 +42,6 @@ const PAGE: u32 = 500;
 const GIVING: Duration = Duration::from_secs(20);
 /// Time for the end of a claim with what it has got.
 const ENDING: Duration = Duration::from_mins(1);
-/// How often an object is looked at that goes.
-const PAUSE: Duration = Duration::from_millis(100);
 
 impl Inner {
     /// Whether the cluster has the kinds.
@@ -279,8 +277,8 @@ impl Inner {
             Err(refusal) => return Err(refusal.told(&action, self.cluster.place())),
         }
         let gone = async {
-            while self.cluster.ask(&action, || api.get_opt(id)).await?.is_some() {
-                sleep(PAUSE).await;
+            while let Some(found) = self.cluster.ask(&action, || api.get_opt(id)).await? {
+                self.changed(&api, id, found.metadata.resource_version.as_deref().unwrap_or_default()).await;
             }
             Ok::<_, ProviderError>(())
         };
