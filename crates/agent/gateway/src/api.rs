@@ -20,6 +20,7 @@ use crate::{
     caller::ClientAddress,
     fault::Fault,
     identity::{self, Identity},
+    images,
     labels::LABEL,
     shared::Shared,
     start::StartRequest,
@@ -50,14 +51,15 @@ pub(crate) fn router(shared: &Arc<Shared>) -> Router {
         .route("/sessions/{session_id}", get(session))
         .route("/runtime/{runtime_id}", get(runtime))
         .route("/list", get(list))
-        .route("/registry_prefix", get(no_images))
-        .route("/image_exists", get(no_images))
-        .route("/build", post(no_images))
-        .route("/build_status", get(no_images))
         .route("/api/warm-runtime-configs", get(no_warm))
         .layer(DefaultBodyLimit::max(BODY))
         .route_layer(middleware::from_fn_with_state(Arc::clone(shared), with_key));
-    Router::new().route("/healthz", get(healthy)).merge(interface).fallback(way::pass).with_state(Arc::clone(shared))
+    Router::new()
+        .route("/healthz", get(healthy))
+        .merge(interface)
+        .merge(images::router(shared))
+        .fallback(way::pass)
+        .with_state(Arc::clone(shared))
 }
 
 /// Lets nobody pass without a key.
@@ -237,11 +239,6 @@ async fn list(
     let told: Vec<Option<Runtime>> = told.buffered(AT_ONCE).try_collect().await?;
     let told: Vec<Runtime> = told.into_iter().flatten().collect();
     Ok(Json(serde_json::json!({"runtimes": told})))
-}
-
-async fn no_images() -> Fault {
-    let detail = "this gateway builds no images; name one that is there: sandbox.runtime_container_image in OpenHands";
-    Fault::new(StatusCode::NOT_IMPLEMENTED, detail)
 }
 
 async fn no_warm() -> Json<serde_json::Value> {

@@ -12,6 +12,7 @@ use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 use crate::{
     GatewayOptions, api,
     audit::Audit,
+    builds::Builds,
     domain::Domain,
     engine::Engine,
     entry,
@@ -105,8 +106,10 @@ impl Gateway {
             None => None,
         };
         let tls = options.tls.clone().map(Tls::new).transpose()?.map(Arc::new);
+        let stop = CancellationToken::new();
         Ok(Self {
             shared: Arc::new(Shared {
+                builds: options.images.clone().map(|images| Builds::new(images, stop.clone())),
                 tenancy,
                 can: provider.capabilities(),
                 provider,
@@ -120,7 +123,7 @@ impl Gateway {
                 engine: Engine::default(),
                 waking: Waking::default(),
                 draining: CancellationToken::new(),
-                stop: CancellationToken::new(),
+                stop,
             }),
         })
     }

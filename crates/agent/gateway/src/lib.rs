@@ -19,6 +19,9 @@
 //! | `reconcile` | the database is compared with the engine |
 //! | `audit` | the audit log on its way to the database |
 //! | `api` | the requests of the interface |
+//! | `images` | the requests about images |
+//! | `builds` | images that are built, and those that wait |
+//! | `upload` | a build folder as it is sent |
 //! | `start` | from a request to the spec of a sandbox |
 //! | `command` | commands that mean our own server |
 //! | `view` | a sandbox as the interface tells it |
@@ -37,6 +40,7 @@
 
 mod api;
 mod audit;
+mod builds;
 mod caller;
 mod command;
 mod domain;
@@ -46,6 +50,7 @@ mod fault;
 mod gateway;
 mod heads;
 mod identity;
+mod images;
 mod known;
 mod labels;
 mod listen;
@@ -60,11 +65,13 @@ mod shared;
 mod start;
 mod tenancy;
 mod tls;
+mod upload;
 mod view;
 mod wake;
 mod waking;
 mod way;
 
+pub use builds::ImageService;
 pub use gateway::{Gateway, GatewayError};
 pub use options::{GatewayOptions, Size};
 pub use tls::{TlsError, TlsFiles};

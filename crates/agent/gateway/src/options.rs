@@ -6,7 +6,7 @@ use gloveport_allow_list::Network;
 use gloveport_gateway_store::Store;
 use gloveport_protocol::Secret;
 
-use crate::tls::TlsFiles;
+use crate::{builds::ImageService, tls::TlsFiles};
 
 /// What can be set on a gateway.
 #[derive(Clone, Debug)]
@@ -26,6 +26,8 @@ pub struct GatewayOptions {
     pub tls: Option<TlsFiles>,
     /// Proxies that are believed when they say for whom they ask, and how.
     pub trusted_proxies: Vec<Network>,
+    /// Who builds images; without it none are built.
+    pub images: Option<ImageService>,
     /// Whether a request to a paused sandbox makes it go on.
     pub wake: bool,
     /// Sandboxes end this long after they were made.
@@ -51,6 +53,7 @@ impl GatewayOptions {
             domain: None,
             tls: None,
             trusted_proxies: Vec::new(),
+            images: None,
             wake: false,
             time_to_live: None,
             idle_stop: None,

@@ -21,13 +21,19 @@ fn refused(detail: String) -> Fault {
 }
 
 /// Refuses what the tenant may not ask for, and sets the times that it must keep.
-pub(crate) fn apply(tenant: &Tenant, asked: &Asked, has_images: bool, spec: &mut SandboxSpec) -> Result<(), Fault> {
+/// Its own images a tenant may always use; whether this is one says `is_own`.
+pub(crate) fn apply(
+    tenant: &Tenant,
+    asked: &Asked,
+    (has_images, is_own): (bool, bool),
+    spec: &mut SandboxSpec,
+) -> Result<(), Fault> {
     let Limits { images, classes, largest_factor, longest_life, longest_idle, .. } = &tenant.limits;
     if let Some(patterns) = images {
         let is_allowed = |image: &str| patterns.iter().any(|pattern| matches(pattern, image));
         let list = || if patterns.is_empty() { "none".to_owned() } else { patterns.join(", ") };
         match asked.image.as_deref().filter(|image| !image.is_empty()) {
-            Some(image) if !is_allowed(image) => {
+            Some(image) if !is_own && !is_allowed(image) => {
                 let image: String = image.chars().take(256).collect();
                 return Err(refused(format!("the tenant may not use the image `{image}`; it may use: {}", list())));
             }
@@ -138,13 +144,13 @@ mod tests {
             class: Some(class.to_owned()),
             factor,
         };
-        apply(&tenant, &asked("debian:13", "", 2), true, &mut spec).unwrap();
+        apply(&tenant, &asked("debian:13", "", 2), (true, false), &mut spec).unwrap();
         assert_eq!((spec.time_to_live, spec.idle_stop), (Some(Duration::from_mins(1)), Some(Duration::from_secs(30))));
         for wrong in
             [asked("alpine", "", 1), asked("debian:13", "gvisor", 1), asked("debian:13", "", 4), asked("", "", 1)]
         {
-            assert!(apply(&tenant, &wrong, true, &mut spec).is_err(), "{wrong:?}");
+            assert!(apply(&tenant, &wrong, (true, false), &mut spec).is_err(), "{wrong:?}");
         }
-        assert!(apply(&tenant, &asked("", "sysbox-runc", 1), false, &mut spec).is_ok());
+        assert!(apply(&tenant, &asked("", "sysbox-runc", 1), (false, false), &mut spec).is_ok());
     }
 }

@@ -120,11 +120,16 @@ impl Shared {
         mut spec: SandboxSpec,
         asked: &Asked,
     ) -> Result<(Sandbox, bool), Fault> {
+        let image = asked.image.as_deref().unwrap_or_default();
+        if self.builds.as_ref().is_some_and(|builds| builds.is_of_others(who.name(), image)) {
+            return Err(Fault::new(StatusCode::FORBIDDEN, "the image is another tenant's"));
+        }
+        let is_own = self.builds.as_ref().is_some_and(|builds| builds.is_of(who.name(), image));
         let session = spec.session_id.clone();
         let (Some(tenancy), Some(tenant)) = (&self.tenancy, &who.tenant) else {
             return self.create(who, &spec).await;
         };
-        policy::apply(tenant, asked, self.can.images, &mut spec)?;
+        policy::apply(tenant, asked, (self.can.images, is_own), &mut spec)?;
         spec.session_id = self.engine_session(&tenant.name, &session)?;
         if self.can.labels {
             spec.labels.extend(identity::labels(&tenant.name, &session, &spec.session_id));

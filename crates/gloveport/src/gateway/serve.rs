@@ -12,10 +12,13 @@ use std::{
 use anyhow::Context as _;
 use clap::Args;
 use gloveport_allow_list::Network;
-use gloveport_gateway::{Gateway, GatewayOptions, Size, TlsFiles};
+use gloveport_docker_engine::{Endpoint, Engine};
+use gloveport_gateway::{Gateway, GatewayOptions, ImageService, Size, TlsFiles};
 use gloveport_gateway_store::{Limits, Store};
+use gloveport_image::ImageName;
 use gloveport_protocol::Secret;
-use gloveport_provider::Capabilities;
+use gloveport_provider::{Capabilities, ProviderContext};
+use tempfile::TempDir;
 use tokio::net::TcpListener;
 use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 
@@ -33,6 +36,10 @@ use crate::{
 pub(super) const RUNTIME: &str = "local";
 /// Where it listens, unless it is told.
 pub(super) const PORT: u16 = 8080;
+/// What the names of images begin with that are built, unless it is told.
+const IMAGE_PREFIX: &str = "gloveport";
+/// Images that are built at the same time.
+const BUILDS_AT_ONCE: usize = 2;
 /// The tenant of the key file.
 const DEFAULT: &str = "default";
 
@@ -66,6 +73,12 @@ pub(super) struct ServeArgs {
     /// Proxy that is believed when it says for whom it asks, such as 10.0.0.0/8. May be given several times.
     #[arg(long, value_name = "CIDR")]
     trusted_proxy: Vec<Network>,
+    /// Build the images that clients send, with the engine of the runtime docker.
+    #[arg(long)]
+    build_images: bool,
+    /// What the names of these images begin with; the tenant follows. [default: gloveport]
+    #[arg(long, value_name = "PREFIX", requires = "build_images")]
+    image_prefix: Option<String>,
     /// Make paused sandboxes go on when somebody asks for them.
     #[arg(long)]
     wake: bool,
@@ -101,6 +114,8 @@ impl ServeArgs {
             tls_cert: or(self.tls_cert, &settings.tls_cert),
             tls_key: or(self.tls_key, &settings.tls_key),
             trusted_proxy,
+            build_images: self.build_images || settings.build_images,
+            image_prefix: self.image_prefix.or_else(|| settings.image_prefix.clone()),
             wake: self.wake || settings.wake,
             metrics_address: self.metrics_address.or(settings.metrics_address),
             drain: self.drain.or(settings.drain),
@@ -144,6 +159,25 @@ impl ServeArgs {
     }
 }
 
+/// Who builds images, if anybody is to, and the directory for build folders, which is gone with this.
+fn images(arguments: &ServeArgs, context: &ProviderContext) -> anyhow::Result<Option<(ImageService, TempDir)>> {
+    if !arguments.build_images {
+        return Ok(None);
+    }
+    anyhow::ensure!(
+        arguments.runtime() == "docker",
+        "--build-images has no effect with the runtime {}: only an engine of Docker builds images",
+        arguments.runtime()
+    );
+    let prefix = arguments.image_prefix.as_deref().unwrap_or(IMAGE_PREFIX).trim_end_matches('/').to_owned();
+    format!("{prefix}/tenant/image").parse::<ImageName>().with_context(|| format!("--image-prefix {prefix}"))?;
+    let endpoint = Endpoint::find(&context.environment)?;
+    let folders = tempfile::Builder::new().prefix("gloveport-builds-").tempdir();
+    let folders = folders.context("cannot make a directory for build folders")?;
+    let (engine, directory) = (Arc::new(Engine::new(endpoint)), folders.path().to_owned());
+    Ok(Some((ImageService { engine, prefix, at_once: BUILDS_AT_ONCE, directory }, folders)))
+}
+
 async fn listen(address: SocketAddr) -> anyhow::Result<(TcpListener, SocketAddr)> {
     let listener = TcpListener::bind(address).await.with_context(|| format!("cannot listen on {address}"))?;
     let address = listener.local_addr()?;
@@ -170,7 +204,8 @@ pub(super) async fn serve(arguments: ServeArgs) -> anyhow::Result<ExitCode> {
     let key = arguments.key_file.as_ref().map(|file| key_file::given(file).map(Secret::new)).transpose()?;
     let context = providers::context()?;
     let provider = providers::registry().make(arguments.runtime(), &context)?;
-    let options = arguments.options(key, &settings, &provider.capabilities())?;
+    let (images, _folders) = images(&arguments, &context)?.unzip();
+    let options = GatewayOptions { images, ..arguments.options(key, &settings, &provider.capabilities())? };
     let database = match &location {
         Some(location) => Some(Store::open(location).await.context("the gateway does not start without its database")?),
         None => None,

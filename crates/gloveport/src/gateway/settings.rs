@@ -37,6 +37,8 @@ pub(super) struct Settings {
     pub(super) tls_key: Option<PathBuf>,
     #[serde(deserialize_with = "networks")]
     pub(super) trusted_proxies: Vec<Network>,
+    pub(super) build_images: bool,
+    pub(super) image_prefix: Option<String>,
     pub(super) wake: bool,
     pub(super) metrics_address: Option<SocketAddr>,
     #[serde(deserialize_with = "time")]

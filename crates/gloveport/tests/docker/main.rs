@@ -3,6 +3,7 @@
 mod approval;
 mod docker;
 mod faults;
+mod gateway_images;
 mod hardening;
 mod inside;
 mod mcp;
