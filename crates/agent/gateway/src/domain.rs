@@ -8,6 +8,8 @@ const LABEL: usize = 63;
 const NAME: usize = 253;
 /// The ports that have hosts of their own, by their names.
 const PORTS: [&str; 3] = ["vscode", "work-1", "work-2"];
+/// What the name of a sandbox begins with in hosts where its id is spelled out.
+const SPELLED: &str = "x-";
 
 /// The domain whose sub-domains are sandboxes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -51,20 +53,19 @@ impl Domain {
             return Host::Nobody;
         }
         let named = PORTS.iter().find_map(|port| Some((*port, label.strip_prefix(port)?.strip_prefix('-')?)));
-        let (port, id) = named.map_or((None, label), |(port, id)| (Some(port), id));
-        match SandboxId::new(id) {
-            Ok(id) if has_host(&id) => Host::Sandbox { id, port },
-            _ => Host::Nobody,
+        let (port, name) = named.map_or((None, label), |(port, name)| (Some(port), name));
+        match read(name) {
+            Some(id) => Host::Sandbox { id, port },
+            None => Host::Nobody,
         }
     }
 
-    /// The host of a sandbox or of a port of it; none where its id, or the name of the port, cannot be part of one.
+    /// The host of a sandbox or of a port of it; none where its id is too long for one, or the name of the port is none of ours.
     pub(crate) fn host(&self, id: &SandboxId, port: Option<&str>) -> Option<String> {
-        let domain = &self.0;
+        let (name, domain) = (write(id)?, &self.0);
         match port {
-            _ if !has_host(id) => None,
-            None => Some(format!("{id}.{domain}")),
-            Some(port) => PORTS.contains(&port).then(|| format!("{port}-{id}.{domain}")),
+            None => Some(format!("{name}.{domain}")),
+            Some(port) => PORTS.contains(&port).then(|| format!("{port}-{name}.{domain}")),
         }
     }
 }
@@ -74,14 +75,62 @@ fn plain(host: &str) -> String {
     host.strip_suffix('.').unwrap_or(host).to_ascii_lowercase()
 }
 
-/// Whether an id can be part of a host name in one way only: with room for the name of a port before it, in lower case, and
-/// not like the port of another sandbox.
-fn has_host(id: &SandboxId) -> bool {
-    let id = id.as_str();
-    let allowed = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+/// The name of a sandbox in hosts: its id, or, where that cannot be one, the id spelled out.
+fn write(id: &SandboxId) -> Option<String> {
+    let name = if is_plain(id.as_str()) { id.to_string() } else { spell(id.as_str()) };
+    // There is room for the name of a port before it.
     let longest = PORTS.iter().map(|port| port.len() + 1).max().unwrap_or_default();
+    (name.len() + longest <= LABEL && !name.ends_with('-')).then_some(name)
+}
+
+/// The sandbox of this name. Each has only one, so that it is one origin in browsers.
+fn read(name: &str) -> Option<SandboxId> {
+    let id = match name.strip_prefix(SPELLED) {
+        Some(rest) => unspell(rest)?,
+        None => name.to_owned(),
+    };
+    let id = SandboxId::new(id).ok()?;
+    (write(&id)? == name).then_some(id)
+}
+
+/// Whether an id stands for itself: in lower case, and neither like the port of another sandbox nor like one that is spelled out.
+fn is_plain(id: &str) -> bool {
+    let allowed = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
     let is_port = PORTS.iter().any(|port| id.strip_prefix(port).is_some_and(|rest| rest.starts_with('-')));
-    id.len() + longest <= LABEL && id.bytes().all(allowed) && !id.ends_with('-') && !is_port
+    id.bytes().all(allowed) && !is_port && !id.starts_with(SPELLED)
+}
+
+/// With a dash before each letter that was a capital one, and dashes, underscores and dots as `--`, `-0` and `-1`.
+fn spell(id: &str) -> String {
+    let mut name = SPELLED.to_owned();
+    for letter in id.chars() {
+        match letter {
+            '-' => name.push_str("--"),
+            '_' => name.push_str("-0"),
+            '.' => name.push_str("-1"),
+            capital if capital.is_ascii_uppercase() => name.extend(['-', capital.to_ascii_lowercase()]),
+            other => name.push(other),
+        }
+    }
+    name
+}
+
+fn unspell(rest: &str) -> Option<String> {
+    let mut id = String::with_capacity(rest.len());
+    let mut letters = rest.chars();
+    while let Some(letter) = letters.next() {
+        id.push(match letter {
+            '-' => match letters.next()? {
+                '-' => '-',
+                '0' => '_',
+                '1' => '.',
+                small if small.is_ascii_lowercase() => small.to_ascii_uppercase(),
+                _ => return None,
+            },
+            other => other,
+        });
+    }
+    Some(id)
 }
 
 #[cfg(test)]
@@ -111,11 +160,18 @@ mod tests {
             (&format!("a{longest}.example.org"), Host::Nobody),
             (&format!("{}.example.org", "a".repeat(64)), Host::Nobody),
             ("vscode-work-1-abc.example.org", Host::Nobody),
+            ("x-work--1--abc.example.org", sandbox("work-1-abc", None)),
             ("vscode-.example.org", Host::Nobody),
             (".example.org", Host::Nobody),
             ("a.b.example.org", Host::Nobody),
             ("a..example.org", Host::Nobody),
             ("a_b.example.org", Host::Nobody),
+            ("x--a-b-0c-1d--e.example.org", sandbox("AB_c.d-e", None)),
+            ("vscode-x--a1.example.org", sandbox("A1", Some("vscode"))),
+            ("x-abc.example.org", Host::Nobody),
+            ("x-a-2.example.org", Host::Nobody),
+            ("x-a-.example.org", Host::Nobody),
+            ("x-.example.org", Host::Nobody),
             ("-a.example.org", Host::Nobody),
             ("a-.example.org", Host::Nobody),
             ("%61.example.org", Host::Nobody),
@@ -128,13 +184,13 @@ mod tests {
     fn what_is_told_means_the_same_sandbox_again() {
         let domain = Domain::new("example.org").unwrap();
         let id = |text: &str| SandboxId::new(text).unwrap();
-        for name in ["abc", "a-b", "0", "openhands-runtime-0b1c"] {
+        for name in ["abc", "a-b", "0", "openhands-runtime-0b1c", "2Zb9KxYq", "a.b", "a_b", "vscode-a", "x-a", "x"] {
             for port in [None, Some("vscode"), Some("work-1"), Some("work-2")] {
                 let host = domain.host(&id(name), port).unwrap();
                 assert_eq!(domain.aim(&host), Host::Sandbox { id: id(name), port }, "{host}");
             }
         }
-        for name in ["Abc", "a.b", "a_b", "vscode-a", "work-2-", "a-", &"a".repeat(57)] {
+        for name in ["work-2-", "a-", "A-", &"a".repeat(57), &"A".repeat(28)] {
             assert_eq!(domain.host(&id(name), None), None, "{name}");
         }
         assert_eq!(domain.host(&id("abc"), Some("mine")), None);

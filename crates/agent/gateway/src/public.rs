@@ -60,7 +60,8 @@ mod tests {
             ("http://[::1]:80", Some("b.c"), "x", ["http://x.b.c:80", "http://work-1-x.b.c:80"]),
             ("http://[::1]", Some("b.c"), "x", ["http://x.b.c", "http://work-1-x.b.c"]),
             ("https://a/base", Some("b.c"), "x", ["https://x.b.c", "https://work-1-x.b.c"]),
-            ("https://a/base", Some("b.c"), "X_y", ["https://a/base/X_y", "https://a/base/X_y/work-1"]),
+            ("https://a/base", Some("b.c"), "X_y", ["https://x--x-0y.b.c", "https://work-1-x--x-0y.b.c"]),
+            ("https://a/base", Some("b.c"), "x-", ["https://a/base/x-", "https://a/base/x-/work-1"]),
         ] {
             let public = public(base, domain);
             assert_eq!([public.sandbox(&id(sandbox)), public.port(&id(sandbox), "work-1")], expected);
