@@ -8,18 +8,11 @@ resume, attach and stop go through it. Nothing of the sandboxes is left at the e
 """
 
 import asyncio
-import json
 import os
-import shutil
-import signal
-import subprocess
 import sys
-import tempfile
-import urllib.error
-import urllib.request
 import uuid
 
-KEY = "a key of the gateway for tests"
+from gateways import Checks, ask, client, gateway, told
 
 EXPECTED = {
     "statuses": ["STATUS$STARTING_RUNTIME", "STATUS$READY"],
@@ -47,48 +40,17 @@ EXPECTED = {
 }
 
 
-def ask(url, path, key=KEY):
-    request = urllib.request.Request(f"{url}{path}", headers={"X-API-Key": key})
-    try:
-        with urllib.request.urlopen(request, timeout=30) as answer:
-            return answer.status, json.loads(answer.read())
-    except urllib.error.HTTPError as error:
-        return error.code, json.loads(error.read())
-
-
 def drive(url, home):
-    from openhands import agenthub  # noqa: F401  registers the agents
-    from openhands.core.config import OpenHandsConfig
-    from openhands.events import EventStream
     from openhands.events.action import (
         CmdRunAction, FileEditAction, FileReadAction, FileWriteAction, IPythonRunCellAction,
     )
-    from openhands.llm.llm_registry import LLMRegistry
-    from openhands.runtime.impl.remote.remote_runtime import RemoteRuntime
     from openhands.runtime.plugins import AgentSkillsRequirement, JupyterRequirement
-    from openhands.storage import get_file_store
-    from pydantic import SecretStr
 
-    config = OpenHandsConfig()
-    config.runtime = "remote"
-    config.workspace_base = None
-    config.workspace_mount_path_in_sandbox = "/workspace"
-    config.enable_browser = config.run_as_openhands = False
-    config.sandbox.remote_runtime_api_url = url
-    config.sandbox.api_key = KEY if isinstance(config.sandbox.api_key, (str, type(None))) else SecretStr(KEY)
-    config.sandbox.runtime_container_image = "debian:13"
-    config.sandbox.runtime_startup_env_vars = {"AT_START": "from the configuration"}
-    registry, store = LLMRegistry(config), get_file_store("local", os.path.join(home, "store"))
+    config, make = client(url, home, "debian:13", [AgentSkillsRequirement(), JupyterRequirement()])
     sid = uuid.uuid4().hex
 
     def session(name=sid, attach=False):
-        statuses = []
-        runtime = RemoteRuntime(
-            config, EventStream(f"{name}-{uuid.uuid4()}", store), registry, sid=name,
-            plugins=[AgentSkillsRequirement(), JupyterRequirement()], attach_to_existing=attach,
-            env_vars={"FROM_CLIENT": 'a "b"'}, status_callback=lambda level, status, text: statuses.append(status.value),
-        )
-        return runtime, statuses
+        return make(name, attach)
 
     seen = {}
     runtime, statuses = session()
@@ -122,8 +84,7 @@ def drive(url, home):
         seen["a file is copied in"] = "up.txt" in runtime.list_files(place)
         copied = runtime.copy_from(place)
         seen["a directory is copied out"] = os.path.getsize(copied) > 100
-        told = ask(url, f"/sessions/{sid}")[1]
-        seen["the key of the sandbox is the API's"] = told["session_api_key"] == runtime.session_api_key
+        seen["the key of the sandbox is the API's"] = ask(url, f"/sessions/{sid}")[1]["session_api_key"] == runtime.session_api_key
         seen["a wrong key is refused"] = ask(url, "/list", "wrong")[0]
 
         other, _ = session(attach=True)
@@ -136,9 +97,9 @@ def drive(url, home):
         kept, _ = session()
         asyncio.run(kept.connect())
         kept.close()
-        told = ask(url, f"/sessions/{sid}")[1]
-        seen["a closed session that is kept is paused"] = told["status"]
-        seen["a request to a paused sandbox"] = ask("", told["url"] + "/alive")[0]
+        sandbox = ask(url, f"/sessions/{sid}")[1]
+        seen["a closed session that is kept is paused"] = sandbox["status"]
+        seen["a request to a paused sandbox"] = ask("", sandbox["url"] + "/alive")[0]
         config.sandbox.keep_runtime_alive = False
         back, statuses = session()
         asyncio.run(back.connect())
@@ -155,55 +116,18 @@ def drive(url, home):
             runtime.close()
         except Exception:
             pass
-        status, told = ask(url, "/registry_prefix")
-        seen["a build is refused with a reason"] = status == 501 and "runtime_container_image" in told["detail"]
+        status, answer = ask(url, "/registry_prefix")
+        seen["a build is refused with a reason"] = status == 501 and "runtime_container_image" in answer["detail"]
     except Exception as error:  # the checks that are missing say what was not reached
-        import traceback
-        seen["the session"] = traceback.format_exc() if os.environ.get("VERBOSE") else f"{type(error).__name__}: {error}"
+        seen["the session"] = told(error)
     return seen
 
 
 def main():
-    binary = os.path.abspath(sys.argv[1])
-    home = tempfile.mkdtemp(prefix="reference-remote-")
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-    with open(os.path.join(home, "key"), "w") as file:
-        file.write(KEY)
-    environment = dict(os.environ, HOME=home, TMPDIR=home, XDG_STATE_HOME=home)
-    environment.pop("XDG_RUNTIME_DIR", None)
-    words = [binary, "gateway", "--runtime", "local", "--port", "0", "--key-file", os.path.join(home, "key")]
-    passed = failed = 0
-
-    def check(name, value, expected):
-        nonlocal passed, failed
-        if value == expected:
-            passed += 1
-            print(f"ok      {name}")
-        else:
-            failed += 1
-            print(f"FAILED  {name}: {value!r}, not {expected!r}")
-
-    with open(os.path.join(home, "log"), "w") as log:
-        gateway = subprocess.Popen(words, env=environment, stdout=subprocess.PIPE, stderr=log, text=True)
-    try:
-        url = gateway.stdout.readline().strip().removeprefix("listening on ")
-        os.environ.update(HOME=home, LOG_LEVEL="ERROR")
-        seen = drive(url, home)
-        for name, expected in EXPECTED.items():
-            check(name, seen.pop(name, "not reached"), expected)
-        for name, value in seen.items():
-            print(f"        {name}: {value}")
-    finally:
-        gateway.terminate()
-        code = gateway.wait(30)
-    check("the gateway ends when it is asked to", code, 0)
-    with open(os.path.join(home, "log")) as log:
-        check("its log has no key", KEY in log.read(), False)
-    sandboxes = os.path.join(home, "gloveport", "local", "sandboxes")
-    check("nothing of the sandboxes is left", os.listdir(sandboxes), [])
-    shutil.rmtree(home, ignore_errors=True)
-    print(f"{passed} passed, {failed} failed, 0 skipped")
-    return 1 if failed else 0
+    checks = Checks()
+    with gateway(checks, sys.argv[1], "--runtime", "local") as (url, home):
+        checks.check_all(drive(url, home), EXPECTED)
+    return checks.end()
 
 
 if __name__ == "__main__":
