@@ -1,6 +1,6 @@
 // The checks: VS Code in a browser, through the binary or alone. See `run` for the usage.
 
-import { mkdtempSync, readFileSync, rmdirSync, statSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmdirSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Place, Server, freePort, waitFor } from "./servers.mjs";
@@ -160,6 +160,49 @@ async function withoutKey(program) {
     });
 }
 
+/** Through a gateway, at the URL that a client of OpenHands makes: below the path of its sandbox, or at a host of its own. */
+async function throughGateway(program, domain) {
+    const place = new Place();
+    const port = await freePort();
+    const title = `${program} through a gateway, ${domain ? "at a host of its own" : "below a path"}`;
+    const keys = join(place.root, "key");
+    writeFileSync(keys, KEY, { mode: 0o600 });
+    const command = [binary, "gateway", "--runtime", "local", "--port", String(port), "--key-file", keys];
+    if (domain) command.push("--domain", domain);
+    const environment = { GLOVEPORT_VSCODE: join(vscode, "bin", program), XDG_RUNTIME_DIR: "", XDG_STATE_HOME: join(place.root, "state") };
+    await serving(title, place, command, environment, async (server) => {
+        const gateway = `http://localhost:${port}`;
+        const ask = async (path, body) => {
+            const headers = { "X-API-Key": KEY, "Content-Type": "application/json" };
+            const answer = await fetch(`${gateway}${path}`, { method: "POST", headers, body: JSON.stringify(body) });
+            if (!answer.ok) throw new Error(`${path} is answered with ${answer.status}: ${await answer.text()}`);
+            return answer.json();
+        };
+        if (!(await check(`${title}: it starts`, () => server.answers(`${gateway}/healthz`)))) return;
+        const words = ["python", "-u", "-m", "openhands.runtime.action_execution_server", "60000", "--plugins", "vscode"];
+        const sandbox = await check(`${title}: a sandbox is started`, () => ask("/start", { session_id: "code", command: words }));
+        if (!sandbox) return;
+        try {
+            const { runtime_id: id, url, session_api_key: key } = sandbox;
+            const token = await check(`${title}: the token is told`, async () => {
+                const host = new URL(url).host;
+                // The name of the host is one that only browsers know to be this machine.
+                const path = domain ? `/${id}` : new URL(url).pathname;
+                const asked = () => fetch(`${gateway}${path}/vscode/connection_token`, { headers: { "X-Session-API-Key": key } });
+                await waitFor("the server does not answer", 30_000, async () => (await asked()).ok);
+                if (domain) same("host", host, `${id}.${domain}:${port}`);
+                return (await (await asked()).json()).token;
+            });
+            if (!token) return;
+            const query = `tkn=${token}&folder=${encodeURI(place.workspace)}`;
+            const page = domain ? `http://vscode-${new URL(url).host}/?${query}` : `${gateway}/${id}/vscode?${query}`;
+            await edited(`${title}: what is typed is saved`, place, page, "typed through a gateway");
+        } finally {
+            await check(`${title}: the sandbox is stopped`, () => ask("/stop", { runtime_id: sandbox.runtime_id }));
+        }
+    });
+}
+
 async function main() {
     browser = await openBrowser(vscode);
     try {
@@ -169,6 +212,8 @@ async function main() {
                 await onTheOnePort(program);
             }
             await withoutKey("openvscode-server");
+            for (const domain of [undefined, "sandboxes.localhost"]) await throughGateway("openvscode-server", domain);
+            await throughGateway("code-server", undefined);
         } else {
             const bin = join(vscode, "bin");
             await alone("openvscode-server alone", (port) => [

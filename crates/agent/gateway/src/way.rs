@@ -16,7 +16,10 @@ use axum::{
 };
 use futures_util::TryStreamExt as _;
 use gloveport_provider::{SandboxId, SandboxState};
-use http::{HeaderMap, Method, StatusCode, Uri, header::CONTENT_LENGTH};
+use http::{
+    HeaderMap, Method, StatusCode, Uri,
+    header::{CONTENT_LENGTH, LOCATION},
+};
 use hyper_util::rt::TokioIo;
 use tokio::{io::copy_bidirectional, time::timeout};
 use tokio_util::io::InspectReader;
@@ -68,6 +71,13 @@ async fn passed(shared: &Arc<Shared>, mut request: Request) -> Result<Response, 
         return Err(Fault::new(StatusCode::METHOD_NOT_ALLOWED, "this method is not passed on"));
     }
     let at_host = request.extensions_mut().remove::<AtHost>();
+    let reads = matches!(*request.method(), Method::GET | Method::HEAD) && !heads::is_websocket(request.headers());
+    if at_host.is_none()
+        && reads
+        && let Some(place) = shared.place_of_page(request.uri()).await?
+    {
+        return Ok((StatusCode::TEMPORARY_REDIRECT, [(LOCATION, place)]).into_response());
+    }
     let Goal { id, place, target, prefix, origin } = match at_host {
         Some(at) => shared.goal_at_host(at, request.uri(), request.headers()).await?,
         None => shared.goal_below_path(request.uri(), request.headers()).await?,
@@ -180,6 +190,20 @@ impl Shared {
         };
         let target = target(base, rest, uri.query())?;
         Ok(Goal { id, target, prefix, origin: public.base().to_owned(), place })
+    }
+
+    /// Where the page of a port with a name is, if its slash is missing: the links of a page begin at its last one.
+    async fn place_of_page(self: &Arc<Self>, uri: &Uri) -> Result<Option<String>, Fault> {
+        let Aim { id, rest } = path::aim(uri.path())?;
+        // Nothing is asked about what surely is no such page.
+        let Some(name) = rest.strip_prefix('/').filter(|name| !name.is_empty() && !name.contains('/')) else {
+            return Ok(None);
+        };
+        if !self.place(&id).await?.urls.contains_key(name) {
+            return Ok(None);
+        }
+        let query = uri.query().map(|query| format!("?{query}")).unwrap_or_default();
+        Ok(Some(format!("{name}/{query}")))
     }
 
     /// Where a sandbox is, if requests can go there: 404 for one that is not, or no more, and 503 for one that rests.

@@ -99,6 +99,11 @@ async fn where_an_answer_leads_is_never_made_of_what_a_client_says() {
         let answer = request(address, &format!("GET {path}"), &evil).await;
         assert_eq!(answer.all("location"), [expected]);
     }
+    // The page of a port is under its slash, as its links begin there; the rest of what is asked for stays a query.
+    let answer = request(address, "GET /a/work-1?tkn=1&//evil.example", &evil).await;
+    assert_eq!((answer.status, answer.all("location")), (307, vec!["work-1/?tkn=1&//evil.example"]));
+    let answer = request(address, "POST /a/work-1", &evil).await;
+    assert_eq!((answer.status, answer.all("location").len()), (200, 0));
     for path in ["//evil.example/", "/\\evil.example", "/a", "/a//evil.example/..", "/http://evil.example"] {
         let answer = request(address, &format!("GET {path}"), &evil).await;
         assert_eq!(answer.all("location"), [] as [&str; 0], "{path}: {answer:?}");
