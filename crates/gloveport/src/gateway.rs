@@ -1,5 +1,6 @@
 //! `gloveport gateway`: any runtime as the Remote Runtime API of OpenHands, and the tenants of one with a database.
 
+mod acme;
 mod check;
 mod database;
 mod history;

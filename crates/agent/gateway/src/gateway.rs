@@ -1,6 +1,6 @@
 //! The whole: a provider, a key, and what is known of sandboxes.
 
-use std::{sync::Arc, time::Duration};
+use std::{io, sync::Arc, time::Duration};
 
 use axum::{Router, middleware};
 use gloveport_client::{Certificates, ClientError, Pool};
@@ -145,6 +145,7 @@ impl Gateway {
             AbortOnDropHandle::new(tokio::spawn(audit.write(tenancy.store.clone(), written.clone())))
         });
         let renewing = self.shared.tls.clone().map(|tls| AbortOnDropHandle::new(tokio::spawn(renew(tls))));
+        let ordering = self.shared.tls.clone().map(|tls| AbortOnDropHandle::new(tokio::spawn(order(tls))));
         let (tls, metrics) = (self.shared.tls.clone(), Arc::clone(&self.shared.metrics));
         let patience = self.shared.options.patience;
         let service = Service { router: self.router(), tls, metrics, patience };
@@ -154,7 +155,7 @@ impl Gateway {
             draining.cancel();
         };
         tokio::join!(listen::serve(listener, service, self.shared.options.drain, &stop), told);
-        drop((collecting, comparing, renewing));
+        drop((collecting, comparing, renewing, ordering));
         written.cancel();
         if let Some(writing) = writing {
             // It ends by itself, in time.
@@ -187,11 +188,23 @@ async fn renew(tls: Arc<Tls>) {
     }
 }
 
+/// Has the certificate made by an authority, where nobody else does it.
+async fn order(tls: Arc<Tls>) {
+    if let Some(acme) = tls.acme() {
+        loop {
+            acme.renewed().await;
+            refresh(&tls).await;
+        }
+    }
+}
+
 async fn refresh(tls: &Arc<Tls>) {
-    let tls = Arc::clone(tls);
+    let (tls, is_ordered) = (Arc::clone(tls), tls.acme().is_some());
     match tokio::task::spawn_blocking(move || tls.refresh()).await {
         Ok(Ok(true)) => tracing::info!("there is a new certificate"),
         Ok(Ok(false)) => {}
+        // Before the first one of an authority, there is no file.
+        Ok(Err(TlsError::Read { source, .. })) if is_ordered && source.kind() == io::ErrorKind::NotFound => {}
         Ok(Err(error)) => tracing::warn!(%error, "the certificate stays the old one"),
         Err(error) => tracing::warn!(%error, "the certificate could not be looked at"),
     }

@@ -7,7 +7,7 @@
 //! |---|---|
 //! | [`Gateway`] | the whole |
 //! | [`GatewayOptions`] | what can be set on it |
-//! | [`TlsFiles`] | the certificate, and how it is renewed |
+//! | [`TlsSource`] | the certificate, and how it is renewed |
 //! | `listen` | connections by HTTP/1.1 and HTTP/2, how many, and how they end |
 //! | `entry` | what is done for every request |
 //! | `caller` | who asks and how, and which proxies are believed |
@@ -74,4 +74,4 @@ mod way;
 pub use builds::ImageService;
 pub use gateway::{Gateway, GatewayError};
 pub use options::{GatewayOptions, Size};
-pub use tls::{TlsError, TlsFiles};
+pub use tls::{TlsError, TlsFiles, TlsSource};

@@ -118,6 +118,8 @@ async fn connection(
     };
     let shaken = stop.run_until_cancelled(timeout(HANDSHAKE, tls.acceptor().accept(stream))).await;
     match shaken {
+        // An authority has seen what it wanted.
+        Some(Ok(Ok(stream))) if stream.get_ref().1.alpn_protocol() == Some(gloveport_acme::PROTOCOL) => {}
         Some(Ok(Ok(stream))) => requests(stream, Peer { address, is_tls: true }, service, &stop).await,
         Some(Ok(Err(error))) => {
             tracing::debug!(%error, "TLS failed");

@@ -6,7 +6,7 @@ use gloveport_allow_list::Network;
 use gloveport_gateway_store::Store;
 use gloveport_protocol::Secret;
 
-use crate::{builds::ImageService, tls::TlsFiles};
+use crate::{builds::ImageService, tls::TlsSource};
 
 /// What can be set on a gateway.
 #[derive(Clone, Debug)]
@@ -23,7 +23,7 @@ pub struct GatewayOptions {
     /// The domain whose sub-domains are sandboxes: `{runtime_id}.example.org`. They are below the path of the gateway, too.
     pub domain: Option<String>,
     /// The certificate for TLS; without one, everything is in clear.
-    pub tls: Option<TlsFiles>,
+    pub tls: Option<TlsSource>,
     /// Proxies that are believed when they say for whom they ask, and how.
     pub trusted_proxies: Vec<Network>,
     /// Who builds images; without it none are built.

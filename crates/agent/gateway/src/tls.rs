@@ -1,4 +1,4 @@
-//! The certificate of the gateway: read from files, and read anew when they change.
+//! The certificate of the gateway: read from files, and read anew when they change. An authority may be who writes them.
 
 use std::{
     fs, io,
@@ -6,6 +6,7 @@ use std::{
     sync::{Arc, Mutex, PoisonError, RwLock},
 };
 
+use gloveport_acme::{Acme, AcmeError, AcmeOptions};
 use rustls::{
     CertificateError, Error, InconsistentKeys, RootCertStore, ServerConfig,
     client::verify_server_cert_signed_by_trust_anchor,
@@ -27,6 +28,15 @@ pub struct TlsFiles {
     pub certificate: PathBuf,
     /// Its private key.
     pub key: PathBuf,
+}
+
+/// Where the certificate comes from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TlsSource {
+    /// Somebody writes these files.
+    Files(TlsFiles),
+    /// The gateway has it made.
+    Acme(AcmeOptions),
 }
 
 /// Why a certificate cannot be used.
@@ -63,6 +73,9 @@ pub enum TlsError {
     /// Clients would refuse it, or the clock is wrong.
     #[error("the certificate in `{0}` is not valid yet; look at the clock of this machine")]
     Early(PathBuf),
+    /// No authority can be asked for it.
+    #[error("no certificate can be had by ACME: {0}")]
+    Acme(#[from] AcmeError),
     /// It is of a kind that is not known.
     #[error("the certificate in `{certificate}` cannot be used with the key in `{key}`: {reason}")]
     Unusable {
@@ -82,16 +95,32 @@ pub(crate) struct Tls {
     read: Mutex<Option<Contents>>,
     current: Arc<Current>,
     acceptor: TlsAcceptor,
+    acme: Option<Arc<Acme>>,
 }
 
 type Contents = [Vec<u8>; 2];
 
+/// The certificate that clients see; none before an authority has made the first one.
 #[derive(Debug)]
-struct Current(RwLock<Arc<CertifiedKey>>);
+struct Current {
+    pair: RwLock<Option<Arc<CertifiedKey>>>,
+    acme: Option<Arc<Acme>>,
+}
+
+impl Current {
+    fn set(&self, pair: CertifiedKey) {
+        *self.pair.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(pair));
+    }
+}
 
 impl ResolvesServerCert for Current {
-    fn resolve(&self, _: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
-        Some(Arc::clone(&self.0.read().unwrap_or_else(PoisonError::into_inner)))
+    fn resolve(&self, hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
+        if let Some(acme) = &self.acme
+            && hello.alpn().is_some_and(|mut protocols| protocols.any(|protocol| protocol == gloveport_acme::PROTOCOL))
+        {
+            return acme.challenge(hello.server_name()?).map(Arc::new);
+        }
+        self.pair.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 
@@ -102,24 +131,44 @@ impl std::fmt::Debug for Tls {
 }
 
 impl Tls {
-    /// Reads the files.
-    pub(crate) fn new(files: TlsFiles) -> Result<Self, TlsError> {
-        let contents = files.read()?;
+    /// Reads the files. Those of an authority may come later.
+    pub(crate) fn new(source: TlsSource) -> Result<Self, TlsError> {
+        let (files, acme) = match source {
+            TlsSource::Files(files) => (files, None),
+            TlsSource::Acme(options) => {
+                let acme = Acme::new(options)?;
+                (TlsFiles { certificate: acme.certificate(), key: acme.certificate() }, Some(Arc::new(acme)))
+            }
+        };
         let provider = Arc::new(ring::default_provider());
-        let pair = files.pair(&contents, &provider)?;
-        let current = Arc::new(Current(RwLock::new(Arc::new(pair))));
+        let current = Arc::new(Current { pair: RwLock::new(None), acme: acme.clone() });
         let builder = ServerConfig::builder_with_provider(provider).with_protocol_versions(&[&TLS13, &TLS12]);
         let builder = builder.map_err(|reason| files.unusable(reason))?;
         let resolver: Arc<dyn ResolvesServerCert> = Arc::<Current>::clone(&current);
         let mut config = builder.with_no_client_auth().with_cert_resolver(resolver);
         config.alpn_protocols = PROTOCOLS.map(<[u8]>::to_vec).to_vec();
+        if acme.is_some() {
+            config.alpn_protocols.push(gloveport_acme::PROTOCOL.to_vec());
+        }
         let acceptor = TlsAcceptor::from(Arc::new(config));
-        Ok(Self { files, read: Mutex::new(Some(contents)), current, acceptor })
+        let tls = Self { files, read: Mutex::new(None), current, acceptor, acme };
+        match tls.refresh() {
+            Ok(_) => {}
+            // One that cannot be used is replaced by the authority.
+            Err(error) if tls.acme.is_some() => tracing::info!(%error, "there is no certificate yet"),
+            Err(error) => return Err(error),
+        }
+        Ok(tls)
     }
 
     /// What makes a connection a secure one.
     pub(crate) fn acceptor(&self) -> &TlsAcceptor {
         &self.acceptor
+    }
+
+    /// Who has the certificate made, if nobody else writes its files.
+    pub(crate) fn acme(&self) -> Option<&Arc<Acme>> {
+        self.acme.as_ref()
     }
 
     /// Reads the files again, and says whether there is another certificate. With an error the old one stays in use; files
@@ -134,7 +183,7 @@ impl Tls {
             *read = Some(contents.clone());
         }
         let pair = self.files.pair(&contents, &ring::default_provider())?;
-        *self.current.0.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(pair);
+        self.current.set(pair);
         Ok(true)
     }
 }

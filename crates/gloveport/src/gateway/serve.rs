@@ -13,7 +13,7 @@ use anyhow::Context as _;
 use clap::Args;
 use gloveport_allow_list::Network;
 use gloveport_docker_engine::{Endpoint, Engine};
-use gloveport_gateway::{Gateway, GatewayOptions, ImageService, Size, TlsFiles};
+use gloveport_gateway::{Gateway, GatewayOptions, ImageService, Size, TlsFiles, TlsSource};
 use gloveport_gateway_store::{Limits, Store};
 use gloveport_image::ImageName;
 use gloveport_protocol::Secret;
@@ -23,6 +23,7 @@ use tokio::net::TcpListener;
 use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 
 use super::{
+    acme::AcmeArgs,
     database::{self, DatabaseArgs},
     settings::{self, Settings},
 };
@@ -70,6 +71,8 @@ pub(super) struct ServeArgs {
     /// File with the key of the certificate.
     #[arg(long, value_name = "FILE", requires = "tls_cert")]
     tls_key: Option<PathBuf>,
+    #[command(flatten)]
+    acme: AcmeArgs,
     /// Proxy that is believed when it says for whom it asks, such as 10.0.0.0/8. May be given several times.
     #[arg(long, value_name = "CIDR")]
     trusted_proxy: Vec<Network>,
@@ -113,6 +116,7 @@ impl ServeArgs {
             domain: self.domain.or_else(|| settings.domain.clone()),
             tls_cert: or(self.tls_cert, &settings.tls_cert),
             tls_key: or(self.tls_key, &settings.tls_key),
+            acme: self.acme.with(settings),
             trusted_proxy,
             build_images: self.build_images || settings.build_images,
             image_prefix: self.image_prefix.or_else(|| settings.image_prefix.clone()),
@@ -130,7 +134,13 @@ impl ServeArgs {
     }
 
     /// The options, if the runtime can do what they ask for.
-    fn options(&self, key: Option<Secret>, settings: &Settings, can: &Capabilities) -> anyhow::Result<GatewayOptions> {
+    fn options(
+        &self,
+        key: Option<Secret>,
+        settings: &Settings,
+        can: &Capabilities,
+        context: &ProviderContext,
+    ) -> anyhow::Result<GatewayOptions> {
         for (flag, given, has) in [
             ("--ttl", self.ttl.is_some(), can.time_to_live),
             ("--idle-stop", self.idle_stop.is_some(), can.idle_stop),
@@ -138,7 +148,9 @@ impl ServeArgs {
         ] {
             anyhow::ensure!(!given || has, "{flag} has no effect with the runtime {}", self.runtime());
         }
-        let tls = self.tls_cert.clone().zip(self.tls_key.clone());
+        let files = self.tls_cert.clone().zip(self.tls_key.clone());
+        let files = files.map(|(certificate, key)| TlsSource::Files(TlsFiles { certificate, key }));
+        let acme = self.acme.options(self.domain.as_deref(), self.public_url.as_deref(), &context.environment)?;
         let (usual, size) = (GatewayOptions::new(Secret::new("")), Size::default());
         Ok(GatewayOptions {
             key,
@@ -148,7 +160,7 @@ impl ServeArgs {
             },
             public_url: self.public_url.clone(),
             domain: self.domain.clone(),
-            tls: tls.map(|(certificate, key)| TlsFiles { certificate, key }),
+            tls: files.or(acme.map(TlsSource::Acme)),
             trusted_proxies: self.trusted_proxy.clone(),
             wake: self.wake,
             time_to_live: self.ttl,
@@ -201,11 +213,15 @@ pub(super) async fn serve(arguments: ServeArgs) -> anyhow::Result<ExitCode> {
         arguments.tls_cert.is_some() == arguments.tls_key.is_some(),
         "TLS needs both the certificate and its key: --tls-cert and --tls-key, or `tls_cert` and `tls_key` in the file"
     );
+    anyhow::ensure!(
+        arguments.tls_cert.is_none() || !arguments.acme.is_asked_for(),
+        "a certificate comes from files or by ACME, not both: leave out --tls-cert or --acme"
+    );
     let key = arguments.key_file.as_ref().map(|file| key_file::given(file).map(Secret::new)).transpose()?;
     let context = providers::context()?;
     let provider = providers::registry().make(arguments.runtime(), &context)?;
     let (images, _folders) = images(&arguments, &context)?.unzip();
-    let options = GatewayOptions { images, ..arguments.options(key, &settings, &provider.capabilities())? };
+    let options = GatewayOptions { images, ..arguments.options(key, &settings, &provider.capabilities(), &context)? };
     let database = match &location {
         Some(location) => Some(Store::open(location).await.context("the gateway does not start without its database")?),
         None => None,
@@ -217,7 +233,7 @@ pub(super) async fn serve(arguments: ServeArgs) -> anyhow::Result<ExitCode> {
         take_over(store, &settings).await?;
     }
     let gateway = Gateway::new(Arc::clone(&provider), GatewayOptions { database: database.clone(), ..options })?;
-    let has_tls = arguments.tls_cert.is_some();
+    let has_tls = arguments.tls_cert.is_some() || arguments.acme.is_asked_for();
     let tenants = database.clone().zip(arguments.database.config.clone());
     // What can be read again is read at this signal, as servers do.
     let rereads = has_tls || tenants.is_some();
@@ -264,7 +280,7 @@ fn tell(address: SocketAddr, has_tls: bool, operations: Option<SocketAddr>) {
     }
     if !address.ip().is_loopback() && !has_tls {
         tracing::warn!(
-            "{address} is without TLS: give --tls-cert and --tls-key, or put a proxy with a certificate before it"
+            "{address} is without TLS: give --tls-cert and --tls-key, or --acme, or put a proxy with a certificate before it"
         );
     }
     if let Some(address) = operations.filter(|address| !address.ip().is_loopback()) {

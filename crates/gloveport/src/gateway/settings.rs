@@ -35,6 +35,12 @@ pub(super) struct Settings {
     pub(super) domain: Option<String>,
     pub(super) tls_cert: Option<PathBuf>,
     pub(super) tls_key: Option<PathBuf>,
+    pub(super) acme: bool,
+    pub(super) acme_email: Option<String>,
+    pub(super) acme_directory: Option<String>,
+    pub(super) acme_root: Option<PathBuf>,
+    pub(super) acme_dns_hook: Option<PathBuf>,
+    pub(super) acme_store: Option<PathBuf>,
     #[serde(deserialize_with = "networks")]
     pub(super) trusted_proxies: Vec<Network>,
     pub(super) build_images: bool,
@@ -135,7 +141,15 @@ pub(super) fn read(path: &Path) -> anyhow::Result<Settings> {
         "{shown}: `database` and `database_file` cannot both be given"
     );
     let directory = path.parent().unwrap_or(Path::new(""));
-    let files = [&mut settings.key_file, &mut settings.database_file, &mut settings.tls_cert, &mut settings.tls_key];
+    let files = [
+        &mut settings.key_file,
+        &mut settings.database_file,
+        &mut settings.tls_cert,
+        &mut settings.tls_key,
+        &mut settings.acme_root,
+        &mut settings.acme_dns_hook,
+        &mut settings.acme_store,
+    ];
     for file in files.into_iter().flatten() {
         *file = directory.join(&*file);
     }

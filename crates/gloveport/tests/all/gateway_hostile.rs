@@ -9,7 +9,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use gloveport_gateway::TlsFiles;
+use gloveport_gateway::{TlsFiles, TlsSource};
 
 use crate::{
     gateway::{KEY, Running},
@@ -101,7 +101,7 @@ async fn where_an_answer_leads_is_never_made_of_what_a_client_says() {
     }
     // The page of a port is under its slash, as its links begin there; the rest of what is asked for stays a query.
     let answer = request(address, "GET /a/work-1?tkn=1&//evil.example", &evil).await;
-    assert_eq!((answer.status, answer.all("location")), (307, vec!["work-1/?tkn=1&//evil.example"]));
+    assert_eq!((answer.status, answer.all("location")), (307, vec!["work-1/?tkn=1&//evil.example".to_owned()]));
     let answer = request(address, "POST /a/work-1", &evil).await;
     assert_eq!((answer.status, answer.all("location").len()), (200, 0));
     for path in ["//evil.example/", "/\\evil.example", "/a", "/a//evil.example/..", "/http://evil.example"] {
@@ -298,7 +298,7 @@ async fn what_is_no_tls_ends_and_a_client_that_says_nothing_has_ten_seconds() {
     openssl.args("req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -subj /CN=localhost".split(' '));
     openssl.arg("-keyout").arg(&files.key).arg("-out").arg(&files.certificate);
     assert!(openssl.output().unwrap().status.success());
-    let running = Running::with(|options| options.tls = Some(files)).await;
+    let running = Running::with(|options| options.tls = Some(TlsSource::Files(files))).await;
     let hello = |length: u16| [&[0x16, 3, 1][..], &length.to_be_bytes(), &[1, 0, 0xff, 0xff, 3, 3]].concat();
     for (sent, is_at_once) in [
         (b"GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n".to_vec(), true),

@@ -11,7 +11,7 @@ use std::{
 };
 
 use gloveport_client::{Certificates, Pool};
-use gloveport_gateway::TlsFiles;
+use gloveport_gateway::{TlsFiles, TlsSource};
 use gloveport_provider::{Progress, Provider as _, SandboxState};
 use http_body_util::{BodyExt as _, Empty, Full};
 use hyper::{Request, body::Bytes, client::conn::http2};
@@ -99,7 +99,7 @@ async fn sandboxes_have_hosts_of_their_own_and_no_host_is_another_sandbox() {
 }
 
 /// A certificate for `localhost`, and its key.
-fn certificate(directory: &Path, days: &str) -> TlsFiles {
+pub(crate) fn certificate(directory: &Path, days: &str) -> TlsFiles {
     let files = TlsFiles { certificate: directory.join("cert.pem"), key: directory.join("key.pem") };
     fs::write(directory.join("names"), "subjectAltName=DNS:localhost").unwrap();
     let openssl = |arguments: &str| {
@@ -144,7 +144,7 @@ async fn http_1_and_http_2_share_a_listener_in_clear_and_over_tls() {
     let files = certificate(home.path(), "2");
     for tls in [None, Some(files.clone())] {
         let running = Running::with(|options| {
-            options.tls.clone_from(&tls);
+            options.tls = tls.clone().map(TlsSource::Files);
             options.domain = Some("example.org".to_owned());
         });
         let running = running.await;
@@ -188,7 +188,7 @@ async fn http_1_and_http_2_share_a_listener_in_clear_and_over_tls() {
 async fn a_new_certificate_is_used_for_new_connections_and_a_wrong_one_is_not() {
     let home = tempfile::tempdir().unwrap();
     let files = certificate(home.path(), "2");
-    let running = Running::with(|options| options.tls = Some(files.clone())).await;
+    let running = Running::with(|options| options.tls = Some(TlsSource::Files(files.clone()))).await;
     let old = over_tls(running.address, &files, "h2").await.unwrap();
     let first = fs::read(&files.certificate).unwrap();
 

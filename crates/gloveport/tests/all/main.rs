@@ -12,6 +12,7 @@ mod crash;
 mod documents;
 mod file_commands;
 mod gateway;
+mod gateway_acme;
 mod gateway_commands;
 mod gateway_engine;
 mod gateway_hostile;
