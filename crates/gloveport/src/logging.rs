@@ -2,22 +2,30 @@
 
 use std::io::IsTerminal as _;
 
-use tracing_subscriber::{EnvFilter, fmt};
+use tracing_subscriber::{
+    EnvFilter, Layer as _, fmt, layer::SubscriberExt as _, registry, util::SubscriberInitExt as _,
+};
 
-use crate::visible;
+use crate::{traces::Traces, visible};
+use gloveport_gateway::TRACE_TARGET;
 
-/// For a server that operators watch: with times, at the level of `LOG_LEVEL`, and as JSON if `LOG_JSON` is set.
-pub(crate) fn for_operators() {
+/// For a server that operators watch: with times, at the level of `LOG_LEVEL`, and as JSON if `LOG_JSON` is set; and with traces,
+/// if there are any.
+pub(crate) fn for_operators(traces: Option<&Traces>) {
     let is_set = |name: &str| std::env::var(name).is_ok_and(|value| ["1", "true", "True"].contains(&value.as_str()));
     let level = std::env::var("LOG_LEVEL").unwrap_or_default().to_lowercase();
     let filter = EnvFilter::try_from_env("GLOVEPORT_LOG")
         .or_else(|_| EnvFilter::try_new(if level.is_empty() { "warn" } else { level.as_str() }))
         .unwrap_or_else(|_| EnvFilter::new("warn"));
-    if is_set("LOG_JSON") {
-        fmt().with_env_filter(filter).with_writer(std::io::stderr).json().init();
+    let not_traces = format!("{TRACE_TARGET}=off").parse();
+    let filter = not_traces.map_or_else(|_| filter.clone(), |directive| filter.clone().add_directive(directive));
+    let lines = fmt::layer();
+    let lines = if is_set("LOG_JSON") {
+        lines.with_writer(std::io::stderr).json().boxed()
     } else {
-        fmt().with_env_filter(filter).with_writer(|| visible::Log).with_ansi(false).with_target(false).init();
-    }
+        lines.with_writer(|| visible::Log).with_ansi(false).with_target(false).boxed()
+    };
+    registry().with(lines.with_filter(filter)).with(traces.map(Traces::layer)).init();
 }
 
 /// Warnings only, unless `GLOVEPORT_LOG` says otherwise.

@@ -37,6 +37,7 @@ mod run;
 mod session;
 mod signals;
 mod terminal;
+mod traces;
 mod visible;
 
 use std::process::ExitCode;
@@ -118,8 +119,13 @@ fn start(cli: Cli) -> anyhow::Result<ExitCode> {
         Command::Session(arguments) => people(session::session(arguments)),
         Command::Image(arguments) => people(image::image(arguments)),
         Command::Gateway(arguments) => {
-            logging::for_operators();
-            runtime()?.block_on(gateway::gateway(*arguments))
+            let traces = traces::Traces::of_environment()?;
+            logging::for_operators(traces.as_ref());
+            let done = runtime()?.block_on(gateway::gateway(*arguments));
+            if let Some(traces) = traces {
+                traces.end();
+            }
+            done
         }
         Command::Provider(arguments) => people(provider::provider(arguments)),
         Command::Plugin(arguments) => {

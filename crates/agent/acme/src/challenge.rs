@@ -82,7 +82,7 @@ impl<'a> Shown<'a> {
 }
 
 /// The certificate of a challenge, with its key (RFC 8737, 3).
-fn certificate(name: &str, digest: &[u8]) -> Result<String, AcmeError> {
+pub(crate) fn certificate(name: &str, digest: &[u8]) -> Result<String, AcmeError> {
     let failed = |source| AcmeError::Make { what: "the certificate of a challenge", source };
     let mut made = CertificateParams::new([name.to_owned()]).map_err(failed)?;
     made.distinguished_name = DistinguishedName::new();

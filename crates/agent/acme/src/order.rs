@@ -93,12 +93,12 @@ async fn prove(order: &mut Order, shown: &mut Shown<'_>) -> Result<(), AcmeError
         }
     }
     let what = "the authority did not come to a decision";
-    match order.poll_ready(&POLL).await.map_err(authority(what))? {
-        OrderStatus::Ready => Ok(()),
-        status => {
-            Err(refusal(order).await.unwrap_or_else(|| AcmeError::Authority { what, reason: format!("{status:?}") }))
-        }
-    }
+    let error = match order.poll_ready(&POLL).await {
+        Ok(OrderStatus::Ready) => return Ok(()),
+        Ok(status) => AcmeError::Authority { what, reason: format!("{status:?}") },
+        Err(error) => authority(what)(error),
+    };
+    Err(refusal(order).await.unwrap_or(error))
 }
 
 /// What the authority has found wrong.

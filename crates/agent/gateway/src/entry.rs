@@ -8,7 +8,7 @@ use axum::{
     response::{IntoResponse as _, Response},
 };
 use http::{HeaderMap, HeaderName, HeaderValue, Method, header::HOST};
-use tracing::Instrument as _;
+use tracing::{Instrument as _, Span};
 
 use crate::{
     caller::{Caller, ClientAddress, SAID},
@@ -16,6 +16,7 @@ use crate::{
     fault::{EngineFault, Fault},
     listen::Peer,
     shared::{SCHEME, Shared},
+    trace,
     way::{self, AtHost},
 };
 
@@ -35,6 +36,8 @@ pub(crate) async fn enter(State(shared): State<Arc<Shared>>, mut request: Reques
     request.headers_mut().insert(ID, id.clone());
     // Whatever is logged for a request says so, warnings among it.
     let span = tracing::error_span!("request", id = id.to_str().unwrap_or_default());
+    let method = request.method().clone();
+    let traced = trace::request(&method, request.headers(), id.to_str().unwrap_or_default());
     let answered = async {
         let route = request.extensions().get::<MatchedPath>().map(|path| path.as_str().to_owned());
         let aim = prepare(&shared, &mut request);
@@ -52,10 +55,11 @@ pub(crate) async fn enter(State(shared): State<Arc<Shared>>, mut request: Reques
         if response.extensions_mut().remove::<EngineFault>().is_some() {
             shared.metrics.engine_failed();
         }
+        trace::answered(&Span::current(), &method, route, status);
         tracing::info!(client, route, status = status.as_u16(), ms = took.as_secs_f64() * 1e3, "answered");
         response
     };
-    let mut response = answered.instrument(span).await;
+    let mut response = answered.instrument(traced).instrument(span).await;
     response.headers_mut().insert(ID, id);
     response
 }

@@ -36,6 +36,7 @@
 //! | `fault` | answers that are errors |
 //! | `engine` | whether the engine answers, and what it has |
 //! | `metrics` | what is counted |
+//! | `trace` | spans for traces |
 //! | `operations` | what operators ask |
 
 mod api;
@@ -65,6 +66,7 @@ mod shared;
 mod start;
 mod tenancy;
 mod tls;
+mod trace;
 mod upload;
 mod view;
 mod wake;
@@ -75,3 +77,4 @@ pub use builds::ImageService;
 pub use gateway::{Gateway, GatewayError};
 pub use options::{GatewayOptions, Size};
 pub use tls::{TlsError, TlsFiles, TlsSource};
+pub use trace::TRACE_TARGET;

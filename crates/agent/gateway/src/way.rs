@@ -23,6 +23,7 @@ use http::{
 use hyper_util::rt::TokioIo;
 use tokio::{io::copy_bidirectional, time::timeout};
 use tokio_util::io::InspectReader;
+use tracing::Instrument as _;
 
 use crate::{
     caller::ClientAddress,
@@ -31,7 +32,7 @@ use crate::{
     known::Place,
     path::{self, Aim},
     shared::Shared,
-    wake,
+    trace, wake,
 };
 
 /// Time until the head of an answer; actions may work for long.
@@ -99,7 +100,7 @@ async fn passed(shared: &Arc<Shared>, mut request: Request) -> Result<Response, 
     let method = request.method().clone();
     let body = request.into_body();
     let is_empty = http_body_is_empty(&body);
-    let mut sent = shared.pool.http().request(method, &target);
+    let mut sent = shared.pool.http().request(method.clone(), &target);
     if !is_empty {
         let counter = Arc::clone(&inward);
         let body = body.into_data_stream().inspect_ok(move |part| _ = counter.fetch_add(part.len() as u64, Relaxed));
@@ -107,7 +108,9 @@ async fn passed(shared: &Arc<Shared>, mut request: Request) -> Result<Response, 
     } else if headers.get(CONTENT_LENGTH).is_some_and(|length| length != "0") {
         headers.remove(CONTENT_LENGTH);
     }
-    let answered = timeout(HEAD, sent.headers(headers).send()).await;
+    let span = trace::way(&method, id.as_str());
+    trace::tell(&span, &mut headers);
+    let answered = timeout(HEAD, sent.headers(headers).send()).instrument(span.clone()).await;
     let mut answer = match answered {
         Ok(Ok(answer)) => answer,
         Ok(Err(error)) => return Err(shared.unanswered(&id, &error).await),
@@ -115,6 +118,7 @@ async fn passed(shared: &Arc<Shared>, mut request: Request) -> Result<Response, 
     };
 
     let status = answer.status();
+    trace::record(&span, status);
     let mut headers = std::mem::take(answer.headers_mut());
     let is_websocket = status == StatusCode::SWITCHING_PROTOCOLS;
     heads::outward(&mut headers, &prefix, is_websocket);
