@@ -116,6 +116,7 @@ async fn make(fresh: FreshComputer, approver: Arc<dyn Approver>, stop: Cancellat
         variables.push((FIRST_KERNEL.0.to_owned(), FIRST_KERNEL.1.to_owned()));
     }
     let session: SessionId = random_id()?;
+    provider.learn().await?;
     let Wanted { spec, options } = wanted(&runtimes, &runtime, &provider.capabilities(), session, make, variables)?;
     let keep = keep || options.keep_alive;
     let spec = SandboxSpec { keep_alive: keep, ..spec };

@@ -17,6 +17,7 @@ mod gateway_engine;
 mod gateway_hostile;
 mod gateway_operations;
 mod gateway_tenants;
+mod gateway_v1;
 mod gateway_ways;
 mod gateway_wire;
 mod image_commands;

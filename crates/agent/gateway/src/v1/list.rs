@@ -77,7 +77,9 @@ impl Wanted {
             text.parse::<Timestamp>().map(Some).map_err(wrong)
         };
         let (after, before) = (time("created_after")?, time("created_before")?);
-        let sessions: Vec<String> = query.all("session_id").map(str::to_owned).collect();
+        let mut sessions: Vec<String> = query.all("session_id").map(str::to_owned).collect();
+        sessions.sort();
+        sessions.dedup();
         let ended = query.flag("include_ended")? || states.iter().any(|state| ENDED.contains(&state.as_str()));
         let filters = format!("{labels:?} {states:?} {sessions:?} {after:?} {before:?} {ended}");
         let limit = query.number("limit", LARGEST_PAGE)?.unwrap_or(PAGE);
@@ -103,11 +105,6 @@ impl Wanted {
             && (self.ended || sandbox.state.is_live())
             && self.from.as_ref().is_none_or(|from| Place::of(sandbox) > *from)
     }
-
-    /// Whether it is one of the sessions that are wanted, by the name that its tenant has for it.
-    fn is_of_session(&self, sandbox: &Sandbox) -> bool {
-        self.sessions.is_empty() || self.sessions.iter().any(|session| session == sandbox.session_id.as_str())
-    }
 }
 
 /// The sandboxes of the tenant, the oldest first.
@@ -126,15 +123,18 @@ pub(super) async fn list(
     let tenant = identity::filter(who.name()).filter(|_| shared.can.labels);
     let labels = wanted.labels.iter().filter_map(|(name, value)| Some((name.clone(), value.clone()?)));
     let filter = ListFilter { labels: labels.chain(own).chain(tenant).collect(), ended: wanted.ended };
-    let mut listed = shared.provider.list(&filter).await?;
+    let mut listed = Vec::new();
+    if wanted.sessions.is_empty() {
+        listed = shared.provider.list(&filter).await?;
+    }
+    for session in &wanted.sessions {
+        listed.extend(shared.of_session(&who, session).await?);
+    }
     listed.retain(|sandbox| wanted.fits(sandbox));
     listed.sort_by_cached_key(Place::of);
 
     // One more than the page has, which tells whether there is another page.
-    let theirs = stream::iter(listed).map(Ok::<_, Fault>).try_filter_map(|sandbox| {
-        let (shared, who, wanted) = (&shared, &who, &wanted);
-        async move { Ok(shared.of_tenant(who, sandbox).await?.filter(|sandbox| wanted.is_of_session(sandbox))) }
-    });
+    let theirs = stream::iter(listed).map(Ok::<_, Fault>).try_filter_map(|sandbox| shared.of_tenant(&who, sandbox));
     let mut page: Vec<Sandbox> = theirs.take(wanted.limit + 1).try_collect().await?;
     let has_more = page.len() > wanted.limit;
     page.truncate(wanted.limit);

@@ -22,8 +22,8 @@ const LABELS: usize = 64;
 const LABEL_NAME: usize = 63;
 /// Most characters of its value.
 const LABEL_VALUE: usize = 256;
-/// What labels of the gateway and of the runtimes begin with.
-pub(super) const RESERVED: &str = "gloveport";
+/// What labels of the gateway begin with.
+const RESERVED: [&str; 3] = ["gloveport-gateway", "gloveport-tenant", "gloveport-session"];
 /// Most ports.
 const PORTS: usize = 32;
 /// Most plugins.
@@ -268,13 +268,15 @@ pub(super) fn check_label_name(name: &str) -> Result<(), Fault> {
              or digit first"
         )));
     }
-    if name.to_ascii_lowercase().starts_with(RESERVED) {
-        let name = shown(name);
-        return Err(Fault::wrong(format!(
-            "the label `{name}` cannot be set: those that begin with `{RESERVED}` are ours"
-        )));
+    if is_reserved(name) {
+        return Err(Fault::wrong(format!("the label `{name}` cannot be set: the gateway sets it itself")));
     }
     Ok(())
+}
+
+/// Whether a label is the gateway's.
+pub(super) fn is_reserved(name: &str) -> bool {
+    RESERVED.iter().any(|reserved| name.get(..reserved.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(reserved)))
 }
 
 /// The files of a sandbox that are to be kept.
@@ -335,7 +337,7 @@ mod tests {
             ("a b", "a"),
             ("a\0", "a"),
             ("gloveport-tenant", "two"),
-            ("Gloveport.session", "x"),
+            ("Gloveport-Session", "x"),
             ("gloveport-gateway", "default"),
             (&"a".repeat(64), "a"),
             ("a", "b\nc"),

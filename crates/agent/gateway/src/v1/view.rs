@@ -9,7 +9,7 @@ use gloveport_protocol::Secret;
 use gloveport_provider::{Sandbox, SandboxState};
 use serde::Serialize;
 
-use super::request::RESERVED;
+use super::request::is_reserved;
 use crate::{labels::NOT_KEPT, public::Public};
 
 /// A sandbox.
@@ -56,7 +56,7 @@ impl View {
             port: sandbox.ports.get(name).copied(),
             url: sandbox.urls.contains_key(name).then(|| public.port(&sandbox.id, name)),
         };
-        let labels = sandbox.labels.iter().filter(|(name, _)| !name.starts_with(RESERVED));
+        let labels = sandbox.labels.iter().filter(|(name, _)| !is_reserved(name));
         Self {
             id: sandbox.id.to_string(),
             session_id: sandbox.session_id.to_string(),
