@@ -20,7 +20,7 @@ use crate::{
     known::Known,
     listen::{self, Service},
     metrics::Metrics,
-    operations, reconcile,
+    openapi, operations, reconcile,
     shared::Shared,
     streams::Streams,
     tenancy::Tenancy,
@@ -136,7 +136,7 @@ impl Gateway {
     /// The interface, and the ways to sandboxes.
     pub fn router(&self) -> Router {
         let enter = middleware::from_fn_with_state(Arc::clone(&self.shared), entry::enter);
-        let interface = api::router(&self.shared).merge(v1::router(&self.shared));
+        let interface = api::router(&self.shared).merge(v1::router(&self.shared)).merge(openapi::router());
         interface.merge(operations::beside_interface(&self.shared)).layer(enter)
     }
 

@@ -35,6 +35,7 @@
 //! | `wake` | paused sandboxes that go on because somebody asks for them |
 //! | `fault` | answers that are errors |
 //! | `v1` | the native API |
+//! | `openapi` | the document of the interface |
 //! | `hub` | what has happened to sandboxes, kept for a while |
 //! | `watch` | finds out what happens to sandboxes, for the hub |
 //! | `streams` | how many answers may last |
@@ -62,6 +63,7 @@ mod known;
 mod labels;
 mod listen;
 mod metrics;
+mod openapi;
 mod operations;
 mod options;
 mod path;

@@ -16,8 +16,6 @@ use tokio::time::sleep;
 use super::{Handle, Who, own, query::Query};
 use crate::fault::Fault;
 
-/// Most lines that are asked for from the end.
-const LINES: usize = 1_000_000;
 /// How long a log is followed at most.
 const LONGEST: Duration = Duration::from_hours(24);
 
@@ -29,7 +27,7 @@ pub(super) async fn logs(
     Path(id): Path<String>,
 ) -> Result<Response, Fault> {
     let query = Query::read(query.as_deref(), &["follow", "tail"])?;
-    let options = LogOptions { follow: query.flag("follow")?, tail: query.number("tail", LINES)? };
+    let options = LogOptions { follow: query.flag("follow")?, tail: query.number("tail", usize::MAX)? };
     if options.follow && !shared.can.follow_logs {
         return Err(shared.provider.cannot("following logs").into());
     }

@@ -48,7 +48,7 @@ async fn tenants_are_strangers_to_each_other_in_the_native_api_and_all_they_chan
     assert_eq!(told["runtime_id"], json!(ids[0]));
     assert_eq!(tenants.ask(one, "DELETE", &format!("/v1/sandboxes/{}", ids[0]), None).await.0, 204);
     let filter = AuditFilter { tenant: Some("one".to_owned()), ..AuditFilter::default() };
-    let lines = tenants.audit(9, filter).await;
+    let lines = tenants.audit(15, filter).await;
     let told: Vec<(&str, &str)> = lines.iter().rev().map(|line| (line.action.as_str(), line.result.as_str())).collect();
     let (create, done) = ("sandbox create", "done");
     assert_eq!(told[..2], [(create, done), (create, "409")]);
