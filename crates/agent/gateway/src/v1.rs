@@ -2,6 +2,7 @@
 //!
 //! | module | idea |
 //! |---|---|
+//! | `context` | what every request begins with |
 //! | `shape` | one form of errors |
 //! | `request` | bodies of requests |
 //! | `query` | queries, read strictly |
@@ -13,6 +14,7 @@
 //! | `capabilities` | what the runtime can do for clients |
 
 mod capabilities;
+mod context;
 mod cursor;
 mod events;
 mod list;
@@ -31,7 +33,7 @@ use axum::{
     middleware,
     routing::{any, get, post},
 };
-use gloveport_provider::{Sandbox, SessionId};
+use gloveport_provider::SessionId;
 use http::{HeaderMap, StatusCode};
 use serde_json::json as value;
 
@@ -39,15 +41,13 @@ use crate::{
     api::{BODY, json, with_key},
     fault::Fault,
     fork,
-    identity::Identity,
     shared::Shared,
 };
+use context::{Handle, Who, own};
 use query::Query;
 use request::{CreateRequest, ExtendRequest, ForkRequest, SnapshotRequest};
 use view::View;
 
-type Handle = State<Arc<Shared>>;
-type Who = Extension<Identity>;
 type Made = Result<(StatusCode, Json<View>), Fault>;
 
 /// The requests of the native API.
@@ -74,13 +74,6 @@ pub(crate) fn router(shared: &Arc<Shared>) -> Router {
 
 async fn nowhere() -> Fault {
     Fault::missing("path in the native API; GET /openapi.json has all")
-}
-
-/// The sandbox of an id, if it is the tenant's.
-async fn own(shared: &Shared, who: &Identity, id: &str) -> Result<Sandbox, Fault> {
-    let is_missing = |fault: &Fault| fault.status() == StatusCode::NOT_FOUND;
-    let missing = |fault| if is_missing(&fault) { Fault::missing("sandbox") } else { fault };
-    shared.own(who, id).await.map_err(missing)
 }
 
 async fn create(

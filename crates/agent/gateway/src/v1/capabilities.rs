@@ -4,7 +4,7 @@ use axum::{Extension, Json, extract::State};
 use gloveport_provider::Capabilities;
 use serde::Serialize;
 
-use super::{Handle, Who};
+use super::context::{Handle, Who};
 use crate::fault::Fault;
 
 /// What the runtime can do, and who says so.

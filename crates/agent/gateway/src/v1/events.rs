@@ -17,7 +17,11 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 use serde_json::json;
 use tokio::{sync::watch, time::sleep};
 
-use super::{Handle, Who, own, query::Query, view};
+use super::{
+    context::{Handle, Who, own},
+    query::Query,
+    view,
+};
 use crate::{
     fault::Fault,
     hub::{Event, Kind, Listener, Position, Read},

@@ -11,7 +11,7 @@ use jiff::Timestamp;
 use serde::Serialize;
 
 use super::{
-    Handle, Who,
+    context::{Handle, Who},
     cursor::Place,
     query::{Query, shown},
     request::check_label_name,

@@ -13,7 +13,10 @@ use gloveport_provider::LogOptions;
 use http::{HeaderName, header::CONTENT_TYPE};
 use tokio::time::sleep;
 
-use super::{Handle, Who, own, query::Query};
+use super::{
+    context::{Handle, Who, own},
+    query::Query,
+};
 use crate::fault::Fault;
 
 /// How long a log is followed at most.
