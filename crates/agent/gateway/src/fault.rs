@@ -97,6 +97,7 @@ impl From<ProviderError> for Fault {
             ProviderError::Spec { .. } | ProviderError::Name(_) => "invalid",
             ProviderError::SessionExists { .. } => "session_exists",
             ProviderError::State { .. } => "wrong_state",
+            ProviderError::Start { .. } => "start_failed",
             ProviderError::Unreachable { .. } | ProviderError::Timeout { .. } | ProviderError::Closed(_) => {
                 "engine_unavailable"
             }

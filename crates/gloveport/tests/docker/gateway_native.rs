@@ -1,7 +1,5 @@
 //! Snapshots and forks by the native API of a gateway.
 
-#![expect(clippy::unwrap_used, reason = "a test stops at the first broken assumption")]
-
 use gloveport_gateway_store::{Limits, SessionState};
 use gloveport_protocol::Secret;
 use gloveport_provider::{ListFilter, Progress, Provider, ProviderError, SandboxSpec, SessionId};

@@ -28,6 +28,8 @@ pub(crate) async fn shape(request: Request, next: Next) -> Response {
     parts.status = match code {
         "unsupported" => StatusCode::NOT_IMPLEMENTED,
         "engine_refused" => StatusCode::BAD_GATEWAY,
+        // A plugin or a program that is not there, most of the time.
+        "start_failed" => StatusCode::UNPROCESSABLE_ENTITY,
         _ => status,
     };
     let body = json!({"error": {"code": code, "message": fault.detail(), "request_id": id}}).to_string();
