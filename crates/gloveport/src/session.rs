@@ -49,7 +49,7 @@ use crate::exit::{WRONG_COMMAND_LINE, report};
 
 /// Where the server of a session is, which answers now, and its key.
 pub(crate) async fn address(id: &str) -> anyhow::Result<(String, Option<Secret>)> {
-    let mut found = Runtimes::new(None)?.find(id).await?;
+    let mut found = Runtimes::of_environment()?.find(id).await?;
     let client = found.client().await?;
     Ok((client.url().to_owned(), found.sandbox.session_key))
 }

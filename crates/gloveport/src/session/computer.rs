@@ -87,7 +87,7 @@ pub(crate) async fn borrow(which: Which, approve: ApproveArgs, stop: Cancellatio
     match which {
         Which::Fresh(fresh) => make(*fresh, approver, stop).await,
         Which::Session(id) => {
-            let runtimes = Runtimes::new(None)?;
+            let runtimes = Runtimes::of_environment()?;
             let mut found = runtimes.find(&id).await?;
             let client = found.client().await?;
             let handling = Handling { approve, input_is_taken: true, unrecorded: false };

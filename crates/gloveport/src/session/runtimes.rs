@@ -12,7 +12,10 @@ use gloveport_provider::{
 };
 use gloveport_provider_remote::Remote;
 
-use super::{service::Service, settings};
+use super::{
+    service::{GatewayFlags, Service},
+    settings,
+};
 use crate::{here, providers};
 
 /// How long the server of a session that should be there is waited for.
@@ -79,6 +82,11 @@ impl Runtimes {
         let mut loaded = providers::load()?;
         service.put_into(&mut loaded)?;
         Self::of(loaded, Some(Remote::NAME.to_owned()))
+    }
+
+    /// All, or the gateway that the environment names.
+    pub(super) fn of_environment() -> anyhow::Result<Self> {
+        Self::with(None, GatewayFlags::default().service(None)?)
     }
 
     /// The same with this configuration.

@@ -6,14 +6,17 @@ mod logs;
 mod pages;
 mod tenants;
 
+use std::sync::Arc;
+
 use gloveport_client::{Certificates, Pool};
+use gloveport_gateway::GatewayOptions;
 use gloveport_protocol::Secret;
-use gloveport_provider::{ListFilter, Provider as _};
+use gloveport_provider::{ListFilter, Provider};
 use serde_json::{Value, json};
 
 use crate::{
     gateway::{KEY, Running},
-    sandboxes::run,
+    sandboxes::{Place, run},
 };
 
 impl Running {
@@ -99,6 +102,34 @@ async fn what_a_runtime_can_do_is_asked_for_by_the_native_api_and_told_as_it_is(
     let (status, made) = running.v1("POST", "/sandboxes", Some(json!({}))).await;
     assert_eq!((status, made["session_id"].as_str().unwrap().len()), (201, 16));
     running.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_gateway_over_a_gateway_has_all_that_the_inner_one_can_do() {
+    let inner = Running::start().await;
+    let engine: Arc<dyn Provider> = Arc::new(inner.backend());
+    engine.learn().await.unwrap();
+    let outer = Running::start_on(Place::new(), engine, GatewayOptions::new(Secret::new(KEY))).await;
+    let id = outer.create(json!({"session_id": "deep", "labels": {"team": "infra"}})).await;
+    let mine = inner.create(json!({"session_id": "mine", "labels": {"team": "infra"}})).await;
+    // The outer one has made one of both; the inner one has both.
+    let (_, listed) = outer.v1("GET", "/sandboxes?label=team%3Dinfra", None).await;
+    let told = &listed["sandboxes"][0];
+    assert_eq!((listed["sandboxes"].as_array().unwrap().len(), &told["labels"]), (1, &json!({"team": "infra"})));
+    assert_eq!(told["url"], format!("{}/{id}", outer.url()));
+    let (_, listed) = inner.v1("GET", "/sandboxes?label=team%3Dinfra", None).await;
+    assert_eq!(listed["sandboxes"].as_array().unwrap().len(), 2);
+    assert_eq!(outer.v1("GET", &format!("/sandboxes/{mine}"), None).await.0, 404);
+    let found = outer.backend().find_session(&crate::sandboxes::session("deep")).await.unwrap().unwrap();
+    let options = gloveport_hosting::WaitOptions { limit: crate::sandboxes::LIMIT, ..Default::default() };
+    let silent = gloveport_provider::Progress::silent();
+    let alive = gloveport_hosting::wait_until_alive(&outer.backend(), found, &options, &silent).await.unwrap();
+    assert_eq!(run(&alive, "echo through both").await, "through both");
+    for (gateway, id) in [(&outer, &id), (&inner, &mine)] {
+        assert_eq!(gateway.v1("DELETE", &format!("/sandboxes/{id}"), None).await.0, 204);
+    }
+    outer.end().await;
+    inner.end().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

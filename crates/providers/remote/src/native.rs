@@ -55,6 +55,26 @@ fn understood(told: Map<String, Value>) -> Capabilities {
     Capabilities { stands_for: Some(StandsFor::Remote), ..can }
 }
 
+/// What the names of labels begin with that gateways set themselves.
+const RESERVED: [&str; 3] = ["gloveport-gateway", "gloveport-tenant", "gloveport-session"];
+/// What is put before those of a gateway over this one, so that both keep theirs.
+const OUTER: &str = "outer.";
+
+/// The name that a label has at the service.
+fn outward(name: &str) -> String {
+    let begins = |prefix: &str| name.get(..prefix.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(prefix));
+    if begins(OUTER) || RESERVED.iter().any(|reserved| begins(reserved)) {
+        format!("{OUTER}{name}")
+    } else {
+        name.to_owned()
+    }
+}
+
+/// The name that a label of the service has here.
+fn inward(name: String) -> String {
+    name.strip_prefix(OUTER).map(str::to_owned).unwrap_or(name)
+}
+
 /// Asks for a sandbox.
 #[derive(Debug, Serialize)]
 struct Create<'a> {
@@ -69,7 +89,7 @@ struct Create<'a> {
     secrets: BTreeMap<&'a str, &'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     session_api_key: Option<&'a str>,
-    labels: &'a BTreeMap<String, String>,
+    labels: BTreeMap<String, &'a str>,
     plugins: &'a [String],
     resources: Resources,
     network: Value,
@@ -113,7 +133,7 @@ impl<'a> Create<'a> {
             environment: &spec.environment,
             secrets: spec.secrets.iter().map(|(name, value)| (name.as_str(), value.expose())).collect(),
             session_api_key: spec.session_key.as_ref().map(Secret::expose),
-            labels: &spec.labels,
+            labels: spec.labels.iter().map(|(name, value)| (outward(name), value.as_str())).collect(),
             plugins: &spec.plugins,
             resources: Resources {
                 cpus: limits.cpus,
@@ -200,7 +220,7 @@ impl From<Told> for Sandbox {
             urls,
             ports: numbers,
             headers: BTreeMap::new(),
-            labels: told.labels,
+            labels: told.labels.into_iter().map(|(name, value)| (inward(name), value)).collect(),
             image: told.image,
             workspace: told.workspace,
             lifetime: if told.kept { Lifetime::Kept } else { Lifetime::Backend },
@@ -249,7 +269,8 @@ pub(crate) async fn of_session(service: &Service, session: &SessionId) -> Result
 
 /// The sandboxes that a filter lets through.
 pub(crate) async fn list(service: &Service, filter: &ListFilter) -> Result<Vec<Sandbox>, ProviderError> {
-    let labels = filter.labels.iter().map(|(name, value)| format!("&label={}", encoded(&format!("{name}={value}"))));
+    let labels =
+        filter.labels.iter().map(|(name, value)| format!("&label={}", encoded(&format!("{}={value}", outward(name)))));
     let labels: String = labels.collect();
     pages(service, &format!("include_ended={}{labels}", filter.ended)).await
 }
@@ -350,6 +371,19 @@ mod tests {
         assert_eq!((sandbox.lifetime, sandbox.labels["a"].as_str()), (Lifetime::Backend, "b"));
         let since = sandbox.created.unwrap().duration_since(SystemTime::UNIX_EPOCH).unwrap();
         assert_eq!(since, Duration::from_millis(1_769_860_800_500));
+    }
+
+    #[test]
+    fn labels_of_a_gateway_over_a_gateway_are_those_of_neither() {
+        for (name, at_service) in [
+            ("team", "team"),
+            ("gloveport.secrets", "gloveport.secrets"),
+            ("gloveport-gateway", "outer.gloveport-gateway"),
+            ("outer.gloveport-tenant", "outer.outer.gloveport-tenant"),
+        ] {
+            assert_eq!(outward(name), at_service);
+            assert_eq!(inward(at_service.to_owned()), name);
+        }
     }
 
     #[test]
