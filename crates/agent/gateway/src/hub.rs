@@ -10,7 +10,7 @@ use std::{
     time::{Duration, Instant, SystemTime},
 };
 
-use gloveport_provider::{SandboxId, SandboxState, SessionId};
+use gloveport_provider::{Sandbox, SandboxId, SandboxState, SessionId};
 use tokio::sync::{Notify, watch};
 
 /// Events of one tenant that are kept.
@@ -160,6 +160,13 @@ impl Hub {
         true
     }
 
+    /// Whose a sandbox is and what its session is called, if it is known and no other one has got its id.
+    pub(crate) fn owner(&self, sandbox: &Sandbox) -> Option<(String, SessionId)> {
+        let inner = self.lock();
+        let known = &inner.known.get(&sandbox.id)?.seen;
+        (!is_other(known.created, sandbox.created)).then(|| (known.tenant.clone(), known.session.clone()))
+    }
+
     /// Hears whenever there is something new to read.
     pub(crate) fn ticks(&self) -> watch::Receiver<u64> {
         self.ticks.subscribe()
@@ -199,7 +206,12 @@ impl Hub {
     /// The gateway has made a sandbox.
     pub(crate) fn made(&self, seen: Seen) {
         let mut inner = self.lock();
-        if !inner.is_ready || inner.known.contains_key(&seen.id) {
+        if !inner.is_ready {
+            return;
+        }
+        // The engine may show a fork before the database knows what its session is called.
+        if let Some(known) = inner.known.get_mut(&seen.id) {
+            known.seen.session = seen.session;
             return;
         }
         inner.gone.remove(&seen.id);

@@ -5,7 +5,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use gloveport_provider::{ListFilter, Sandbox};
+use gloveport_provider::{ListFilter, Sandbox, SessionId};
 use tokio::time::{sleep, timeout};
 
 use crate::{
@@ -92,21 +92,25 @@ async fn look(shared: &Shared) -> Result<Vec<Seen>, Fault> {
     let filter = ListFilter { labels: label.into_iter().collect(), ended: true };
     let mut seen = Vec::new();
     for sandbox in shared.provider.list(&filter).await? {
-        seen.extend(shared.seen(&sandbox).await?);
+        // Whose a sandbox is never changes, and the database need not be asked for each of them again.
+        let known = shared.hub.owner(&sandbox);
+        seen.extend(match known {
+            Some((tenant, session)) => Some(as_seen(&sandbox, tenant, session)),
+            None => shared.seen(&sandbox).await?,
+        });
     }
     Ok(seen)
+}
+
+fn as_seen(sandbox: &Sandbox, tenant: String, session: SessionId) -> Seen {
+    let (state, created) = (sandbox.state.clone(), sandbox.created);
+    Seen { id: sandbox.id.clone(), tenant, session, state, created }
 }
 
 impl Shared {
     async fn seen(&self, sandbox: &Sandbox) -> Result<Option<Seen>, Fault> {
         let owner = self.owner_of(sandbox).await?;
-        Ok(owner.map(|(tenant, session)| Seen {
-            id: sandbox.id.clone(),
-            tenant,
-            session,
-            state: sandbox.state.clone(),
-            created: sandbox.created,
-        }))
+        Ok(owner.map(|(tenant, session)| as_seen(sandbox, tenant, session)))
     }
 
     /// Tells those who listen of a sandbox that was asked for, if it is new.
