@@ -52,7 +52,7 @@ impl Events {
                         id: of("id"),
                         data: serde_json::from_str(&of("data")).unwrap_or_default(),
                     };
-                    self.text = rest.to_owned();
+                    self.text = rest.to_string();
                     if !event.name.is_empty() {
                         return Some(event);
                     }
