@@ -129,6 +129,12 @@ PLANS = {
     ("docs/kubernetes.md", "kubectl apply -k deploy/kubernetes\n"): Plan(skip="tests/kubernetes/manifests applies them"),
     ("docs/kubernetes.md", "kubectl apply -k deploy/kubernetes/examples"): Plan(skip="its image is one of a registry"),
     ("docs/gateway.md", "openssl rand"): Plan(),
+    ("docs/gateway-api.md", "url=http://127.0.0.1:8080"): Plan(
+        given="openssl rand -hex 32 > key\ngloveport gateway --runtime local --port 8080 --key-file key\n"
+    ),
+    ("docs/session-commands.md", "id=$(gloveport session start --gateway"): Plan(
+        given="openssl rand -hex 32 > key\ngloveport gateway --runtime local --port 8080 --key-file key\n"
+    ),
     ("docs/gateway.md", "gloveport gateway env"): Plan(
         given="openssl rand -hex 32 > key\ngloveport gateway --runtime local --port 8080 --key-file key\n"
     ),

@@ -3,6 +3,7 @@
 import atexit
 import json
 import os
+import re
 import threading
 from collections import Counter
 
@@ -35,6 +36,10 @@ def before_load_schema(context, raw_schema):
 
 @schemathesis.hook
 def filter_case(context, case):
+    # Events of a sandbox that there is have no end, nor has its log if it is followed.
+    if text((case.path_parameters or {}).get("id")).startswith("made-up-"):
+        follows = text((case.query or {}).get("follow")) == "true" or (case.query or {}).get("follow") is True
+        return not follows and not case.operation.path.endswith("/events")
     # A watch of what is there has no end.
     query = case.query or {}
     return not is_watch(case) or (text(query.get("path")) != "" and "path_base64" not in query)
@@ -48,6 +53,17 @@ def shorten(place, most):
         place["timeout"] = most
 
 
+def tame(body):
+    """A sandbox that is asked for with a right name is one of a few, and starts whatever else is said of it."""
+    session = body.get("session_id")
+    if session is None or (isinstance(session, str) and re.fullmatch("[A-Za-z0-9][A-Za-z0-9._-]{0,127}", session)):
+        body["session_id"] = f"made-up-{len(session or '') % 4}"
+    # Variables such as LD_PRELOAD keep its server from starting.
+    for variables in ("environment", "secrets"):
+        if isinstance(body.get(variables), dict):
+            body[variables] = {f"MADE_UP_{number}": value for number, value in enumerate(body[variables].values())}
+
+
 @schemathesis.hook
 def map_case(context, case):
     path = case.operation.path
@@ -55,6 +71,8 @@ def map_case(context, case):
         case.query["path"] = "/nowhere/" + case.query["path"]
     if path in ("/v1/exec", "/v1/kernels/{name}/execute") and isinstance(case.body, dict):
         shorten(case.body, LIMIT)
+    if path in ("/start", "/v1/sandboxes") and isinstance(case.body, dict):
+        tame(case.body)
     if path == "/execute_action" and isinstance(case.body, dict) and isinstance(case.body.get("action"), dict):
         shorten(case.body["action"], LIMIT)
     return case

@@ -95,7 +95,7 @@ struct ConformanceArgs {
 pub(crate) async fn provider(arguments: ProviderArgs) -> anyhow::Result<ExitCode> {
     match arguments.command {
         ProviderCommand::Ls(arguments) => ls(&arguments).await,
-        ProviderCommand::Matrix(arguments) => capabilities(&arguments),
+        ProviderCommand::Matrix(arguments) => capabilities(&arguments).await,
         ProviderCommand::Conformance(arguments) => conformance(&arguments).await,
         ProviderCommand::Json(arguments) => json::json(&arguments),
     }
@@ -158,11 +158,14 @@ async fn ls(arguments: &LsArgs) -> anyhow::Result<ExitCode> {
     Ok(if named_fails { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
-fn capabilities(arguments: &MatrixArgs) -> anyhow::Result<ExitCode> {
+async fn capabilities(arguments: &MatrixArgs) -> anyhow::Result<ExitCode> {
     let context = providers::context()?;
     let mut rows = Vec::new();
     for Known { name, made } in known(&arguments.names, &context) {
         let provider = made.with_context(|| format!("the runtime `{name}`"))?;
+        if let Err(error) = provider.learn().await {
+            tracing::warn!("the runtime `{name}` is shown as it is without being asked: {error}");
+        }
         rows.push((name, provider.capabilities()));
     }
     if arguments.json {

@@ -23,6 +23,7 @@ mod own;
 mod report;
 mod runtimes;
 mod secrets;
+mod service;
 mod settings;
 mod show;
 mod snapshot;
@@ -41,18 +42,28 @@ use gloveport_protocol::Secret;
 pub(crate) use hosted::{Fresh, hosted};
 pub(crate) use known::known;
 use runtimes::Runtimes;
+pub(crate) use service::{GatewayFlags, Service};
 pub(crate) use start::random_id;
+
+use crate::exit::{WRONG_COMMAND_LINE, report};
 
 /// Where the server of a session is, which answers now, and its key.
 pub(crate) async fn address(id: &str) -> anyhow::Result<(String, Option<Secret>)> {
-    let mut found = Runtimes::new(None)?.find(id).await?;
+    let mut found = Runtimes::of_environment()?.find(id).await?;
     let client = found.client().await?;
     Ok((client.url().to_owned(), found.sandbox.session_key))
 }
 
 /// Runs the command.
 pub(crate) async fn session(arguments: SessionArgs) -> anyhow::Result<ExitCode> {
-    let runtimes = Runtimes::new(arguments.runtime)?;
+    let service = match arguments.gateway.service(arguments.runtime.as_deref()) {
+        Ok(service) => service,
+        Err(error) => {
+            report(&error.into());
+            return Ok(ExitCode::from(WRONG_COMMAND_LINE));
+        }
+    };
+    let runtimes = Runtimes::with(arguments.runtime, service)?;
     match arguments.command {
         SessionCommand::Start(arguments) => start::start(&runtimes, arguments).await,
         SessionCommand::Exec(arguments) => exec::exec(&runtimes, arguments).await,

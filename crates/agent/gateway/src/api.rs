@@ -29,7 +29,7 @@ use crate::{
 };
 
 /// Most bytes of the body of a request of the interface.
-const BODY: usize = 4 * 1024 * 1024;
+pub(crate) const BODY: usize = 4 * 1024 * 1024;
 /// Time for it to come.
 const BODY_TIME: std::time::Duration = std::time::Duration::from_secs(30);
 /// Most sessions in one request.
@@ -63,7 +63,7 @@ pub(crate) fn router(shared: &Arc<Shared>) -> Router {
 }
 
 /// Lets nobody pass without a key.
-async fn with_key(State(shared): Handle, mut request: Request, next: Next) -> Response {
+pub(crate) async fn with_key(State(shared): Handle, mut request: Request, next: Next) -> Response {
     let address = request.extensions().get::<ClientAddress>().map(|client| client.0);
     match shared.identify(request.headers(), address).await {
         Ok(who) => request.extensions_mut().insert(who),
@@ -94,7 +94,8 @@ async fn whole(request: Request) -> Result<Request, Fault> {
     }
 }
 
-fn json<'a, T: Deserialize<'a>>(body: &'a Bytes) -> Result<T, Fault> {
+/// Reads a body that is a JSON object.
+pub(crate) fn json<'a, T: Deserialize<'a>>(body: &'a Bytes) -> Result<T, Fault> {
     // An array would be taken for the members in their order.
     if !body.trim_ascii_start().starts_with(b"{") {
         return Err(Fault::wrong("the body of the request must be a JSON object"));
@@ -111,6 +112,7 @@ async fn start(State(shared): Handle, Extension(who): Who, headers: HeaderMap, b
     shared.audit(&who, "start", &session, &started);
     let (sandbox, created) = started?;
     shared.known.forget(&sandbox.id);
+    shared.made(&sandbox, created).await;
     let mut told = view::runtime(&sandbox, &public, false).await;
     told.created = Some(created);
     Ok(Json(told))
@@ -130,6 +132,7 @@ async fn stop(State(shared): Handle, Extension(who): Who, body: Bytes) -> Result
         let deleted = shared.provider.delete(&sandbox.id).await;
         shared.known.forget(&sandbox.id);
         let deleted = deleted?;
+        shared.hub.ended(&sandbox.id);
         shared.noted(async |store| store.ended(sandbox.id.as_str(), "it was stopped").await).await;
         if deleted { Ok(done(&sandbox)) } else { Err(Fault::missing("runtime")) }
     };
@@ -144,6 +147,7 @@ async fn pause(State(shared): Handle, Extension(who): Who, body: Bytes) -> Resul
         let sandbox = shared.own(&who, &id).await?;
         let paused = shared.provider.pause(&sandbox.id).await;
         shared.known.forget(&sandbox.id);
+        shared.hub.nudge();
         paused?;
         shared.noted(async |store| store.paused(sandbox.id.as_str()).await).await;
         Ok(done(&sandbox))

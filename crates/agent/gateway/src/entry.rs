@@ -21,13 +21,13 @@ use crate::{
 };
 
 /// The header with the id of a request.
-const ID: HeaderName = HeaderName::from_static("x-request-id");
+pub(crate) const ID: HeaderName = HeaderName::from_static("x-request-id");
 /// Longest id that is taken from a client.
 const LONGEST: usize = 64;
 /// The route of everything that goes to sandboxes.
 const SANDBOX: &str = "sandbox";
-/// The route that makes sandboxes.
-const START: &str = "/start";
+/// The routes that make sandboxes.
+const STARTS: [&str; 2] = ["/start", "/v1/sandboxes"];
 
 /// Gives a request its id, finds out who asks and for which host, and counts the answer.
 pub(crate) async fn enter(State(shared): State<Arc<Shared>>, mut request: Request, next: Next) -> Response {
@@ -40,6 +40,7 @@ pub(crate) async fn enter(State(shared): State<Arc<Shared>>, mut request: Reques
     let traced = trace::request(&method, request.headers(), id.to_str().unwrap_or_default());
     let answered = async {
         let route = request.extensions().get::<MatchedPath>().map(|path| path.as_str().to_owned());
+        let is_post = request.method() == Method::POST;
         let aim = prepare(&shared, &mut request);
         let client = request.extensions().get::<ClientAddress>().map(|client| tracing::field::display(client.0));
         let (route, mut response) = match aim {
@@ -49,7 +50,7 @@ pub(crate) async fn enter(State(shared): State<Arc<Shared>>, mut request: Reques
         };
         let (route, status, took) = (route.as_deref().unwrap_or(SANDBOX), response.status(), began.elapsed());
         shared.metrics.answered(route, status, took);
-        if route == START {
+        if is_post && STARTS.contains(&route) {
             shared.metrics.started(status, took);
         }
         if response.extensions_mut().remove::<EngineFault>().is_some() {

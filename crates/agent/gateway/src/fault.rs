@@ -20,7 +20,13 @@ pub(crate) struct Fault {
     /// When it is worth trying again.
     retry_after: Option<Duration>,
     is_of_engine: bool,
+    /// A word for programs, where the status does not say it.
+    code: Option<&'static str>,
 }
+
+/// The fault that an answer was made of; it is an extension, of which the native API makes its own form.
+#[derive(Clone, Debug)]
+pub(crate) struct Told(pub(crate) Fault);
 
 /// Says of an answer that the engine is to blame; it is an extension.
 #[derive(Clone, Copy, Debug)]
@@ -28,7 +34,17 @@ pub(crate) struct EngineFault;
 
 impl Fault {
     pub(crate) fn new(status: StatusCode, detail: impl Into<String>) -> Self {
-        Self { status, detail: detail.into(), retry_after: None, is_of_engine: false }
+        Self { status, detail: detail.into(), retry_after: None, is_of_engine: false, code: None }
+    }
+
+    /// The same, with a word for programs.
+    pub(crate) fn called(self, code: &'static str) -> Self {
+        Self { code: Some(code), ..self }
+    }
+
+    /// The word for programs.
+    pub(crate) fn code(&self) -> Option<&'static str> {
+        self.code
     }
 
     /// The same, with when it is worth trying again.
@@ -74,16 +90,29 @@ impl From<ProviderError> for Fault {
             }
             _ => StatusCode::INTERNAL_SERVER_ERROR,
         };
+        let code = match &error {
+            ProviderError::NotFound(_) => "not_found",
+            ProviderError::Access { .. } => "engine_refused",
+            ProviderError::Unsupported { .. } => "unsupported",
+            ProviderError::Spec { .. } | ProviderError::Name(_) => "invalid",
+            ProviderError::SessionExists { .. } => "session_exists",
+            ProviderError::State { .. } => "wrong_state",
+            ProviderError::Start { .. } => "start_failed",
+            ProviderError::Unreachable { .. } | ProviderError::Timeout { .. } | ProviderError::Closed(_) => {
+                "engine_unavailable"
+            }
+            _ => "engine_failed",
+        };
         if status.is_server_error() {
             tracing::warn!(%error, "the engine did not do what it was asked to");
         }
-        Self { is_of_engine: status.is_server_error(), ..Self::new(status, error.to_string()) }
+        Self { is_of_engine: status.is_server_error(), ..Self::new(status, error.to_string()) }.called(code)
     }
 }
 
 impl IntoResponse for Fault {
     fn into_response(self) -> Response {
-        let mut response = (self.status, Json(serde_json::json!({"detail": self.detail}))).into_response();
+        let mut response = (self.status, Json(serde_json::json!({"detail": &self.detail}))).into_response();
         if self.is_of_engine {
             response.extensions_mut().insert(EngineFault);
         }
@@ -92,6 +121,7 @@ impl IntoResponse for Fault {
             let seconds = after.as_secs() + u64::from(after.subsec_nanos() > 0);
             response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(seconds.max(1)));
         }
+        response.extensions_mut().insert(Told(self));
         response
     }
 }

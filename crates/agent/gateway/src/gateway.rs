@@ -16,13 +16,16 @@ use crate::{
     domain::Domain,
     engine::Engine,
     entry,
+    hub::Hub,
     known::Known,
     listen::{self, Service},
     metrics::Metrics,
-    operations, reconcile,
+    openapi, operations, reconcile,
     shared::Shared,
+    streams::Streams,
     tenancy::Tenancy,
     tls::{Tls, TlsError},
+    v1,
     waking::Waking,
 };
 
@@ -122,6 +125,8 @@ impl Gateway {
                 metrics: Arc::new(Metrics::default()),
                 engine: Engine::default(),
                 waking: Waking::default(),
+                hub: Hub::default(),
+                streams: Streams::default(),
                 draining: CancellationToken::new(),
                 stop,
             }),
@@ -131,7 +136,8 @@ impl Gateway {
     /// The interface, and the ways to sandboxes.
     pub fn router(&self) -> Router {
         let enter = middleware::from_fn_with_state(Arc::clone(&self.shared), entry::enter);
-        api::router(&self.shared).merge(operations::beside_interface(&self.shared)).layer(enter)
+        let interface = api::router(&self.shared).merge(v1::router(&self.shared)).merge(openapi::router());
+        interface.merge(operations::beside_interface(&self.shared)).layer(enter)
     }
 
     /// Serves until `stop` is cancelled; then no more connections are accepted, and the answers in flight are finished. The

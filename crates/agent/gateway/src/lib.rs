@@ -34,6 +34,12 @@
 //! | `waking` | those that are being woken |
 //! | `wake` | paused sandboxes that go on because somebody asks for them |
 //! | `fault` | answers that are errors |
+//! | `v1` | the native API |
+//! | `openapi` | the document of the interface |
+//! | `hub` | what has happened to sandboxes, kept for a while |
+//! | `watch` | finds out what happens to sandboxes, for the hub |
+//! | `streams` | how many answers may last |
+//! | `fork` | a sandbox that is made of another one |
 //! | `engine` | whether the engine answers, and what it has |
 //! | `metrics` | what is counted |
 //! | `trace` | spans for traces |
@@ -48,14 +54,17 @@ mod domain;
 mod engine;
 mod entry;
 mod fault;
+mod fork;
 mod gateway;
 mod heads;
+mod hub;
 mod identity;
 mod images;
 mod known;
 mod labels;
 mod listen;
 mod metrics;
+mod openapi;
 mod operations;
 mod options;
 mod path;
@@ -64,13 +73,16 @@ mod public;
 mod reconcile;
 mod shared;
 mod start;
+mod streams;
 mod tenancy;
 mod tls;
 mod trace;
 mod upload;
+mod v1;
 mod view;
 mod wake;
 mod waking;
+mod watch;
 mod way;
 
 pub use builds::ImageService;

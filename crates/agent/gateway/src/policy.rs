@@ -13,7 +13,10 @@ use crate::fault::Fault;
 pub(crate) struct Asked {
     pub(crate) image: Option<String>,
     pub(crate) class: Option<String>,
+    /// How many times the base size it is.
     pub(crate) factor: u32,
+    /// Processors in thousandths, and memory in bytes, where they are not as many times the base size.
+    pub(crate) amounts: Option<(u64, u64)>,
 }
 
 fn refused(detail: String) -> Fault {
@@ -70,9 +73,10 @@ pub(crate) fn apply(
 /// The answer to who has used up a quota.
 pub(crate) fn used_up(refusal: &Refusal) -> Fault {
     if refusal.is_final() {
-        return refused(format!("the sandbox is larger than the tenant's quota: {refusal}"));
+        return refused(format!("the sandbox is larger than the tenant's quota: {refusal}")).called("quota_exceeded");
     }
     Fault::new(StatusCode::TOO_MANY_REQUESTS, format!("a quota is used up: {refusal}; try it again later"))
+        .called("quota_exceeded")
         .after(refusal.retry_after)
 }
 
@@ -143,6 +147,7 @@ mod tests {
             image: Some(image.to_owned()),
             class: Some(class.to_owned()),
             factor,
+            amounts: None,
         };
         apply(&tenant, &asked("debian:13", "", 2), (true, false), &mut spec).unwrap();
         assert_eq!((spec.time_to_live, spec.idle_stop), (Some(Duration::from_mins(1)), Some(Duration::from_secs(30))));

@@ -69,7 +69,7 @@ async fn compare(shared: &Shared, tenancy: &Tenancy) -> Result<(), Fault> {
             continue;
         }
         let (session, is_paused) = (identity::session_of(sandbox), sandbox.state == SandboxState::Paused);
-        let asked = Asked { image: sandbox.image.clone(), class: None, factor: 1 };
+        let asked = Asked { image: sandbox.image.clone(), class: None, factor: 1, amounts: None };
         let wants = tenancy.size.wants(session.as_str(), &asked);
         if store.adopt(tenant, &wants, sandbox.id.as_str(), is_paused, &tenancy.gateway).await? {
             tracing::info!(id = %sandbox.id, tenant, "a sandbox that the database did not know is noted");
@@ -84,11 +84,9 @@ async fn reserved(shared: &Shared, tenancy: &Tenancy, row: &Session, listed: &[S
     let engine = SessionId::new(row.session.as_str()).map_err(|error| Fault::wrong(error.to_string()));
     let engine = engine.and_then(|session| shared.engine_session(&row.tenant, &session))?;
     let is_its = |it: &Sandbox| {
-        if shared.can.labels {
-            identity::tenant_of(it) == row.tenant && identity::session_of(it).as_str() == row.session
-        } else {
-            it.session_id == engine
-        }
+        // The label of a fork tells the session of the sandbox that it was made from.
+        let is_called = || identity::tenant_of(it) == row.tenant && identity::session_of(it).as_str() == row.session;
+        it.session_id == engine || (shared.can.labels && is_called())
     };
     let Some(sandbox) = listed.iter().find(|it| is_its(it) && it.state.is_live()) else {
         tenancy.store.released(&place, "its gateway has died").await?;

@@ -10,8 +10,9 @@ use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    GatewayOptions, builds::Builds, domain::Domain, engine::Engine, fault::Fault, heads::API_KEY, known::Known,
-    labels::LABEL, metrics::Metrics, public::Public, tenancy::Tenancy, tls::Tls, waking::Waking,
+    GatewayOptions, builds::Builds, domain::Domain, engine::Engine, fault::Fault, heads::API_KEY, hub::Hub,
+    known::Known, labels::LABEL, metrics::Metrics, public::Public, streams::Streams, tenancy::Tenancy, tls::Tls,
+    waking::Waking,
 };
 
 /// The header in which the gateway keeps how a request came, `http` or `https`; what clients say there is removed before.
@@ -34,6 +35,10 @@ pub(crate) struct Shared {
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) engine: Engine,
     pub(crate) waking: Waking,
+    /// What happens to sandboxes, for those who listen.
+    pub(crate) hub: Hub,
+    /// Answers that last.
+    pub(crate) streams: Streams,
     /// With somebody who builds images.
     pub(crate) builds: Option<Builds>,
     /// The gateway is about to end.

@@ -72,6 +72,7 @@ impl StartRequest {
             image: self.image.clone(),
             class: self.runtime_class.clone(),
             factor: self.resource_factor.unwrap_or(1),
+            amounts: None,
         }
     }
 

@@ -22,7 +22,7 @@ use crate::{
 };
 
 /// How long a reservation holds that nobody renews: so long a gateway that has died keeps its places.
-const HOLD: Duration = Duration::from_secs(30);
+pub(crate) const HOLD: Duration = Duration::from_secs(30);
 /// Pause between two renewals.
 const RENEW: Duration = Duration::from_secs(10);
 /// How long a start waits for another start of the same session.
@@ -63,7 +63,7 @@ impl From<StoreError> for Fault {
     }
 }
 
-fn refused() -> Fault {
+pub(crate) fn refused() -> Fault {
     let detail = "the key in the header X-API-Key is missing or wrong; it is that of `gloveport gateway --key-file`, or \
         one of `gloveport gateway key create`";
     Fault::new(StatusCode::UNAUTHORIZED, detail)
@@ -93,24 +93,35 @@ impl Shared {
 
     /// Whether a sandbox is one of the tenant's; with its session as the tenant calls it.
     pub(crate) async fn of_tenant(&self, who: &Identity, mut sandbox: Sandbox) -> Result<Option<Sandbox>, Fault> {
-        if !self.is_own(&sandbox) {
+        let owner = self.owner_of(&sandbox).await?.filter(|(tenant, _)| tenant == who.name());
+        Ok(owner.map(|(_, session)| {
+            sandbox.session_id = session;
+            sandbox
+        }))
+    }
+
+    /// Whose a sandbox is, and what that tenant calls its session; nobody's if no gateway has made it.
+    pub(crate) async fn owner_of(&self, sandbox: &Sandbox) -> Result<Option<(String, SessionId)>, Fault> {
+        if !self.is_own(sandbox) {
             return Ok(None);
         }
-        let is_theirs = match &self.tenancy {
-            Some(tenancy) if !self.can.labels => match tenancy.store.of_runtime(sandbox.id.as_str()).await? {
-                Some(row) if row.tenant == who.name() => {
-                    sandbox.session_id = SessionId::new(row.session).unwrap_or(sandbox.session_id);
-                    true
-                }
-                Some(_) | None => false,
-            },
-            Some(_) | None => {
-                let is_theirs = identity::tenant_of(&sandbox) == who.name();
-                sandbox.session_id = identity::session_of(&sandbox);
-                is_theirs
+        let called = (identity::tenant_of(sandbox).to_owned(), identity::session_of(sandbox));
+        let Some(tenancy) = &self.tenancy else { return Ok(Some(called)) };
+        let has_label = self.can.labels;
+        if has_label
+            && (called.1 == sandbox.session_id || self.engine_session(&called.0, &called.1)? == sandbox.session_id)
+        {
+            return Ok(Some(called));
+        }
+        // The label of a fork tells the session of the sandbox that it was made from.
+        let row = tenancy.store.of_runtime(sandbox.id.as_str()).await?;
+        Ok(match row {
+            Some(row) if !has_label || row.tenant == called.0 => {
+                let session = SessionId::new(row.session).unwrap_or_else(|_| sandbox.session_id.clone());
+                Some((row.tenant, session))
             }
-        };
-        Ok(is_theirs.then_some(sandbox))
+            Some(_) | None => has_label.then_some(called),
+        })
     }
 
     /// The sandbox of a session: a new one, or the one that it has. Tells whether it is new.
@@ -140,7 +151,11 @@ impl Shared {
             match tenancy.store.reserve(&tenant.name, &wants, &tenancy.gateway, HOLD).await? {
                 Reserved::NoTenant => return Err(refused()),
                 Reserved::Refused(refusal) => return Err(policy::used_up(&refusal)),
-                Reserved::Made(place) => return self.create_in(tenancy, who, &spec, (place, &wants)).await,
+                Reserved::Made(place) => {
+                    let silent = Progress::silent();
+                    let making = self.provider.create(&spec, &silent);
+                    return self.create_in(tenancy, who, making, (place, &wants)).await;
+                }
                 Reserved::There(row) => {
                     let place = Place(row.id);
                     let there = match &row.runtime {
@@ -221,16 +236,15 @@ impl Shared {
     }
 
     /// Makes a sandbox in a place that is reserved.
-    async fn create_in(
+    pub(crate) async fn create_in(
         &self,
         tenancy: &Tenancy,
         who: &Identity,
-        spec: &SandboxSpec,
+        making: impl Future<Output = Result<Sandbox, ProviderError>>,
         (place, wants): (Place, &Wants<'_>),
     ) -> Result<(Sandbox, bool), Fault> {
         let mut held = Held::new(tenancy.store.clone(), place);
-        let made = self.provider.create(spec, &Progress::silent()).await;
-        let (id, made) = match made {
+        let (id, made) = match making.await {
             Ok(sandbox) => (sandbox.id.clone(), Some(sandbox)),
             Err(ProviderError::SessionExists { sandbox, .. }) => (sandbox, None),
             Err(error) => {
@@ -266,6 +280,7 @@ impl Shared {
         }
         let resumed = self.provider.resume(id).await;
         self.known.forget(id);
+        self.hub.nudge();
         if resumed.is_err() {
             self.noted(async |store| store.paused(id.as_str()).await).await;
         }
@@ -354,12 +369,13 @@ impl Drop for Held {
 impl Size {
     /// What a sandbox counts for.
     pub(crate) fn wants<'a>(&self, session: &'a str, asked: &'a Asked) -> Wants<'a> {
-        let factor = u64::from(asked.factor.max(1));
-        Wants {
-            session,
-            image: asked.image.as_deref(),
-            cpu_millis: self.cpu_millis.saturating_mul(factor),
-            memory_bytes: self.memory_bytes.saturating_mul(factor),
-        }
+        let (cpu_millis, memory_bytes) = asked.amounts.unwrap_or_else(|| self.times(asked.factor));
+        Wants { session, image: asked.image.as_deref(), cpu_millis, memory_bytes }
+    }
+
+    /// So many times the base size.
+    pub(crate) fn times(&self, factor: u32) -> (u64, u64) {
+        let factor = u64::from(factor.max(1));
+        (self.cpu_millis.saturating_mul(factor), self.memory_bytes.saturating_mul(factor))
     }
 }

@@ -44,6 +44,7 @@ async fn resume(shared: &Shared, id: &SandboxId) -> Result<(), String> {
     shared.metrics.woke();
     has_place(shared, id).await?;
     let resumed = shared.provider.resume(id).await;
+    shared.hub.nudge();
     if resumed.is_err() {
         shared.noted(async |store| store.paused(id.as_str()).await).await;
     }

@@ -24,6 +24,12 @@ pub trait Provider: Send + Sync + fmt::Debug {
     /// What it can do.
     fn capabilities(&self) -> Capabilities;
 
+    /// Asks the engine what it can do, where that is not known without; [`capabilities`](Self::capabilities) tells it from then
+    /// on. An engine that does not answer is an error.
+    fn learn(&self) -> BoxFuture<'_, Result<(), ProviderError>> {
+        Box::pin(async { Ok(()) })
+    }
+
     /// Makes a sandbox and returns as soon as the engine has it; its server need not answer yet. A session that has a
     /// live sandbox already is [`ProviderError::SessionExists`]; one that has ended is replaced.
     fn create<'a>(

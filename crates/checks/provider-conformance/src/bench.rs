@@ -16,6 +16,7 @@ use crate::{
 use gloveport_hosting::{WaitOptions, wait_until_alive};
 use gloveport_provider::{
     Capabilities, GcOptions, Isolation, ListFilter, Progress, Provider, Sandbox, SandboxId, SandboxSpec, SessionId,
+    StandsFor,
 };
 
 /// Limit of a command in a sandbox, in seconds.
@@ -42,8 +43,9 @@ pub(super) struct Live {
 }
 
 impl Bench {
-    pub(super) fn new(make: &Make, options: &Options, prefix: &str) -> Result<Self, Problem> {
+    pub(super) async fn new(make: &Make, options: &Options, prefix: &str) -> Result<Self, Problem> {
         let provider = make().at("making the provider")?;
+        provider.learn().await.at("asking what the engine can do")?;
         Ok(Self {
             make: Arc::clone(make),
             options: options.clone(),
@@ -58,6 +60,7 @@ impl Bench {
     /// Whether paths in a sandbox are those of this machine.
     pub(super) fn is_this_machine(&self) -> bool {
         matches!(self.can.isolation, Isolation::None | Isolation::Process)
+            && self.can.stands_for != Some(StandsFor::Remote)
     }
 
     /// Another backend on the same engine.

@@ -107,7 +107,7 @@ pub async fn run(make: &Make, options: &Options, mut told: impl FnMut(&CheckResu
 
 async fn run_one(make: &Make, options: &Options, check: &Check, prefix: &str) -> CheckResult {
     let began = Instant::now();
-    let verdict = match Bench::new(make, options, prefix) {
+    let verdict = match Bench::new(make, options, prefix).await {
         Ok(bench) => {
             let performed = timeout(options.limit, (check.run)(&bench)).await;
             let performed = performed.unwrap_or_else(|_| Err(Problem::late("the whole check", options.limit)));

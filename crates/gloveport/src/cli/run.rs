@@ -4,12 +4,14 @@ use std::path::PathBuf;
 
 use clap::{ArgGroup, ArgMatches, Args, FromArgMatches as _, Id, error::ErrorKind, parser::ValueSource};
 
+use gloveport_provider_remote::Remote;
+
 use crate::{
     approve::ApproveArgs,
     attach::DetachKeys,
     names::CLI,
     session::{
-        MakeArgs,
+        GatewayFlags, MakeArgs, Service,
         values::{limit, variable},
     },
 };
@@ -22,7 +24,7 @@ pub(super) const RUN_HELP: &str = "Without --url and --runtime, and with the run
     output has gone; 2 for a wrong command line.";
 
 #[derive(Debug, Args)]
-#[command(group = ArgGroup::new("elsewhere").args(["url", "runtime"]).multiple(true))]
+#[command(group = ArgGroup::new("elsewhere").args(["url", "runtime", "gateway"]).multiple(true))]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
 pub(crate) struct RunArgs {
     /// The command; several words are joined by blanks. Flags come before its first word: everything after it belongs to
@@ -43,6 +45,8 @@ pub(crate) struct RunArgs {
     /// persistent shell.
     #[arg(long, value_name = "NAME", env = "GLOVEPORT_RUNTIME")]
     pub(crate) runtime: Option<String>,
+    #[command(flatten)]
+    pub(crate) gateway: GatewayFlags,
     /// Interrupt it after this time, such as 2.5, 90s or 15m, and end it if it keeps running.
     #[arg(long, value_name = "TIME", value_parser = limit, allow_negative_numbers = true)]
     pub(crate) timeout: Option<f64>,
@@ -80,6 +84,9 @@ pub(crate) struct RunArgs {
     /// A flag that says what a sandbox is made from, where only the configuration can tell whether there is one.
     #[arg(skip)]
     pub(crate) of_sandbox: Option<String>,
+    /// The gateway in whose sandbox it runs.
+    #[arg(skip)]
+    pub(crate) service: Option<Service>,
 }
 
 impl RunArgs {
@@ -90,6 +97,19 @@ impl RunArgs {
         arguments.url = arguments.url.filter(|url| !url.is_empty());
         arguments.runtime = arguments.runtime.filter(|runtime| !runtime.is_empty());
         let is_flag = |id| matches.value_source(id) == Some(ValueSource::CommandLine);
+        if is_flag("url") && arguments.gateway.is_given() {
+            let text = "--url and --gateway exclude each other: the command runs either on the server of a sandbox or in a fresh sandbox of a gateway\n";
+            return Err(clap::Error::raw(ErrorKind::ArgumentConflict, text));
+        }
+        let has_server = arguments.url.is_some() && !is_flag("runtime") && !arguments.gateway.is_given();
+        if !has_server && !arguments.no_tty {
+            let service = std::mem::take(&mut arguments.gateway).service(arguments.runtime.as_deref());
+            let told = |error| clap::Error::raw(ErrorKind::ArgumentConflict, format!("{error}\n"));
+            arguments.service = service.map_err(told)?;
+        }
+        if arguments.service.is_some() {
+            (arguments.runtime, arguments.url) = (Some(Remote::NAME.to_owned()), None);
+        }
         if arguments.url.is_some() && arguments.runtime.is_some() {
             match (is_flag("url"), is_flag("runtime")) {
                 (true, true) => {
@@ -101,7 +121,7 @@ impl RunArgs {
             }
         }
         if arguments.no_tty {
-            if is_flag("url") || is_flag("runtime") {
+            if is_flag("url") || is_flag("runtime") || arguments.gateway.is_given() {
                 let text = "--no-tty runs a command on this machine; shells of servers and sandboxes have a terminal\n";
                 return Err(clap::Error::raw(ErrorKind::ArgumentConflict, text));
             }

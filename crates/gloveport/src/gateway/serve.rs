@@ -220,6 +220,7 @@ pub(super) async fn serve(arguments: ServeArgs) -> anyhow::Result<ExitCode> {
     let key = arguments.key_file.as_ref().map(|file| key_file::given(file).map(Secret::new)).transpose()?;
     let context = providers::context()?;
     let provider = providers::registry().make(arguments.runtime(), &context)?;
+    provider.learn().await?;
     let (images, _folders) = images(&arguments, &context)?.unzip();
     let options = GatewayOptions { images, ..arguments.options(key, &settings, &provider.capabilities(), &context)? };
     let database = match &location {

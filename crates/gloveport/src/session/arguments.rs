@@ -8,6 +8,7 @@ use clap::{Args, Subcommand};
 
 pub(crate) use self::make::MakeArgs;
 pub(super) use self::{inside::*, life::*, make::*};
+use super::service::GatewayFlags;
 
 /// Below `gloveport session --help`.
 const SESSION_HELP: &str = "ID is the id of a session or of its sandbox, or the beginning of one if it matches no other. \
@@ -90,6 +91,8 @@ pub(crate) struct SessionArgs {
     /// What hosts the sandbox: `local`, `docker`, `exec:PROGRAM`, or NAME for a program gloveport-provider-NAME in PATH.
     #[arg(long, value_name = "NAME", env = "GLOVEPORT_RUNTIME", global = true)]
     pub(super) runtime: Option<String>,
+    #[command(flatten)]
+    pub(super) gateway: GatewayFlags,
     #[command(subcommand)]
     pub(super) command: SessionCommand,
 }

@@ -87,7 +87,7 @@ pub(crate) async fn borrow(which: Which, approve: ApproveArgs, stop: Cancellatio
     match which {
         Which::Fresh(fresh) => make(*fresh, approver, stop).await,
         Which::Session(id) => {
-            let runtimes = Runtimes::new(None)?;
+            let runtimes = Runtimes::of_environment()?;
             let mut found = runtimes.find(&id).await?;
             let client = found.client().await?;
             let handling = Handling { approve, input_is_taken: true, unrecorded: false };
@@ -116,6 +116,7 @@ async fn make(fresh: FreshComputer, approver: Arc<dyn Approver>, stop: Cancellat
         variables.push((FIRST_KERNEL.0.to_owned(), FIRST_KERNEL.1.to_owned()));
     }
     let session: SessionId = random_id()?;
+    provider.learn().await?;
     let Wanted { spec, options } = wanted(&runtimes, &runtime, &provider.capabilities(), session, make, variables)?;
     let keep = keep || options.keep_alive;
     let spec = SandboxSpec { keep_alive: keep, ..spec };

@@ -32,7 +32,7 @@ use crate::{
 };
 
 pub(crate) async fn run_in_fresh(mut arguments: RunArgs) -> anyhow::Result<ExitCode> {
-    let runtimes = Runtimes::new(arguments.runtime.take())?;
+    let runtimes = Runtimes::with(arguments.runtime.take(), arguments.service.take())?;
     if let Some(flag) = &arguments.of_sandbox
         && runtimes.named().is_none_or(|name| name == CLI)
     {
@@ -52,6 +52,7 @@ pub(crate) async fn run_in_fresh(mut arguments: RunArgs) -> anyhow::Result<ExitC
     }
     let (runtime, provider) = runtimes.one()?;
     let make = std::mem::take(&mut arguments.make);
+    provider.learn().await?;
     let can = provider.capabilities();
     let Wanted { spec, options } = wanted(&runtimes, &runtime, &can, random_id()?, make, arguments.env.clone())?;
     let has_own = arguments.timeout.is_some() || arguments.tty;

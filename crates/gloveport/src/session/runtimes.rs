@@ -10,8 +10,12 @@ use gloveport_provider::{
     ListFilter, Progress, Provider, ProviderContext, ProviderError, Registry, Sandbox, SandboxId, SandboxState,
     SessionId,
 };
+use gloveport_provider_remote::Remote;
 
-use super::settings;
+use super::{
+    service::{GatewayFlags, Service},
+    settings,
+};
 use crate::{here, providers};
 
 /// How long the server of a session that should be there is waited for.
@@ -70,6 +74,19 @@ impl Runtimes {
     /// The one that was chosen, or all.
     pub(super) fn new(chosen: Option<String>) -> anyhow::Result<Self> {
         Self::of(providers::load()?, chosen)
+    }
+
+    /// The same, or a gateway.
+    pub(super) fn with(chosen: Option<String>, service: Option<Service>) -> anyhow::Result<Self> {
+        let Some(service) = service else { return Self::new(chosen) };
+        let mut loaded = providers::load()?;
+        service.put_into(&mut loaded)?;
+        Self::of(loaded, Some(Remote::NAME.to_owned()))
+    }
+
+    /// All, or the gateway that the environment names.
+    pub(super) fn of_environment() -> anyhow::Result<Self> {
+        Self::with(None, GatewayFlags::default().service(None)?)
     }
 
     /// The same with this configuration.

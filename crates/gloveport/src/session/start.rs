@@ -35,6 +35,7 @@ pub(super) async fn start(runtimes: &Runtimes, arguments: Box<StartArgs>) -> any
         Some(id) => SessionId::new(id)?,
         None => random_id()?,
     };
+    provider.learn().await?;
     let can = provider.capabilities();
     let wanted = wanted(runtimes, &runtime, &can, session_id, arguments.make, arguments.env)?;
     // It outlives this command, whatever the configuration says of sessions of a backend.

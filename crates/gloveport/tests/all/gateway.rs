@@ -8,6 +8,12 @@ use std::{
     sync::Arc,
 };
 
+use axum::{
+    extract::Request,
+    http::StatusCode,
+    middleware::{self, Next},
+    response::IntoResponse as _,
+};
 use gloveport_client::{AttachOptions, Certificates, Pool, TerminalEvent};
 use gloveport_gateway::{Gateway, GatewayOptions};
 use gloveport_protocol::{Secret, terminals::TerminalRequest};
@@ -156,6 +162,33 @@ async fn our_client_passes_the_suite_of_providers_at_a_gateway_over_this_machine
     let counts = report.counts();
     assert_eq!(counts.failed, 0, "{}", report.text());
     assert!(counts.passed >= 34, "{}", report.text());
+    running.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn our_client_passes_the_suite_of_providers_at_a_service_without_our_native_api() {
+    let running = Running::start().await;
+    // What another service answers to paths that it does not know.
+    let hide = middleware::from_fn(async |request: Request, next: Next| {
+        if request.uri().path().starts_with("/v1/") {
+            return (StatusCode::NOT_FOUND, "no such page").into_response();
+        }
+        next.run(request).await
+    });
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let router = running.gateway.router().layer(hide);
+    let serving = tokio::spawn(async move { axum::serve(listener, router).await });
+    let options = RemoteOptions { url, ..running.options(KEY) };
+    let make: Make = Arc::new(move || Ok(Arc::new(Remote::new(options.clone())) as Arc<dyn Provider>));
+    let provider = make().unwrap();
+    provider.learn().await.unwrap();
+    assert!(!provider.capabilities().labels && provider.capabilities().images);
+    let report = conformance(&make, &Options::default(), |_| {}).await.unwrap();
+    let counts = report.counts();
+    assert_eq!(counts.failed, 0, "{}", report.text());
+    assert!(counts.passed >= 34, "{}", report.text());
+    serving.abort();
     running.end().await;
 }
 

@@ -18,18 +18,18 @@ use tokio_util::sync::CancellationToken;
 use crate::docker::{BUSYBOX, LIMIT, Place};
 
 /// A gateway over Docker that builds, with a database.
-struct Running {
-    place: Place,
-    store: Store,
+pub(crate) struct Running {
+    pub(crate) place: Place,
+    pub(crate) store: Store,
     prefix: String,
     folders: TempDir,
-    address: SocketAddr,
+    pub(crate) address: SocketAddr,
     stop: CancellationToken,
     serving: JoinHandle<()>,
 }
 
 impl Running {
-    async fn start() -> Self {
+    pub(crate) async fn start() -> Self {
         let _installed_before = rustls::crypto::ring::default_provider().install_default();
         let place = Place::new();
         let store = Store::open(&Location::File(place.path().join("gateway.db"))).await.unwrap();
@@ -49,13 +49,13 @@ impl Running {
     }
 
     /// A tenant, with a key.
-    async fn tenant(&self, name: &str, limits: Limits) -> Tenant<'_> {
+    pub(crate) async fn tenant(&self, name: &str, limits: Limits) -> Tenant<'_> {
         self.store.add_tenant(name, &limits).await.unwrap();
         let key = self.store.add_key(name, "", None).await.unwrap().key.expose().to_owned();
         Tenant { of: self, key }
     }
 
-    async fn end(self) {
+    pub(crate) async fn end(self) {
         self.stop.cancel();
         self.serving.await.unwrap();
         self.store.close().await;
@@ -69,9 +69,9 @@ impl Running {
     }
 }
 
-struct Tenant<'a> {
+pub(crate) struct Tenant<'a> {
     of: &'a Running,
-    key: String,
+    pub(crate) key: String,
 }
 
 impl Tenant<'_> {
@@ -105,7 +105,7 @@ impl Tenant<'_> {
         told["build_id"].as_str().unwrap_or_else(|| panic!("{told}")).to_owned()
     }
 
-    async fn ask(&self, method: &str, path: &str, body: Option<Value>) -> (u16, Value) {
+    pub(crate) async fn ask(&self, method: &str, path: &str, body: Option<Value>) -> (u16, Value) {
         let client = reqwest::Client::builder().tls_certs_only([]).no_proxy().build().unwrap();
         let url = format!("http://{}{path}", self.of.address);
         let mut request = client.request(method.parse().unwrap(), url).header("X-API-Key", &self.key);

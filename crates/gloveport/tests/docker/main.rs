@@ -4,6 +4,7 @@ mod approval;
 mod docker;
 mod faults;
 mod gateway_images;
+mod gateway_native;
 mod hardening;
 mod inside;
 mod mcp;

@@ -1,4 +1,4 @@
-//! What a service can do that speaks the Remote Runtime API.
+//! What a service can do that speaks the Remote Runtime API and nothing else.
 
 use gloveport_provider::{Capabilities, Isolation, StandsFor};
 

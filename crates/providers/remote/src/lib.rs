@@ -7,8 +7,10 @@
 //! | `service` | requests to the service, again where that helps, and which error an answer is |
 //! | `wire` | the JSON of both directions |
 //! | `capabilities` | what such a service can do |
+//! | `native` | the native API of our gateway, which can do more |
 
 mod capabilities;
+mod native;
 mod options;
 mod provider;
 mod service;

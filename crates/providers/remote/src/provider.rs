@@ -17,11 +17,12 @@ use gloveport_provider::{
     ProviderContext, ProviderError, Removed, Sandbox, SandboxId, SandboxSpec, SessionId,
 };
 use serde_json::json;
-use tokio::time::timeout;
+use tokio::{sync::OnceCell, time::timeout};
 
 use crate::{
     RemoteOptions,
     capabilities::CAPABILITIES,
+    native,
     service::Service,
     wire::{Listed, Start, Told},
 };
@@ -37,6 +38,8 @@ const CLOSE: Duration = Duration::from_mins(1);
 #[derive(Debug)]
 pub struct Remote {
     service: Service,
+    /// What it can do by the native API of our gateway, if it has that; it is asked once.
+    native: OnceCell<Option<Capabilities>>,
     /// Sandboxes that end with this backend.
     own: Mutex<BTreeSet<SandboxId>>,
     closed: AtomicBool,
@@ -48,7 +51,21 @@ impl Remote {
 
     /// A provider for this service. It is not asked anything yet.
     pub fn new(options: RemoteOptions) -> Self {
-        Self { service: Service::new(options), own: Mutex::default(), closed: AtomicBool::new(false) }
+        let (native, closed) = (OnceCell::new(), AtomicBool::new(false));
+        Self { service: Service::new(options), native, own: Mutex::default(), closed }
+    }
+
+    /// Whether the service has the native API.
+    async fn is_native(&self) -> Result<bool, ProviderError> {
+        Ok(self.native.get_or_try_init(async || native::capabilities(&self.service).await).await?.is_some())
+    }
+
+    /// A sandbox that the native API has told of.
+    fn owned(&self, mut sandbox: Sandbox) -> Sandbox {
+        if self.own().contains(&sandbox.id) {
+            sandbox.lifetime = Lifetime::Backend;
+        }
+        sandbox
     }
 
     /// Whether the configuration names a service and a key for it.
@@ -70,14 +87,11 @@ impl Remote {
     }
 
     fn understood(&self, told: Told, session: Option<&SessionId>) -> Result<Sandbox, ProviderError> {
-        let mut sandbox = told.sandbox(session)?;
-        if self.own().contains(&sandbox.id) {
-            sandbox.lifetime = Lifetime::Backend;
-        }
-        Ok(sandbox)
+        Ok(self.owned(told.sandbox(session)?))
     }
 
     async fn make(&self, spec: &SandboxSpec, progress: &Progress) -> Result<Sandbox, ProviderError> {
+        let is_native = self.is_native().await?;
         spec.check(NAME, &self.capabilities())?;
         if self.closed.load(Ordering::Relaxed) {
             return Err(ProviderError::Closed(NAME.to_owned()));
@@ -88,18 +102,32 @@ impl Remote {
             return Err(exists(found.id));
         }
         progress.enter(Phase::Creating, "");
+        if is_native {
+            return match native::create(&self.service, spec).await {
+                Ok(sandbox) => Ok(self.begun(sandbox, spec)),
+                // Somebody else may have been faster.
+                Err(error) => match self.of_session(&spec.session_id).await {
+                    Ok(Some(found)) if found.state.is_live() => Err(exists(found.id)),
+                    _ => Err(error),
+                },
+            };
+        }
         let told: Option<Told> = self.service.post("start a sandbox", "/start", &Start::of(spec)).await?;
         let told = told.ok_or_else(|| self.not_served("/start"))?;
         let was_there = told.created == Some(false);
-        let mut sandbox = self.understood(told, Some(&spec.session_id))?;
+        let sandbox = self.understood(told, Some(&spec.session_id))?;
         if was_there {
             return Err(exists(sandbox.id));
         }
+        Ok(self.begun(sandbox, spec))
+    }
+
+    /// A sandbox that this backend has made.
+    fn begun(&self, sandbox: Sandbox, spec: &SandboxSpec) -> Sandbox {
         if !spec.keep_alive {
             self.own().insert(sandbox.id.clone());
-            sandbox.lifetime = Lifetime::Backend;
         }
-        Ok(sandbox)
+        self.owned(sandbox)
     }
 
     fn not_served(&self, path: &str) -> ProviderError {
@@ -112,12 +140,18 @@ impl Remote {
     }
 
     async fn of_session(&self, session: &SessionId) -> Result<Option<Sandbox>, ProviderError> {
+        if self.is_native().await? {
+            return Ok(native::of_session(&self.service, session).await?.map(|sandbox| self.owned(sandbox)));
+        }
         let told = self.service.get("look for a session", &format!("/sessions/{session}")).await?;
         told.map(|told| self.understood(told, Some(session))).transpose()
     }
 
     /// A sandbox by its id. The answer about its pod need not have all of it, so the whole is in the list.
     async fn by_id(&self, id: &SandboxId) -> Result<Option<Sandbox>, ProviderError> {
+        if self.is_native().await? {
+            return Ok(native::find(&self.service, id).await?.map(|sandbox| self.owned(sandbox)));
+        }
         let told: Option<serde_json::Value> = self.service.get("look at a sandbox", &format!("/runtime/{id}")).await?;
         let Some(told) = told else { return Ok(None) };
         if told.get("session_id").is_some_and(serde_json::Value::is_string) && told.get("url").is_some() {
@@ -133,6 +167,9 @@ impl Remote {
 
     /// All sandboxes of the key. Those that have ended are among them where the service knows what is asked.
     async fn all(&self, ended: bool) -> Result<Vec<Sandbox>, ProviderError> {
+        if self.is_native().await? {
+            return self.listed(&ListFilter { ended, ..ListFilter::default() }).await;
+        }
         let path = if ended { "/list?ended=true" } else { "/list" };
         let listed: Option<Listed> = self.service.get("list sandboxes", path).await?;
         let listed = listed.ok_or_else(|| self.not_served("/list"))?;
@@ -147,8 +184,18 @@ impl Remote {
         Ok(all)
     }
 
-    async fn ask(&self, id: &SandboxId, path: &str, action: &str) -> Result<(), ProviderError> {
-        let known = self.service.tell(action, path, &json!({"runtime_id": id})).await?;
+    async fn listed(&self, filter: &ListFilter) -> Result<Vec<Sandbox>, ProviderError> {
+        let listed = native::list(&self.service, filter).await?;
+        Ok(listed.into_iter().map(|sandbox| self.owned(sandbox)).collect())
+    }
+
+    /// Lets a sandbox rest (`pause`) or go on (`resume`).
+    async fn turn(&self, id: &SandboxId, to: &str) -> Result<(), ProviderError> {
+        let known = if self.is_native().await? {
+            native::turn(&self.service, id, to).await?
+        } else {
+            self.service.tell(&format!("{to} a sandbox"), &format!("/{to}"), &json!({"runtime_id": id})).await?
+        };
         if known { Ok(()) } else { Err(ProviderError::NotFound(id.clone())) }
     }
 
@@ -180,7 +227,11 @@ impl Remote {
     }
 
     async fn end(&self, id: &SandboxId) -> Result<bool, ProviderError> {
-        let known = self.service.tell("stop a sandbox", "/stop", &json!({"runtime_id": id})).await?;
+        let known = if self.is_native().await? {
+            native::delete(&self.service, id).await?
+        } else {
+            self.service.tell("stop a sandbox", "/stop", &json!({"runtime_id": id})).await?
+        };
         self.own().remove(id);
         Ok(known)
     }
@@ -191,8 +242,13 @@ impl Provider for Remote {
         NAME
     }
 
+    /// Those of the interface of OpenHands, until the service has said that it is a gateway of ours and what that can do.
     fn capabilities(&self) -> Capabilities {
-        CAPABILITIES
+        self.native.get().cloned().flatten().unwrap_or(CAPABILITIES)
+    }
+
+    fn learn(&self) -> BoxFuture<'_, Result<(), ProviderError>> {
+        Box::pin(async { self.is_native().await.map(drop) })
     }
 
     fn create<'a>(
@@ -211,9 +267,12 @@ impl Provider for Remote {
         Box::pin(self.of_session(session))
     }
 
-    /// The interface has no labels, so none has those that a filter asks for.
+    /// The interface of OpenHands has no labels, so none has those that a filter asks for.
     fn list<'a>(&'a self, filter: &'a ListFilter) -> BoxFuture<'a, Result<Vec<Sandbox>, ProviderError>> {
         Box::pin(async {
+            if self.is_native().await? && (self.capabilities().labels || filter.labels.is_empty()) {
+                return self.listed(filter).await;
+            }
             let mut all = self.all(filter.ended).await?;
             all.retain(|sandbox| filter.labels.is_empty() && (filter.ended || sandbox.state.is_live()));
             Ok(all)
@@ -221,20 +280,54 @@ impl Provider for Remote {
     }
 
     fn pause<'a>(&'a self, id: &'a SandboxId) -> BoxFuture<'a, Result<(), ProviderError>> {
-        Box::pin(self.ask(id, "/pause", "pause a sandbox"))
+        Box::pin(self.turn(id, "pause"))
     }
 
     fn resume<'a>(&'a self, id: &'a SandboxId) -> BoxFuture<'a, Result<(), ProviderError>> {
-        Box::pin(self.ask(id, "/resume", "resume a sandbox"))
+        Box::pin(self.turn(id, "resume"))
     }
 
     fn delete<'a>(&'a self, id: &'a SandboxId) -> BoxFuture<'a, Result<bool, ProviderError>> {
         Box::pin(self.end(id))
     }
 
-    fn logs<'a>(&'a self, _id: &'a SandboxId, options: LogOptions) -> BoxFuture<'a, Result<LogStream, ProviderError>> {
-        let what = if options.follow { "following logs" } else { "logs" };
-        Box::pin(async move { Err(self.cannot(what)) })
+    fn logs<'a>(&'a self, id: &'a SandboxId, options: LogOptions) -> BoxFuture<'a, Result<LogStream, ProviderError>> {
+        Box::pin(async move {
+            self.learn().await?;
+            let can = self.capabilities();
+            match (can.logs, can.follow_logs || !options.follow) {
+                (true, true) => native::logs(&self.service, id, options).await,
+                (false, _) => Err(self.cannot("logs")),
+                (true, false) => Err(self.cannot("following logs")),
+            }
+        })
+    }
+
+    fn snapshot<'a>(&'a self, id: &'a SandboxId, name: &'a str) -> BoxFuture<'a, Result<String, ProviderError>> {
+        Box::pin(async move {
+            self.learn().await?;
+            if self.capabilities().snapshots {
+                native::snapshot(&self.service, id, name).await
+            } else {
+                Err(self.cannot("snapshots"))
+            }
+        })
+    }
+
+    fn fork<'a>(
+        &'a self,
+        id: &'a SandboxId,
+        session: &'a SessionId,
+        _progress: &'a Progress,
+    ) -> BoxFuture<'a, Result<Sandbox, ProviderError>> {
+        Box::pin(async move {
+            self.learn().await?;
+            if self.capabilities().snapshots {
+                native::fork(&self.service, id, session).await
+            } else {
+                Err(self.cannot("forks"))
+            }
+        })
     }
 
     /// What has ended, as far as the service lists it. It does not tell who uses a sandbox, so with `all` these are all that

@@ -9,7 +9,9 @@ use std::{
 use gloveport_client::ClientOptions;
 use gloveport_config::{Config, EFFECTS, Loaded, Need, Origin, Origins, SandboxConfig};
 use gloveport_protocol::Secret;
-use gloveport_provider::{Capabilities, ExposedPort, Isolation, Mount, MountSource, SandboxSpec, SessionId, Workspace};
+use gloveport_provider::{
+    Capabilities, ExposedPort, Isolation, Mount, MountSource, SandboxSpec, SessionId, StandsFor, Workspace,
+};
 
 use super::{Engine, HostedOptions, WarmPool};
 use crate::{RuntimeError, environment, quote};
@@ -232,7 +234,8 @@ impl Places<'_> {
     /// Puts them into the spec and gives the keys that have no use.
     fn put_into(&self, spec: &mut SandboxSpec) -> Result<Vec<&'static str>, RuntimeError> {
         let volumes = self.volumes()?;
-        if self.can.isolation == Isolation::None {
+        // The machine of a service has paths of its own.
+        if self.can.isolation == Isolation::None && self.can.stands_for != Some(StandsFor::Remote) {
             return self.without_mounts(spec, &volumes);
         }
         let mut ignored = Vec::new();

@@ -1,0 +1,230 @@
+//! The native API of the gateway: sandboxes with all that the runtime can do with them.
+//!
+//! | module | idea |
+//! |---|---|
+//! | `context` | what every request begins with |
+//! | `shape` | one form of errors |
+//! | `request` | bodies of requests |
+//! | `query` | queries, read strictly |
+//! | `view` | a sandbox as it is told |
+//! | `list` | lists in pages |
+//! | `cursor` | where a page begins |
+//! | `logs` | what the server of a sandbox writes |
+//! | `events` | what happens to sandboxes, as it happens |
+//! | `capabilities` | what the runtime can do for clients |
+
+mod capabilities;
+mod context;
+mod cursor;
+mod events;
+mod list;
+mod logs;
+mod query;
+mod request;
+mod shape;
+mod view;
+
+use std::sync::Arc;
+
+use axum::{
+    Extension, Json, Router,
+    body::Bytes,
+    extract::{DefaultBodyLimit, Path, RawQuery, State},
+    middleware,
+    routing::{any, get, post},
+};
+use gloveport_provider::SessionId;
+use http::{HeaderMap, StatusCode};
+use serde_json::json as value;
+
+use crate::{
+    api::{BODY, json, with_key},
+    fault::Fault,
+    fork,
+    shared::Shared,
+};
+use context::{Handle, Who, own};
+use query::Query;
+use request::{CreateRequest, ExtendRequest, ForkRequest, SnapshotRequest};
+use view::View;
+
+type Made = Result<(StatusCode, Json<View>), Fault>;
+
+/// The requests of the native API.
+pub(crate) fn router(shared: &Arc<Shared>) -> Router {
+    Router::new()
+        .route("/v1/capabilities", get(capabilities::tell))
+        .route("/v1/sandboxes", get(list::list).post(create))
+        .route("/v1/sandboxes/events", get(events::of_all))
+        .route("/v1/sandboxes/{id}", get(find).delete(delete))
+        .route("/v1/sandboxes/{id}/pause", post(pause))
+        .route("/v1/sandboxes/{id}/resume", post(resume))
+        .route("/v1/sandboxes/{id}/snapshot", post(snapshot))
+        .route("/v1/sandboxes/{id}/fork", post(fork))
+        .route("/v1/sandboxes/{id}/extend", post(extend))
+        .route("/v1/sandboxes/{id}/logs", get(logs::logs))
+        .route("/v1/sandboxes/{id}/events", get(events::of_one))
+        .layer(DefaultBodyLimit::max(BODY))
+        .route_layer(middleware::from_fn_with_state(Arc::clone(shared), with_key))
+        // No sandbox can be called so.
+        .route("/v1/{*rest}", any(nowhere))
+        .layer(middleware::from_fn(shape::shape))
+        .with_state(Arc::clone(shared))
+}
+
+async fn nowhere() -> Fault {
+    Fault::missing("path in the native API; GET /openapi.json has all")
+}
+
+async fn create(
+    State(shared): Handle,
+    Extension(who): Who,
+    headers: HeaderMap,
+    RawQuery(query): RawQuery,
+    body: Bytes,
+) -> Made {
+    let public = shared.public_url(&headers)?;
+    let returns = Query::read(query.as_deref(), &["if_exists"])?.word("if_exists", &["error", "return"])?;
+    let request: CreateRequest = json(&body)?;
+    let session = request.session()?;
+    let made = async {
+        let (spec, asked) = request.spec(session.clone(), &shared, &who)?;
+        if returns.as_deref() != Some("return")
+            && shared.of_session(&who, session.as_str()).await?.is_some_and(|it| it.state.is_live())
+        {
+            return Err(fork::exists(&session));
+        }
+        let (sandbox, is_new) = shared.start(&who, spec, &asked).await?;
+        if !is_new && returns.as_deref() != Some("return") {
+            return Err(fork::exists(&session));
+        }
+        Ok((sandbox, is_new))
+    };
+    let made = made.await;
+    shared.audit(&who, "sandbox create", session.as_str(), &made);
+    let (sandbox, is_new) = made?;
+    shared.known.forget(&sandbox.id);
+    shared.made(&sandbox, is_new).await;
+    let status = if is_new { StatusCode::CREATED } else { StatusCode::OK };
+    Ok((status, Json(View::of(&sandbox, &public))))
+}
+
+async fn find(
+    State(shared): Handle,
+    Extension(who): Who,
+    headers: HeaderMap,
+    RawQuery(query): RawQuery,
+    Path(id): Path<String>,
+) -> Result<Json<View>, Fault> {
+    Query::read(query.as_deref(), &[])?;
+    let public = shared.public_url(&headers)?;
+    Ok(Json(View::of(&own(&shared, &who, &id).await?, &public)))
+}
+
+async fn delete(State(shared): Handle, Extension(who): Who, Path(id): Path<String>) -> Result<StatusCode, Fault> {
+    let deleted = async {
+        let sandbox = own(&shared, &who, &id).await?;
+        let deleted = shared.provider.delete(&sandbox.id).await;
+        shared.known.forget(&sandbox.id);
+        let was_there = deleted?;
+        shared.hub.ended(&sandbox.id);
+        shared.noted(async |store| store.ended(sandbox.id.as_str(), "it was deleted").await).await;
+        if was_there { Ok(StatusCode::NO_CONTENT) } else { Err(Fault::missing("sandbox")) }
+    };
+    let deleted = deleted.await;
+    shared.audit(&who, "sandbox delete", &id, &deleted);
+    deleted
+}
+
+async fn pause(
+    State(shared): Handle,
+    Extension(who): Who,
+    headers: HeaderMap,
+    Path(id): Path<String>,
+) -> Result<Json<View>, Fault> {
+    let public = shared.public_url(&headers)?;
+    let paused = async {
+        let sandbox = own(&shared, &who, &id).await?;
+        let paused = shared.provider.pause(&sandbox.id).await;
+        shared.known.forget(&sandbox.id);
+        shared.hub.nudge();
+        paused?;
+        shared.noted(async |store| store.paused(sandbox.id.as_str()).await).await;
+        own(&shared, &who, &id).await
+    };
+    let paused = paused.await;
+    shared.audit(&who, "sandbox pause", &id, &paused);
+    Ok(Json(View::of(&paused?, &public)))
+}
+
+async fn resume(
+    State(shared): Handle,
+    Extension(who): Who,
+    headers: HeaderMap,
+    Path(id): Path<String>,
+) -> Result<Json<View>, Fault> {
+    let public = shared.public_url(&headers)?;
+    let resumed = async { shared.go_on(&who, &own(&shared, &who, &id).await?.id).await }.await;
+    shared.audit(&who, "sandbox resume", &id, &resumed);
+    Ok(Json(View::of(&resumed?, &public)))
+}
+
+/// With a database, tenants have names of their own for images, which others cannot guess.
+async fn snapshot(
+    State(shared): Handle,
+    Extension(who): Who,
+    Path(id): Path<String>,
+    body: Bytes,
+) -> Result<(StatusCode, Json<serde_json::Value>), Fault> {
+    let request: SnapshotRequest = json(&body)?;
+    let kept = async {
+        let sandbox = own(&shared, &who, &id).await?;
+        let name = request.name()?;
+        let name = match &shared.tenancy {
+            Some(tenancy) => format!("gps-{}", tenancy.store.digest(&format!("{}/snapshot/{name}", who.name()))),
+            None => name.to_owned(),
+        };
+        Ok(shared.provider.snapshot(&sandbox.id, &name).await?)
+    };
+    let kept = kept.await;
+    shared.audit(&who, "sandbox snapshot", &id, &kept);
+    Ok((StatusCode::CREATED, Json(value!({"image": kept?}))))
+}
+
+async fn fork(
+    State(shared): Handle,
+    Extension(who): Who,
+    headers: HeaderMap,
+    Path(id): Path<String>,
+    body: Bytes,
+) -> Made {
+    let public = shared.public_url(&headers)?;
+    let request: ForkRequest = json(&body)?;
+    let session = match request.session_id {
+        Some(id) => SessionId::new(id).map_err(|error| Fault::wrong(error.to_string()))?,
+        None => request::random()?,
+    };
+    let forked = async { shared.fork(&who, &own(&shared, &who, &id).await?, &session).await }.await;
+    shared.audit(&who, "sandbox fork", &id, &forked);
+    let sandbox = forked?;
+    shared.made(&sandbox, true).await;
+    Ok((StatusCode::CREATED, Json(View::of(&sandbox, &public))))
+}
+
+/// No engine lets the end of a sandbox be changed. Whoever asks is told so, and not that it was done.
+async fn extend(
+    State(shared): Handle,
+    Extension(who): Who,
+    Path(id): Path<String>,
+    body: Bytes,
+) -> Result<Json<View>, Fault> {
+    let request: ExtendRequest = json(&body)?;
+    let extended: Result<Json<View>, Fault> = async {
+        request.check()?;
+        own(&shared, &who, &id).await?;
+        Err(shared.provider.cannot("changing when a sandbox ends").into())
+    }
+    .await;
+    shared.audit(&who, "sandbox extend", &id, &extended);
+    extended
+}

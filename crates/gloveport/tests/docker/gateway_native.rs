@@ -1,0 +1,89 @@
+//! Snapshots and forks by the native API of a gateway.
+
+use gloveport_gateway_store::{Limits, SessionState};
+use gloveport_protocol::Secret;
+use gloveport_provider::{ListFilter, Progress, Provider, ProviderError, SandboxSpec, SessionId};
+use gloveport_provider_remote::{Remote, RemoteOptions};
+use serde_json::json;
+
+use crate::{
+    docker::{BUSYBOX, LIMIT, run, start},
+    gateway_images::{Running, Tenant},
+};
+
+fn client(running: &Running, tenant: &Tenant<'_>) -> Remote {
+    let (url, key) = (format!("http://{}", running.address), Some(Secret::new(tenant.key.clone())));
+    Remote::new(RemoteOptions { url, key, answer_within: LIMIT })
+}
+
+#[tokio::test]
+async fn a_tenant_keeps_the_files_of_a_sandbox_and_forks_it_within_its_quotas_and_others_do_not() {
+    let running = Running::start().await;
+    let one = running.tenant("one", Limits { running: Some(2), ..Limits::default() }).await;
+    let two = running.tenant("two", Limits::default()).await;
+    let (backend, other) = (client(&running, &one), client(&running, &two));
+    backend.learn().await.unwrap();
+    assert!(backend.capabilities().snapshots && !backend.capabilities().volumes);
+
+    let session = |name: &str| SessionId::new(name).unwrap();
+    let labels = [("team".to_owned(), "infra".to_owned())].into();
+    let spec = SandboxSpec {
+        image: Some(BUSYBOX.to_owned()),
+        labels,
+        keep_alive: true,
+        ..SandboxSpec::new(session("origin"))
+    };
+    let origin = start(&backend, &spec).await;
+    run(&origin, "echo kept > /kept").await;
+    let snapshot = backend.snapshot(&origin.id, "good").await.unwrap();
+    // Who knows the name does not know the image.
+    assert!(!snapshot.contains("good"), "{snapshot}");
+    let again = backend.snapshot(&origin.id, "good").await.unwrap_err().to_string();
+    assert!(again.contains("already"), "{again}");
+    let strange = other.snapshot(&origin.id, "good").await.unwrap_err();
+    assert!(matches!(strange, ProviderError::NotFound(_)), "{strange}");
+
+    let forked = backend.fork(&origin.id, &session("forked"), &Progress::silent()).await.unwrap();
+    assert_eq!((forked.session_id.as_str(), &forked.labels), ("forked", &origin.labels));
+    let strange = other.fork(&origin.id, &session("mine"), &Progress::silent()).await.unwrap_err();
+    assert!(matches!(strange, ProviderError::NotFound(_)), "{strange}");
+    // Each session is its own, by whatever way it is asked for.
+    let mut listed: Vec<String> =
+        backend.list(&ListFilter::default()).await.unwrap().iter().map(|it| it.session_id.to_string()).collect();
+    listed.sort();
+    assert_eq!(listed, ["forked", "origin"]);
+    for (name, id) in [("origin", &origin.id), ("forked", &forked.id)] {
+        assert_eq!(&backend.find_session(&session(name)).await.unwrap().unwrap().id, id, "{name}");
+        assert_eq!(backend.find(id).await.unwrap().unwrap().session_id.as_str(), name);
+        let (_, told) = one.ask("GET", &format!("/sessions/{name}"), None).await;
+        assert_eq!(told["runtime_id"], id.as_str(), "{told}");
+    }
+    assert!(other.list(&ListFilter::default()).await.unwrap().is_empty());
+    let wait = gloveport_hosting::WaitOptions { limit: LIMIT, ..Default::default() };
+    let forked = gloveport_hosting::wait_until_alive(&backend, forked, &wait, &Progress::silent()).await.unwrap();
+    assert_eq!(run(&forked, "cat /kept").await, "kept");
+
+    // Two of two run.
+    let (status, told) =
+        one.ask("POST", &format!("/v1/sandboxes/{}/fork", origin.id), Some(json!({"session_id": "third"}))).await;
+    assert_eq!((status, &told["error"]["code"]), (429, &json!("quota_exceeded")), "{told}");
+    let (status, told) =
+        one.ask("POST", &format!("/v1/sandboxes/{}/fork", origin.id), Some(json!({"session_id": "forked"}))).await;
+    assert_eq!((status, &told["error"]["code"]), (409, &json!("session_exists")), "{told}");
+    assert!(backend.delete(&origin.id).await.unwrap());
+    let spec = SandboxSpec { image: Some(snapshot.clone()), keep_alive: true, ..SandboxSpec::new(session("later")) };
+    let later = start(&backend, &spec).await;
+    assert_eq!(run(&later, "cat /kept").await, "kept");
+    let rows = running.store.history(Some("one"), None, 10).await.unwrap();
+    let mut rows: Vec<(&str, SessionState)> = rows.iter().map(|row| (row.session.as_str(), row.state)).collect();
+    rows.sort_by_key(|row| row.0);
+    assert_eq!(
+        rows,
+        [("forked", SessionState::Running), ("later", SessionState::Running), ("origin", SessionState::Ended)]
+    );
+    for id in [&forked.id, &later.id] {
+        assert!(backend.delete(id).await.unwrap());
+    }
+    running.place.engine.docker(["rmi", "--force", &snapshot]);
+    running.end().await;
+}
