@@ -23,7 +23,7 @@ use crate::{
     images,
     labels::LABEL,
     shared::Shared,
-    start::StartRequest,
+    starting,
     view::{self, Runtime},
     way,
 };
@@ -103,17 +103,9 @@ fn json<'a, T: Deserialize<'a>>(body: &'a Bytes) -> Result<T, Fault> {
         .map_err(|error| Fault::wrong(format!("the body of the request is not as it must be: {error}")))
 }
 
-async fn start(State(shared): Handle, Extension(who): Who, headers: HeaderMap, body: Bytes) -> Answer {
+async fn start(State(shared): Handle, Extension(who): Who, headers: HeaderMap, body: Bytes) -> Result<Response, Fault> {
     let public = shared.public_url(&headers)?;
-    let request: StartRequest = json(&body)?;
-    let (session, asked) = (request.session_id.clone(), request.asked());
-    let started = async { shared.start(&who, request.spec(&shared.can, &shared.options)?, &asked).await }.await;
-    shared.audit(&who, "start", &session, &started);
-    let (sandbox, created) = started?;
-    shared.known.forget(&sandbox.id);
-    let mut told = view::runtime(&sandbox, &public, false).await;
-    told.created = Some(created);
-    Ok(Json(told))
+    starting::start(&shared, who, public, json(&body)?).await
 }
 
 /// What names a sandbox in a body.

@@ -23,6 +23,7 @@ use crate::{
     shared::Shared,
     tenancy::Tenancy,
     tls::{Tls, TlsError},
+    turns::Turns,
     waking::Waking,
 };
 
@@ -122,6 +123,7 @@ impl Gateway {
                 metrics: Arc::new(Metrics::default()),
                 engine: Engine::default(),
                 waking: Waking::default(),
+                turns: Turns::default(),
                 draining: CancellationToken::new(),
                 stop,
             }),
@@ -154,6 +156,7 @@ impl Gateway {
             draining.cancel();
         };
         tokio::join!(listen::serve(listener, service, self.shared.options.drain, &stop), told);
+        self.shared.turns.end().await;
         drop((collecting, comparing, renewing));
         written.cancel();
         if let Some(writing) = writing {

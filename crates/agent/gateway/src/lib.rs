@@ -23,6 +23,9 @@
 //! | `builds` | images that are built, and those that wait |
 //! | `upload` | a build folder as it is sent |
 //! | `start` | from a request to the spec of a sandbox |
+//! | `starting` | requests for sandboxes, and what is taken back because nobody has heard of it |
+//! | `turns` | those of one session, one after another |
+//! | `delivery` | an answer of which it is known whether somebody got it |
 //! | `command` | commands that mean our own server |
 //! | `view` | a sandbox as the interface tells it |
 //! | `public` | the URLs of sandboxes, as they are told |
@@ -43,6 +46,7 @@ mod audit;
 mod builds;
 mod caller;
 mod command;
+mod delivery;
 mod domain;
 mod engine;
 mod entry;
@@ -63,8 +67,10 @@ mod public;
 mod reconcile;
 mod shared;
 mod start;
+mod starting;
 mod tenancy;
 mod tls;
+mod turns;
 mod upload;
 mod view;
 mod wake;

@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     GatewayOptions, builds::Builds, domain::Domain, engine::Engine, fault::Fault, heads::API_KEY, known::Known,
-    labels::LABEL, metrics::Metrics, public::Public, tenancy::Tenancy, tls::Tls, waking::Waking,
+    labels::LABEL, metrics::Metrics, public::Public, tenancy::Tenancy, tls::Tls, turns::Turns, waking::Waking,
 };
 
 /// The header in which the gateway keeps how a request came, `http` or `https`; what clients say there is removed before.
@@ -34,6 +34,7 @@ pub(crate) struct Shared {
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) engine: Engine,
     pub(crate) waking: Waking,
+    pub(crate) turns: Turns,
     /// With somebody who builds images.
     pub(crate) builds: Option<Builds>,
     /// The gateway is about to end.

@@ -11,7 +11,7 @@
 //! | [`Sandbox`] | a sandbox as its engine tells it |
 //! | [`Capabilities`] | what a provider can do, and what it refuses |
 //! | [`Progress`] | how far the making of a sandbox is, with times |
-//! | [`apart()`] | making in a task of its own, which hears when nobody waits any more |
+//! | [`apart()`], [`handed_over()`] | making in a task of its own, which hears when nobody waits any more |
 //! | [`Registry`] | providers by name |
 //! | [`backend`] | who of this machine uses sandboxes, and whether it lives |
 //! | [`matrix()`] | the capabilities of several providers side by side |
@@ -34,7 +34,7 @@ mod spec;
 
 pub use gloveport_contract::container;
 
-pub use apart::{Teller, apart};
+pub use apart::{Teller, apart, handed_over};
 pub use capabilities::{Capabilities, Isolation, StandsFor};
 pub use error::{Cause, ProviderError};
 pub use matrix::matrix;

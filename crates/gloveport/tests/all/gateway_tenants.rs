@@ -26,15 +26,15 @@ use crate::{
 const FILE: &str = "the key of a file, long enough";
 
 /// A gateway over SQLite, or another database, with the tenants `one` and `two`.
-struct Tenants {
-    running: Running,
-    store: Store,
-    keys: [String; 2],
+pub(crate) struct Tenants {
+    pub(crate) running: Running,
+    pub(crate) store: Store,
+    pub(crate) keys: [String; 2],
     directory: TempDir,
 }
 
 impl Tenants {
-    async fn start(limits: Limits) -> Self {
+    pub(crate) async fn start(limits: Limits) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let location = Location::File(directory.path().join("gateway.db"));
         Self::start_over(directory, &location, limits).await
@@ -92,7 +92,7 @@ impl Tenants {
     }
 
     /// Lines of the audit log that there must be, as they are written a little later.
-    async fn audit(&self, most: usize, filter: AuditFilter) -> Vec<AuditLine> {
+    pub(crate) async fn audit(&self, most: usize, filter: AuditFilter) -> Vec<AuditLine> {
         let written = async {
             loop {
                 let lines = self.store.audit(&filter).await.unwrap();
@@ -105,7 +105,7 @@ impl Tenants {
     }
 }
 
-fn options(store: &Store) -> GatewayOptions {
+pub(crate) fn options(store: &Store) -> GatewayOptions {
     GatewayOptions { key: Some(Secret::new(FILE)), wake: true, ..GatewayOptions::with_database(store.clone()) }
 }
 

@@ -11,7 +11,7 @@ use gloveport_protocol::Secret;
 use gloveport_provider::container::Input;
 use gloveport_provider::program::{SMALL, is_for_containers};
 use gloveport_provider::{
-    Phase, Progress, ProviderError, Sandbox, SandboxId, SandboxSpec, Teller, Workspace, apart, backend,
+    Phase, Progress, ProviderError, Sandbox, SandboxId, SandboxSpec, Teller, Workspace, backend, handed_over,
 };
 use tokio::{
     io::AsyncWriteExt as _,
@@ -62,7 +62,18 @@ impl Inner {
         let id = names::id_of(&spec.session_id)?;
         let (inner, spec) = (Arc::clone(self), spec.clone());
         let making = |tell, given_up| Making { inner, id, spec, policy, fork, tell, given_up }.make();
-        apart(progress, making).await.map_err(|error| failed("make a container", error))?
+        let inner = Arc::clone(self);
+        let undo = |made| async move { inner.undo(made).await };
+        handed_over(progress, making, undo).await.map_err(|error| failed("make a container", error))?
+    }
+
+    /// Takes back what was made and nobody waits for.
+    async fn undo(&self, made: Result<Sandbox, ProviderError>) {
+        if let Ok(sandbox) = made
+            && let Err(error) = self.delete(&sandbox.id).await
+        {
+            tracing::warn!(%error, "a sandbox that nobody waits for stays until garbage is collected");
+        }
     }
 }
 
@@ -98,7 +109,7 @@ impl Making {
             }
             made = Box::pin(self.with(&image, &found, &binary)).await;
         }
-        let made = match made {
+        match made {
             // The engine is on another machine after all, or in one of its own.
             Err(ProviderError::Engine { reason, .. })
                 if self.inner.options.binary == BinaryMode::Auto && binary.is_not_seen(&reason) =>
@@ -108,16 +119,7 @@ impl Making {
                 Box::pin(self.with(&image, &found, &binary)).await
             }
             other => other,
-        };
-        if self.given_up.is_cancelled() {
-            if let Ok(sandbox) = &made
-                && let Err(error) = self.inner.delete(&sandbox.id).await
-            {
-                tracing::warn!(%error, "a sandbox that nobody waits for stays until garbage is collected");
-            }
-            return Err(given_up());
         }
-        made
     }
 
     /// The image, pulled if it has to be.

@@ -7,7 +7,9 @@ use gloveport_contract::local::{
     lifeline::{Lifeline, Reply, Request, Start},
 };
 use gloveport_protocol::Secret;
-use gloveport_provider::{Phase, Progress, ProviderError, Sandbox, SandboxId, SandboxSpec, Workspace};
+use gloveport_provider::{
+    Phase, Progress, ProviderError, Sandbox, SandboxId, SandboxSpec, Teller, Workspace, handed_over,
+};
 
 use crate::{
     delete,
@@ -29,12 +31,27 @@ const OWN: [&str; 3] = ["SESSION_API_KEY", "GLOVEPORT_KEY", "GLOVEPORT_URL"];
 const STANDARD: [&str; STANDARD_PORTS] = ["vscode", "work-1", "work-2"];
 
 impl Inner {
+    /// Makes a sandbox in a task of its own, so that nothing is left behind when the caller gives up.
     pub(crate) async fn create(
         self: &Arc<Self>,
         spec: &SandboxSpec,
         progress: &Progress,
     ) -> Result<Sandbox, ProviderError> {
         spec.check(NAME, &CAPABILITIES)?;
+        let (inner, spec) = (Arc::clone(self), spec.clone());
+        let making = |tell, _| async move { inner.make(&spec, &tell).await };
+        let inner = Arc::clone(self);
+        let undo = |made: Result<Sandbox, ProviderError>| async move {
+            let Ok(sandbox) = made else { return };
+            let (removal, directory) = (inner.removal(), inner.state.sandbox(&sandbox.id));
+            if let Err(error) = blocking(move || delete::end_and_remove(&removal, &directory)).await {
+                tracing::warn!(%error, "a sandbox that nobody waits for stays until garbage is collected");
+            }
+        };
+        handed_over(progress, making, undo).await.map_err(|error| engine("make a sandbox", error))?
+    }
+
+    async fn make(self: &Arc<Self>, spec: &SandboxSpec, progress: &Teller) -> Result<Sandbox, ProviderError> {
         progress.enter(Phase::Finding, "");
         let id = SandboxId::new(spec.session_id.as_str())?;
         {
@@ -88,7 +105,7 @@ impl Inner {
         mut server: Server,
         id: &SandboxId,
         spec: &SandboxSpec,
-        progress: &Progress,
+        progress: &Teller,
     ) -> Result<Sandbox, ProviderError> {
         let directory = server.directory.clone();
         let started = self.talk(&mut server, id, spec, progress).await;
@@ -125,7 +142,7 @@ impl Inner {
         server: &mut Server,
         id: &SandboxId,
         spec: &SandboxSpec,
-        progress: &Progress,
+        progress: &Teller,
     ) -> Result<(), ProviderError> {
         let lost = |error: io::Error| engine("talk to the server of the sandbox", error);
         let tell = |step| self.options.observer.tell(step);

@@ -73,7 +73,7 @@ impl Service {
             .map_err(|error| self.failed(action, format!("its answer is not understood: {error}")))
     }
 
-    fn failed(&self, action: &str, reason: String) -> ProviderError {
+    pub(crate) fn failed(&self, action: &str, reason: String) -> ProviderError {
         ProviderError::Engine { engine: self.name(), action: action.to_owned(), reason }
     }
 
