@@ -22,6 +22,7 @@ use crate::{
     identity::{self, Identity},
     images,
     labels::LABEL,
+    policy,
     shared::Shared,
     starting,
     view::{self, Runtime},
@@ -51,7 +52,7 @@ pub(crate) fn router(shared: &Arc<Shared>) -> Router {
         .route("/sessions/{session_id}", get(session))
         .route("/runtime/{runtime_id}", get(runtime))
         .route("/list", get(list))
-        .route("/api/warm-runtime-configs", get(no_warm))
+        .route("/api/warm-runtime-configs", get(warm))
         .layer(DefaultBodyLimit::max(BODY))
         .route_layer(middleware::from_fn_with_state(Arc::clone(shared), with_key));
     Router::new()
@@ -233,8 +234,13 @@ async fn list(
     Ok(Json(serde_json::json!({"runtimes": told})))
 }
 
-async fn no_warm() -> Json<serde_json::Value> {
-    Json(serde_json::json!({"configs": []}))
+/// The pools of which the tenant may have sandboxes.
+async fn warm(State(shared): Handle, Extension(who): Who) -> Json<serde_json::Value> {
+    let may_use = |image: &str| {
+        let is_of_others = shared.builds.as_ref().is_some_and(|builds| builds.is_of_others(who.name(), image));
+        !is_of_others && who.tenant.as_ref().is_none_or(|tenant| policy::allows(tenant, image))
+    };
+    Json(serde_json::json!({"configs": shared.warm.told(may_use)}))
 }
 
 /// The sandbox that a body names.

@@ -25,6 +25,7 @@ use crate::{
     tls::{Tls, TlsError},
     turns::Turns,
     waking::Waking,
+    warm::{Warm, WarmPool},
 };
 
 /// Pause between two collections of garbage.
@@ -53,6 +54,9 @@ pub enum GatewayError {
     /// The domain is none.
     #[error("`{0}` cannot be the domain of sandboxes: it must be a name like sandboxes.example.org")]
     Domain(String),
+    /// Nothing of the kind can be started ahead.
+    #[error("{0}")]
+    Warm(String),
     /// The certificate cannot be used.
     #[error(transparent)]
     Tls(#[from] TlsError),
@@ -93,6 +97,8 @@ impl Gateway {
             }
             url.truncate(url.trim_end_matches('/').len());
         }
+        let can = provider.capabilities();
+        WarmPool::check(&options.warm, provider.name(), &can).map_err(GatewayError::Warm)?;
         let tenancy = match &options.database {
             Some(store) => Some(Tenancy {
                 store: store.clone(),
@@ -110,9 +116,10 @@ impl Gateway {
         let stop = CancellationToken::new();
         Ok(Self {
             shared: Arc::new(Shared {
+                warm: Warm::new(&options.warm),
                 builds: options.images.clone().map(|images| Builds::new(images, stop.clone())),
                 tenancy,
-                can: provider.capabilities(),
+                can,
                 provider,
                 known: Known::default(),
                 pool: Pool::new(Certificates::Checked)?,
@@ -141,6 +148,10 @@ impl Gateway {
     pub async fn serve(&self, listener: TcpListener, stop: CancellationToken) {
         let collecting = AbortOnDropHandle::new(tokio::spawn(collect(Arc::clone(&self.shared))));
         let comparing = AbortOnDropHandle::new(tokio::spawn(reconcile::run(Arc::clone(&self.shared))));
+        let filling = AbortOnDropHandle::new(tokio::spawn({
+            let (shared, stop) = (Arc::clone(&self.shared), stop.clone());
+            async move { shared.warm.keep(&*shared.provider, &stop).await }
+        }));
         let written = CancellationToken::new();
         let writing = self.shared.tenancy.as_ref().map(|tenancy| {
             let audit = Arc::clone(&tenancy.audit);
@@ -157,7 +168,8 @@ impl Gateway {
         };
         tokio::join!(listen::serve(listener, service, self.shared.options.drain, &stop), told);
         self.shared.turns.end().await;
-        drop((collecting, comparing, renewing));
+        drop((collecting, comparing, renewing, filling));
+        self.shared.warm.end(&*self.shared.provider).await;
         written.cancel();
         if let Some(writing) = writing {
             // It ends by itself, in time.

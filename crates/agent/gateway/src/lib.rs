@@ -26,6 +26,7 @@
 //! | `starting` | requests for sandboxes, and what is taken back because nobody has heard of it |
 //! | `turns` | those of one session, one after another |
 //! | `delivery` | an answer of which it is known whether somebody got it |
+//! | [`WarmPool`] | sandboxes that are started ahead, and how many |
 //! | `command` | commands that mean our own server |
 //! | `view` | a sandbox as the interface tells it |
 //! | `public` | the URLs of sandboxes, as they are told |
@@ -75,9 +76,11 @@ mod upload;
 mod view;
 mod wake;
 mod waking;
+mod warm;
 mod way;
 
 pub use builds::ImageService;
 pub use gateway::{Gateway, GatewayError};
 pub use options::{GatewayOptions, Size};
 pub use tls::{TlsError, TlsFiles};
+pub use warm::WarmPool;

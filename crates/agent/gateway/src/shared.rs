@@ -12,6 +12,7 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     GatewayOptions, builds::Builds, domain::Domain, engine::Engine, fault::Fault, heads::API_KEY, known::Known,
     labels::LABEL, metrics::Metrics, public::Public, tenancy::Tenancy, tls::Tls, turns::Turns, waking::Waking,
+    warm::Warm,
 };
 
 /// The header in which the gateway keeps how a request came, `http` or `https`; what clients say there is removed before.
@@ -35,6 +36,7 @@ pub(crate) struct Shared {
     pub(crate) engine: Engine,
     pub(crate) waking: Waking,
     pub(crate) turns: Turns,
+    pub(crate) warm: Warm,
     /// With somebody who builds images.
     pub(crate) builds: Option<Builds>,
     /// The gateway is about to end.

@@ -3,7 +3,7 @@
 use std::{net::IpAddr, sync::Arc, time::Duration};
 
 use gloveport_gateway_store::{KeyCheck, Place, Reserved, SessionState, Store, StoreError, Tenant, Wants};
-use gloveport_provider::{Progress, ProviderError, Sandbox, SandboxId, SandboxSpec, SandboxState, SessionId};
+use gloveport_provider::{ProviderError, Sandbox, SandboxId, SandboxSpec, SandboxState, SessionId};
 use http::{HeaderMap, HeaderValue, StatusCode};
 use tokio::{
     runtime::Handle,
@@ -195,7 +195,7 @@ impl Shared {
     }
 
     async fn create(&self, who: &Identity, spec: &SandboxSpec) -> Result<Started, Fault> {
-        match self.provider.create(spec, &Progress::silent()).await {
+        match self.warm.make(&*self.provider, spec).await {
             Ok(sandbox) => Ok(Started { sandbox, is_new: true }),
             Err(ProviderError::SessionExists { sandbox, .. }) => Ok(Started::there(self.go_on(who, &sandbox).await?)),
             Err(error) => Err(error.into()),
@@ -211,7 +211,7 @@ impl Shared {
         (place, wants): (Place, &Wants<'_>),
     ) -> Result<Started, Fault> {
         let mut held = Held::new(tenancy.store.clone(), place);
-        let made = self.provider.create(spec, &Progress::silent()).await;
+        let made = self.warm.make(&*self.provider, spec).await;
         let (id, made) = match made {
             Ok(sandbox) => (sandbox.id.clone(), Some(sandbox)),
             Err(ProviderError::SessionExists { sandbox, .. }) => (sandbox, None),

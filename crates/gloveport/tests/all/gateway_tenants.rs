@@ -40,6 +40,18 @@ impl Tenants {
         Self::start_over(directory, &location, limits).await
     }
 
+    /// The same with other options.
+    pub(crate) async fn start_with(limits: Limits, change: impl FnOnce(&mut GatewayOptions)) -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let location = Location::File(directory.path().join("gateway.db"));
+        Self::start_changed(None, (directory, &location), limits, change).await
+    }
+
+    /// The key of the file.
+    pub(crate) fn file(&self) -> &'static str {
+        FILE
+    }
+
     async fn start_over(directory: TempDir, location: &Location, limits: Limits) -> Self {
         Self::start_on(None, directory, location, limits).await
     }
@@ -51,6 +63,15 @@ impl Tenants {
         location: &Location,
         limits: Limits,
     ) -> Self {
+        Self::start_changed(engine, (directory, location), limits, |_| {}).await
+    }
+
+    async fn start_changed(
+        engine: Option<Arc<dyn Provider>>,
+        (directory, location): (TempDir, &Location),
+        limits: Limits,
+        change: impl FnOnce(&mut GatewayOptions),
+    ) -> Self {
         let store = Store::open(location).await.unwrap();
         store.add_tenant("default", &Limits::default()).await.unwrap();
         store.add_tenant("one", &limits).await.unwrap();
@@ -59,9 +80,11 @@ impl Tenants {
         for tenant in ["one", "two"] {
             keys.push(store.add_key(tenant, "", None).await.unwrap().key.expose().to_owned());
         }
+        let mut options = options(&store);
+        change(&mut options);
         let running = match engine {
-            Some(engine) => Running::start_on(Place::new(), engine, options(&store)).await,
-            None => Running::start_with(options(&store)).await,
+            Some(engine) => Running::start_on(Place::new(), engine, options).await,
+            None => Running::start_with(options).await,
         };
         Self { running, store, keys: keys.try_into().unwrap(), directory }
     }

@@ -18,6 +18,7 @@ mod gateway_hostile;
 mod gateway_operations;
 mod gateway_starts;
 mod gateway_tenants;
+mod gateway_warm;
 mod gateway_ways;
 mod gateway_wire;
 mod image_commands;

@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use gloveport_protocol::Secret as Hidden;
 use gloveport_provider::{
-    Phase, Progress, ProviderError, Sandbox, SandboxId, SandboxSpec, SandboxState, Teller, backend, handed_over,
+    Phase, Progress, ProviderError, STARTED_AHEAD, Sandbox, SandboxId, SandboxSpec, SandboxState, Teller, backend,
+    handed_over,
 };
 use k8s_openapi::{
     api::core::v1::{ConfigMap, Pod},
@@ -196,6 +197,7 @@ impl Making {
         };
         if let Some(sandbox) = claimed {
             self.check_wanted()?;
+            self.tell.enter(Phase::Creating, STARTED_AHEAD);
             self.tell.enter(Phase::Started, "");
             return Ok(sandbox);
         }
