@@ -53,15 +53,14 @@ async fn start(running: &Running, key: &str, body: Value) -> Value {
 
 /// The servers that wait, by their process ids.
 fn waiting(place: &Path) -> Vec<u32> {
-    let root = format!("{}/new/", place.join("state").display());
-    let is_server = |pid: &u32| {
+    let (own, root) = (std::process::id(), format!("{}/new/", place.join("state").display()));
+    let waits = |pid: &u32| {
         let descriptors = fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
-        let holds = descriptors.filter_map(|entry| fs::read_link(entry.path()).ok());
-        let mut waits = holds.filter(|target| target.to_string_lossy().starts_with(&root));
-        waits.any(|target| target.ends_with("lock"))
-            && process::command_line(*pid).is_some_and(|it| it.contains("sandbox-server"))
+        let mut held = descriptors.filter_map(|entry| fs::read_link(entry.path()).ok());
+        held.any(|target| target.to_string_lossy().starts_with(&root))
     };
-    process::descendants(std::process::id()).into_iter().filter(is_server).collect()
+    let is_child = |pid: &u32| process::stat(*pid).is_some_and(|stat| stat.parent == own);
+    process::descendants(own).into_iter().filter(is_child).filter(waits).collect()
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -28,6 +28,7 @@ use crate::{
     names,
     network::{Closed, Policy},
     ports::{self, LockedPort},
+    warm::{self, Kind},
 };
 
 /// How long a container that has been started may take to read its input.
@@ -98,6 +99,9 @@ impl Making {
             // Somebody may ask who uses it as soon as it is there.
             self.inner.holders.own()?;
         }
+        if let Some(sandbox) = self.claimed(&found).await? {
+            return Ok(sandbox);
+        }
         let mut binary = self.binary(&image).await?;
         let mut made = Box::pin(self.with(&image, &found, &binary)).await;
         let podman = self.inner.engine.about().await.map_err(fault::of)?.podman;
@@ -119,6 +123,27 @@ impl Making {
                 Box::pin(self.with(&image, &found, &binary)).await
             }
             other => other,
+        }
+    }
+
+    /// A container that was started ahead, if one waits that can become this sandbox.
+    async fn claimed(&self, image: &ImageInspect) -> Result<Option<Sandbox>, ProviderError> {
+        if self.fork.is_some() || !warm::can_wait(&self.spec) {
+            return Ok(None);
+        }
+        let kind = Kind { image: image.id.clone().unwrap_or_default(), has_editor: warm::has_editor(&self.spec) };
+        let key = self.key()?;
+        let sandbox = self.inner.claim(&kind, (&self.id, &self.spec, key.expose()), &self.tell).await?;
+        if sandbox.is_some() && self.inner.options.stream_logs {
+            self.inner.follow(self.id.clone());
+        }
+        Ok(sandbox)
+    }
+
+    fn key(&self) -> Result<Secret, ProviderError> {
+        match &self.spec.session_key {
+            Some(key) => Ok(key.clone()),
+            None => Ok(Secret::new(backend::random().map_err(|error| failed("make a key", error))?)),
         }
     }
 
@@ -197,10 +222,7 @@ impl Making {
     async fn with(&self, image: &str, found: &ImageInspect, binary: &Binary) -> Result<Sandbox, ProviderError> {
         let Inner { options, holders, .. } = &*self.inner;
         self.tell.enter(Phase::Creating, "");
-        let key = match &self.spec.session_key {
-            Some(key) => key.clone(),
-            None => Secret::new(backend::random().map_err(|error| failed("make a key", error))?),
-        };
+        let key = self.key()?;
         let locked = if options.port_ranges || options.host_network { Some(locked().await?) } else { None };
         let backend = holders.label()?;
         let closed = match &self.policy {
@@ -218,6 +240,7 @@ impl Making {
             locked: locked.as_ref(),
             closed: closed.as_ref(),
             fork: self.fork.as_deref(),
+            waits: false,
             podman: self.inner.engine.about().await.map_err(fault::of)?.podman,
             user_of_image: found.config.as_ref().and_then(|config| config.user.as_deref()).unwrap_or_default(),
         };
