@@ -4,6 +4,7 @@ mod approval;
 mod docker;
 mod faults;
 mod gateway_images;
+mod gateway_warm;
 mod hardening;
 mod inside;
 mod mcp;
