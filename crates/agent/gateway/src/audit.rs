@@ -71,6 +71,20 @@ impl Audit {
         });
     }
 
+    /// Notes that a request to a paused sandbox made it go on, or why not. Who sent it is known by its address alone.
+    pub(crate) fn woken(&self, tenant: Option<String>, id: &str, address: Option<IpAddr>, failure: Option<String>) {
+        self.push(AuditEvent {
+            time: now(),
+            tenant,
+            action: "wake".to_owned(),
+            target: Some(id.to_owned()),
+            address: address.map(|address| address.to_string()),
+            result: if failure.is_some() { "503" } else { "done" }.to_owned(),
+            detail: failure,
+            ..AuditEvent::default()
+        });
+    }
+
     /// Notes a key that was refused, at most once a second for each address.
     pub(crate) fn refused(&self, address: Option<IpAddr>, key: Option<String>, why: &str) {
         {

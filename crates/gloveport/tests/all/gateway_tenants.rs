@@ -254,6 +254,15 @@ async fn a_request_wakes_a_sandbox_only_if_its_tenant_may_have_it_run() {
     tenants.store.set_tenant("one", &limits, false).await.unwrap();
     assert_eq!(alive(&first).await, 200);
     assert_eq!((usage().await.running, usage().await.paused), (1, 0));
+    // Who asked is known by the address, and what came of it.
+    let filter = AuditFilter { action: Some("wake".to_owned()), ..AuditFilter::default() };
+    let lines = tenants.audit(3, filter).await;
+    let told: Vec<_> =
+        lines.iter().map(|it| (it.result.as_str(), it.tenant.as_deref(), it.address.as_deref())).collect();
+    let [own, here] = [Some("one"), Some("127.0.0.1")];
+    assert_eq!(told, [("done", own, here), ("503", own, here), ("503", own, here)]);
+    assert!(lines.iter().all(|line| line.target.as_deref() == Some(first.as_str())), "{lines:?}");
+    assert!(lines[2].detail.as_ref().is_some_and(|detail| detail.contains("1 of 1 sandboxes")), "{lines:?}");
     // What all tenants do is shown to none of them.
     let metrics = async |key: &str| tenants.ask(key, "GET", "/metrics", None).await.0;
     assert_eq!((metrics(one).await, metrics(FILE).await), (401, 200));
