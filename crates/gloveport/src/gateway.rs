@@ -2,6 +2,7 @@
 
 mod check;
 mod database;
+mod front;
 mod history;
 mod keys;
 mod serve;

@@ -71,16 +71,24 @@ impl Audit {
         });
     }
 
-    /// Notes that a request to a paused sandbox made it go on, or why not. Who sent it is known by its address alone.
-    pub(crate) fn woken(&self, tenant: Option<String>, id: &str, address: Option<IpAddr>, failure: Option<String>) {
+    /// Notes what the gateway itself has done with a sandbox of a tenant, with a word about why or why not, and the address of
+    /// whoever made it do that.
+    pub(crate) fn by_gateway(
+        &self,
+        action: &str,
+        tenant: Option<String>,
+        id: &str,
+        address: Option<IpAddr>,
+        outcome: Result<Option<&str>, String>,
+    ) {
         self.push(AuditEvent {
             time: now(),
             tenant,
-            action: "wake".to_owned(),
+            action: action.to_owned(),
             target: Some(id.to_owned()),
             address: address.map(|address| address.to_string()),
-            result: if failure.is_some() { "503" } else { "done" }.to_owned(),
-            detail: failure,
+            result: if outcome.is_ok() { "done" } else { "503" }.to_owned(),
+            detail: outcome.map_or_else(Some, |why| why.map(str::to_owned)),
             ..AuditEvent::default()
         });
     }

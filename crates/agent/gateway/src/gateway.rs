@@ -88,13 +88,7 @@ impl Gateway {
             Some(_) => {}
         }
         if let Some(url) = &mut options.public_url {
-            let is_url = url.parse::<Uri>().is_ok_and(|uri| {
-                let is_http = matches!(uri.scheme_str(), Some("http" | "https"));
-                is_http && uri.query().is_none() && uri.authority().is_some_and(|it| !it.as_str().contains('@'))
-            });
-            if !is_url || url.contains('#') {
-                return Err(GatewayError::PublicUrl(url.clone()));
-            }
+            Self::check_public_url(url)?;
             url.truncate(url.trim_end_matches('/').len());
         }
         let can = provider.capabilities();
@@ -135,6 +129,29 @@ impl Gateway {
                 stop,
             }),
         })
+    }
+
+    /// The host of a public URL.
+    ///
+    /// # Errors
+    ///
+    /// It is none.
+    pub fn check_public_url(url: &str) -> Result<String, GatewayError> {
+        let uri = url.parse::<Uri>().ok().filter(|uri| {
+            let is_http = matches!(uri.scheme_str(), Some("http" | "https"));
+            is_http && uri.query().is_none() && uri.authority().is_some_and(|it| !it.as_str().contains('@'))
+        });
+        let host = uri.filter(|_| !url.contains('#')).and_then(|uri| Some(uri.host()?.to_ascii_lowercase()));
+        host.ok_or_else(|| GatewayError::PublicUrl(url.to_owned()))
+    }
+
+    /// Whether this can be the domain of sandboxes.
+    ///
+    /// # Errors
+    ///
+    /// It cannot.
+    pub fn check_domain(text: &str) -> Result<(), GatewayError> {
+        Domain::new(text).map(drop).ok_or_else(|| GatewayError::Domain(text.to_owned()))
     }
 
     /// The interface, and the ways to sandboxes.

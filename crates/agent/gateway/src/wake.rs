@@ -76,7 +76,8 @@ async fn resume(shared: &Shared, id: &SandboxId) -> Result<Woken, String> {
 async fn note(shared: &Shared, id: &SandboxId, client: Option<IpAddr>, failure: Option<String>) {
     let Some(tenancy) = &shared.tenancy else { return };
     let row = tenancy.store.of_runtime(id.as_str()).await.ok().flatten();
-    tenancy.audit.woken(row.map(|row| row.tenant), id.as_str(), client, failure);
+    let outcome = failure.map_or(Ok(None), Err);
+    tenancy.audit.by_gateway("wake", row.map(|row| row.tenant), id.as_str(), client, outcome);
 }
 
 /// Counts a sandbox as running for its tenant, if that one may have it so.
