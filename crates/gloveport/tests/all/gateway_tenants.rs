@@ -560,3 +560,37 @@ async fn gateways_that_are_killed_lose_no_session_and_make_none_twice() {
     let sandboxes = home.path().join("gloveport/local/sandboxes");
     assert_eq!(std::fs::read_dir(sandboxes).unwrap().count(), 0);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_sandboxes_of_a_tenant_that_is_deleted_by_force_end() {
+    let tenants = Tenants::start(Limits::default()).await;
+    let [one, two] = &tenants.keys;
+    tenants.start_session(one, "a").await;
+    let paused = tenants.start_session(one, "b").await;
+    assert_eq!(tenants.post(one, "/pause", json!({"runtime_id": paused})).await.0, 200);
+    let other = tenants.start_session(two, "a").await;
+    let database = tenants.directory.path().join("gateway.db").display().to_string();
+    let place = tenants.running.leave().await;
+    let deleted = |more: &[&str]| {
+        let mut command = gloveport(tenants.directory.path());
+        command.args(["gateway", "tenant", "delete", "one", "--json", "--database", &database]).args(more);
+        command.output().unwrap()
+    };
+    assert!(!deleted(&[]).status.success());
+    let told = deleted(&["--force"]);
+    let told: Value = serde_json::from_slice(&told.stdout).unwrap();
+    assert_eq!(told["sandboxes"].as_array().unwrap().len(), 2, "{told}");
+    let running = Running::start_at(place, options(&tenants.store)).await;
+    let ended = async {
+        while running.engine.list(&ListFilter { ended: true, ..ListFilter::default() }).await.unwrap().len() > 1 {}
+    };
+    timeout(LIMIT, ended).await.unwrap();
+    let (status, _) = running.ask("GET", &format!("/runtime/{other}"), Some(two), None).await;
+    assert_eq!(status, 200);
+    let history = async {
+        let is_told = |reason: &Option<String>| reason.as_deref() == Some("its tenant was deleted");
+        while !tenants.store.history(Some("one"), None, 10).await.unwrap().iter().all(|it| is_told(&it.reason)) {}
+    };
+    timeout(LIMIT, history).await.unwrap();
+    running.end().await;
+}

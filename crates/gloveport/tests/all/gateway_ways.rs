@@ -99,7 +99,7 @@ async fn sandboxes_have_hosts_of_their_own_and_no_host_is_another_sandbox() {
 }
 
 /// A certificate for `localhost`, and its key.
-fn certificate(directory: &Path, days: &str) -> TlsFiles {
+pub(crate) fn certificate(directory: &Path, days: &str) -> TlsFiles {
     let files = TlsFiles { certificate: directory.join("cert.pem"), key: directory.join("key.pem") };
     fs::write(directory.join("names"), "subjectAltName=DNS:localhost").unwrap();
     let openssl = |arguments: &str| {
