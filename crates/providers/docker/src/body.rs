@@ -19,7 +19,6 @@ use gloveport_provider::{
 use crate::{
     DockerOptions,
     binary::Binary,
-    claimed::WARM,
     fault::{failed, wrong},
     kwargs,
     names::{self, EDITOR, FIRST_FREE, Ports, WORK},
@@ -223,7 +222,7 @@ impl Plan<'_> {
         let mut set = |name: &str, value: String| labels.insert(name.to_owned(), value);
         set(names::LABELS, json(serde_json::to_string(&names))?);
         if self.waits {
-            set(names::ROLE, WARM.to_owned());
+            set(names::ROLE, names::WARM.to_owned());
         } else {
             set(names::SESSION, self.spec.session_id.to_string());
         }

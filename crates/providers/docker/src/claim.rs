@@ -9,7 +9,7 @@ use crate::{
     fault::{self, failed},
     inner::Inner,
     view::Container,
-    warm::{Kind, Waiting},
+    waiting::{Kind, Waiting},
 };
 
 /// How often a name is asked for again that something ended has.

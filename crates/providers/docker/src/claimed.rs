@@ -12,15 +12,9 @@ use serde::{Deserialize, Serialize};
 use crate::{
     fault::{self, failed},
     inner::Inner,
-    names::{self, ROLE},
+    names::{self, CLAIM_ROLE, RECORD_PREFIX, ROLE, WARM},
 };
 
-/// What the names of these volumes begin with; the engine's id of the container follows.
-pub(crate) const PREFIX: &str = "gloveport-claim-";
-/// The role of these volumes.
-pub(crate) const CLAIM: &str = "claim";
-/// The role of containers that were started ahead, those that a session has among them.
-pub(crate) const WARM: &str = "warm";
 /// The label with the record.
 const RECORD: &str = "gloveport.record";
 
@@ -83,9 +77,9 @@ impl Inner {
     pub(crate) async fn record(&self, engine_id: &str, record: &Record) -> Result<(), ProviderError> {
         let docker = self.engine.docker().await.map_err(fault::of)?;
         let text = serde_json::to_string(record).map_err(|error| failed("be told a record", error))?;
-        let labels = [(ROLE, CLAIM.to_owned()), (names::BACKEND, self.holders.label()?), (RECORD, text)]
+        let labels = [(ROLE, CLAIM_ROLE.to_owned()), (names::BACKEND, self.holders.label()?), (RECORD, text)]
             .map(|(name, value)| (name.to_owned(), value));
-        let name = format!("{PREFIX}{engine_id}");
+        let name = format!("{RECORD_PREFIX}{engine_id}");
         let wanted =
             VolumeCreateRequest { name: Some(name), labels: Some(labels.into()), ..VolumeCreateRequest::default() };
         self.engine.ask("make the record of a sandbox", docker.create_volume(wanted)).await.map(drop).map_err(fault::of)
@@ -97,7 +91,7 @@ impl Inner {
             return Ok(());
         }
         let docker = self.engine.docker().await.map_err(fault::of)?;
-        let name = format!("{PREFIX}{}", found.id.as_deref().unwrap_or_default());
+        let name = format!("{RECORD_PREFIX}{}", found.id.as_deref().unwrap_or_default());
         match self.engine.ask("look at the record of a sandbox", docker.inspect_volume(&name)).await {
             Ok(volume) => {
                 let record = volume.labels.get(RECORD).and_then(|text| serde_json::from_str::<Record>(text).ok());
@@ -115,7 +109,7 @@ impl Inner {
     /// Removes what is known of a container that is gone.
     pub(crate) async fn forget_record(&self, engine_id: &str) -> Result<(), ProviderError> {
         let docker = self.engine.docker().await.map_err(fault::of)?;
-        let name = format!("{PREFIX}{engine_id}");
+        let name = format!("{RECORD_PREFIX}{engine_id}");
         let removed = self
             .engine
             .ask("remove the record of a sandbox", docker.remove_volume(&name, None::<RemoveVolumeOptions>))

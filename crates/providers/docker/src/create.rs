@@ -28,7 +28,8 @@ use crate::{
     names,
     network::{Closed, Policy},
     ports::{self, LockedPort},
-    warm::{self, Kind},
+    waiting::Kind,
+    warm,
 };
 
 /// How long a container that has been started may take to read its input.

@@ -13,7 +13,7 @@ use gloveport_provider::SandboxId;
 use tokio::{io::AsyncWrite, sync::OnceCell};
 use tokio_util::sync::CancellationToken;
 
-use crate::{DockerOptions, held::Holders, ports::LockedPort, warm::Pool};
+use crate::{DockerOptions, held::Holders, ports::LockedPort, waiting::Pool};
 
 /// Standard input of a container.
 pub(crate) type Lifeline = Pin<Box<dyn AsyncWrite + Send>>;

@@ -15,7 +15,8 @@
 //! | `kwargs` | `sandbox.docker_runtime_kwargs`, by the names of the Docker SDK for Python |
 //! | `binary` | how our binary gets into a container |
 //! | `create` | pull, create, attach, start, each a phase; what is given up is taken back |
-//! | `warm` | containers that are started ahead |
+//! | `waiting` | the containers of a backend that wait |
+//! | `warm` | how they are started, looked at and ended |
 //! | `claim` | one of them becomes a session's |
 //! | `claimed` | what is known of such a sandbox |
 //! | `view` | a container as a sandbox |
@@ -49,6 +50,7 @@ mod ports;
 mod provider;
 mod snapshot;
 mod view;
+mod waiting;
 mod warm;
 
 pub use hardening::{Hardening, Seccomp};

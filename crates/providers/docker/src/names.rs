@@ -37,6 +37,13 @@ pub(crate) const RECORDED: &str = "gloveport.recorded";
 /// What else of ours it is: absent for a sandbox.
 pub(crate) const ROLE: &str = "gloveport.role";
 
+/// The role of containers that were started ahead, those that a session has among them.
+pub(crate) const WARM: &str = "warm";
+/// The role of volumes whose labels say what is known of such a container.
+pub(crate) const CLAIM_ROLE: &str = "claim";
+/// What the names of these volumes begin with; the engine's id of the container follows.
+pub(crate) const RECORD_PREFIX: &str = "gloveport-claim-";
+
 /// Labels that the provider sets itself. Those of a session may begin as ours do: `gloveport.secrets` is one.
 pub(crate) const OURS: [&str; 13] =
     [SESSION, BACKEND, KEEP, EXPIRES, CREATED, PORTS, LABELS, WORKSPACE, NETWORK, SETTINGS, FORK, RECORDED, ROLE];

@@ -29,7 +29,7 @@ use crate::{
     names::{self, PREFIX},
     network,
     view::Container,
-    warm::Pool,
+    waiting::Pool,
 };
 
 /// What it can do with an engine that shares our file system.

@@ -1,11 +1,7 @@
 //! Containers that are started ahead. They wait under names that are no sandbox's, and their servers wait until they are told what
 //! they are for. A backend gives away its own ones only, each once; when it is gone, they are garbage.
 
-use std::{
-    collections::VecDeque,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 use bollard::query_parameters::{
     CreateContainerOptionsBuilder, ListContainersOptionsBuilder, UploadToContainerOptionsBuilder,
@@ -24,10 +20,10 @@ use crate::{
     BinaryMode, PullPolicy,
     binary::{self, Binary},
     body::Plan,
-    claimed::WARM,
     fault::{self, NAME, failed, wrong},
     inner::Inner,
-    names::{BACKEND, EDITOR, ROLE},
+    names::{BACKEND, CLAIM_ROLE, EDITOR, RECORD_PREFIX, ROLE, WARM},
+    waiting::{Kind, Waiting},
 };
 
 /// What the names of containers begin with that wait.
@@ -46,48 +42,6 @@ const WELL: Duration = Duration::from_secs(2);
 const TELLING: Duration = Duration::from_secs(20);
 /// The variable with the session, which tools know.
 const SESSION_VARIABLE: &str = "OPENHANDS_SESSION_ID";
-
-/// A container that waits.
-#[derive(Clone, Debug)]
-pub(crate) struct Waiting {
-    pub(crate) engine_id: String,
-    kind: Kind,
-    url: String,
-    key: Secret,
-}
-
-/// What containers have in common that can become the same sandboxes.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Kind {
-    /// The engine's id of the image; its name may mean another one later.
-    pub(crate) image: String,
-    pub(crate) has_editor: bool,
-}
-
-/// The containers that wait.
-#[derive(Debug, Default)]
-pub(crate) struct Pool {
-    waiting: Mutex<VecDeque<Waiting>>,
-    /// Who fills up does so alone.
-    filling: tokio::sync::Mutex<()>,
-}
-
-impl Pool {
-    fn lock(&self) -> MutexGuard<'_, VecDeque<Waiting>> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// The one of a kind that waits longest. Nobody else gets it.
-    pub(crate) fn take(&self, kind: &Kind) -> Option<Waiting> {
-        let mut waiting = self.lock();
-        let at = waiting.iter().position(|it| it.kind == *kind)?;
-        waiting.remove(at)
-    }
-
-    fn count(&self, kind: &Kind) -> usize {
-        self.lock().iter().filter(|it| it.kind == *kind).count()
-    }
-}
 
 /// Whether a container that waits can become this sandbox, apart from its image.
 pub(crate) fn can_wait(spec: &SandboxSpec) -> bool {
@@ -386,12 +340,12 @@ impl Inner {
     /// The names of records whose containers are gone.
     pub(crate) async fn left_records(&self) -> Result<Vec<String>, ProviderError> {
         let docker = self.engine.docker().await.map_err(fault::of)?;
-        let filters = [("label".to_owned(), vec![format!("{ROLE}={}", crate::claimed::CLAIM)])].into();
+        let filters = [("label".to_owned(), vec![format!("{ROLE}={}", CLAIM_ROLE)])].into();
         let query = bollard::query_parameters::ListVolumesOptionsBuilder::default().filters(&filters).build();
         let volumes = self.engine.ask("list volumes", docker.list_volumes(Some(query))).await.map_err(fault::of)?;
         let mut left = Vec::new();
         for volume in volumes.volumes.unwrap_or_default() {
-            let Some(container) = volume.name.strip_prefix(crate::claimed::PREFIX) else { continue };
+            let Some(container) = volume.name.strip_prefix(RECORD_PREFIX) else { continue };
             let action = format!("look at the container `{container}`");
             let looked = timeout(WELL, self.engine.ask(&action, docker.inspect_container(container, None))).await;
             if let Ok(Err(error)) = looked
