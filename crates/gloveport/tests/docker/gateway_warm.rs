@@ -7,7 +7,7 @@ use std::{collections::BTreeSet, net::SocketAddr, sync::Arc, time::Duration};
 use gloveport_gateway::{Gateway, GatewayOptions, WarmPool};
 use gloveport_gateway_store::{Limits, Location, Store};
 use gloveport_protocol::Secret;
-use gloveport_provider::{GcOptions, ListFilter, Provider, Sandbox, WarmKind};
+use gloveport_provider::{GcOptions, ListFilter, Progress, Provider, Sandbox, WarmKind};
 use serde_json::{Value, json};
 use tokio::{net::TcpListener, task::JoinHandle, time::sleep};
 use tokio_util::sync::CancellationToken;
@@ -214,7 +214,15 @@ async fn a_container_that_waits_and_is_not_well_is_replaced_and_one_whose_backen
     until("what waited is gone", || waiting().is_empty()).await;
     let found = next.find(&sandbox.id).await.unwrap().unwrap();
     assert_eq!(run(&found, "echo here").await, "here");
-    assert!(next.delete(&sandbox.id).await.unwrap());
+    // A fork of it is a sandbox like any other.
+    let forked = next.fork(&sandbox.id, &place.session("fork"), &Progress::silent()).await.unwrap();
+    let forked = alive(&*next, forked).await;
+    assert_eq!(run(&forked, "echo forked").await, "forked");
+    assert_ne!((&forked.session_key, &forked.session_id), (&sandbox.session_key, &sandbox.session_id));
+    assert_eq!(next.find_session(&place.session("fork")).await.unwrap().unwrap().id, forked.id);
+    for id in [&forked.id, &sandbox.id] {
+        assert!(next.delete(id).await.unwrap());
+    }
     next.close().await;
     assert_eq!(of_backend(&place, &label), Vec::<String>::new());
     place.nothing_left_soon().await;

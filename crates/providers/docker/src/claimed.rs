@@ -48,7 +48,8 @@ impl Record {
     fn apply(self, found: &mut ContainerInspectResponse) {
         let Some(config) = &mut found.config else { return };
         let labels = config.labels.get_or_insert_default();
-        labels.remove(ROLE);
+        // As in images of forks, an empty one is none.
+        labels.insert(ROLE.to_owned(), String::new());
         let named: Vec<&String> = self.labels.keys().collect();
         let named = serde_json::to_string(&named).unwrap_or_default();
         labels.extend([
