@@ -3,6 +3,7 @@
 mod acme;
 mod check;
 mod database;
+mod front;
 mod history;
 mod keys;
 mod serve;

@@ -351,6 +351,23 @@ impl Store {
         self.call("note a sandbox", async { Ok(query.execute(self.pool()).await?.rows_affected() > 0) }).await
     }
 
+    /// The sandbox of a session is to be deleted because nobody was told of it: its place is one that is reserved again, for the
+    /// time `hold`. `None` for one that has ended.
+    ///
+    /// # Errors
+    ///
+    /// The database is away.
+    pub async fn withdrawn(&self, runtime: &str, hold: Duration) -> Result<Option<Place>, StoreError> {
+        let Some(Session { id, .. }) = self.of_runtime(runtime).await? else { return Ok(None) };
+        let sql = self.sql(
+            "UPDATE sessions SET state = 'reserved', changed = {now}, deadline = {now} + $2 \
+             WHERE id = $1 AND state IN ('running', 'paused')",
+        );
+        let query = sqlx::query(sql).bind(id.clone()).bind(millis(hold));
+        let is_changed = async { Ok(query.execute(self.pool()).await?.rows_affected() > 0) };
+        Ok(self.call("withdraw a sandbox", is_changed).await?.then_some(Place(id)))
+    }
+
     /// No sandbox was made in a place.
     ///
     /// # Errors

@@ -22,8 +22,10 @@ use crate::{
     identity::{self, Identity},
     images,
     labels::LABEL,
+    policy,
     shared::Shared,
     start::StartRequest,
+    starting::{self, Ask, said},
     view::{self, Runtime},
     way,
 };
@@ -51,7 +53,7 @@ pub(crate) fn router(shared: &Arc<Shared>) -> Router {
         .route("/sessions/{session_id}", get(session))
         .route("/runtime/{runtime_id}", get(runtime))
         .route("/list", get(list))
-        .route("/api/warm-runtime-configs", get(no_warm))
+        .route("/api/warm-runtime-configs", get(warm))
         .layer(DefaultBodyLimit::max(BODY))
         .route_layer(middleware::from_fn_with_state(Arc::clone(shared), with_key));
     Router::new()
@@ -104,18 +106,21 @@ pub(crate) fn json<'a, T: Deserialize<'a>>(body: &'a Bytes) -> Result<T, Fault> 
         .map_err(|error| Fault::wrong(format!("the body of the request is not as it must be: {error}")))
 }
 
-async fn start(State(shared): Handle, Extension(who): Who, headers: HeaderMap, body: Bytes) -> Answer {
+async fn start(State(shared): Handle, Extension(who): Who, headers: HeaderMap, body: Bytes) -> Result<Response, Fault> {
     let public = shared.public_url(&headers)?;
     let request: StartRequest = json(&body)?;
-    let (session, asked) = (request.session_id.clone(), request.asked());
-    let started = async { shared.start(&who, request.spec(&shared.can, &shared.options)?, &asked).await }.await;
-    shared.audit(&who, "start", &session, &started);
-    let (sandbox, created) = started?;
-    shared.known.forget(&sandbox.id);
-    shared.made(&sandbox, created).await;
-    let mut told = view::runtime(&sandbox, &public, false).await;
-    told.created = Some(created);
-    Ok(Json(told))
+    let session = request.session_id.clone();
+    let ask = Ask { who, session: session.clone(), target: session, action: "start" };
+    let make = async move |shared: Arc<Shared>, who: Identity, _| {
+        let asked = request.asked();
+        shared.start(&who, request.spec(&shared.can, &shared.options)?, &asked).await
+    };
+    let say = async move |sandbox: Sandbox, is_new| {
+        let mut told = view::runtime(&sandbox, &public, false).await;
+        told.created = Some(is_new);
+        said(StatusCode::OK, &told)
+    };
+    starting::answer(&shared, ask, make, say).await
 }
 
 /// What names a sandbox in a body.
@@ -245,8 +250,13 @@ async fn list(
     Ok(Json(serde_json::json!({"runtimes": told})))
 }
 
-async fn no_warm() -> Json<serde_json::Value> {
-    Json(serde_json::json!({"configs": []}))
+/// The pools of which the tenant may have sandboxes.
+async fn warm(State(shared): Handle, Extension(who): Who) -> Json<serde_json::Value> {
+    let may_use = |image: &str| {
+        let is_of_others = shared.builds.as_ref().is_some_and(|builds| builds.is_of_others(who.name(), image));
+        !is_of_others && who.tenant.as_ref().is_none_or(|tenant| policy::allows(tenant, image))
+    };
+    Json(serde_json::json!({"configs": shared.warm.told(may_use)}))
 }
 
 /// The sandbox that a body names.

@@ -71,6 +71,28 @@ impl Audit {
         });
     }
 
+    /// Notes what the gateway itself has done with a sandbox of a tenant, with a word about why or why not, and the address of
+    /// whoever made it do that.
+    pub(crate) fn by_gateway(
+        &self,
+        action: &str,
+        tenant: Option<String>,
+        id: &str,
+        address: Option<IpAddr>,
+        outcome: Result<Option<&str>, String>,
+    ) {
+        self.push(AuditEvent {
+            time: now(),
+            tenant,
+            action: action.to_owned(),
+            target: Some(id.to_owned()),
+            address: address.map(|address| address.to_string()),
+            result: if outcome.is_ok() { "done" } else { "503" }.to_owned(),
+            detail: outcome.map_or_else(Some, |why| why.map(str::to_owned)),
+            ..AuditEvent::default()
+        });
+    }
+
     /// Notes a key that was refused, at most once a second for each address.
     pub(crate) fn refused(&self, address: Option<IpAddr>, key: Option<String>, why: &str) {
         {

@@ -70,6 +70,16 @@ impl Fault {
         Self::new(StatusCode::BAD_REQUEST, detail)
     }
 
+    /// The client has gone before it was answered.
+    pub(crate) fn gone() -> Self {
+        Self::new(StatusCode::REQUEST_TIMEOUT, "the client went away before it had its answer")
+    }
+
+    /// An answer cannot be written.
+    pub(crate) fn unsaid(error: &serde_json::Error) -> Self {
+        Self::new(StatusCode::INTERNAL_SERVER_ERROR, format!("the answer could not be written: {error}"))
+    }
+
     /// There is no such thing, or it is of somebody else.
     pub(crate) fn missing(what: &str) -> Self {
         Self::new(StatusCode::NOT_FOUND, format!("there is no such {what}"))

@@ -9,7 +9,7 @@ use crate::{
     identity::Identity,
     policy,
     shared::Shared,
-    tenancy::{HOLD, refused},
+    tenancy::{HOLD, Started, refused},
 };
 
 impl Shared {
@@ -32,8 +32,8 @@ impl Shared {
             Reserved::Refused(refusal) => Err(policy::used_up(&refusal)),
             Reserved::There(_) => Err(exists(session)),
             Reserved::Made(place) => match self.create_in(tenancy, who, making, (place, &wants)).await? {
-                (sandbox, true) => Ok(sandbox),
-                (_, false) => Err(exists(session)),
+                Started { sandbox, is_new: true } => Ok(sandbox),
+                Started { is_new: false, .. } => Err(exists(session)),
             },
         }
     }

@@ -26,7 +26,9 @@ use crate::{
     tenancy::Tenancy,
     tls::{Tls, TlsError},
     v1,
+    turns::Turns,
     waking::Waking,
+    warm::{Warm, WarmPool},
 };
 
 /// Pause between two collections of garbage.
@@ -55,6 +57,9 @@ pub enum GatewayError {
     /// The domain is none.
     #[error("`{0}` cannot be the domain of sandboxes: it must be a name like sandboxes.example.org")]
     Domain(String),
+    /// Nothing of the kind can be started ahead.
+    #[error("{0}")]
+    Warm(String),
     /// The certificate cannot be used.
     #[error(transparent)]
     Tls(#[from] TlsError),
@@ -86,15 +91,11 @@ impl Gateway {
             Some(_) => {}
         }
         if let Some(url) = &mut options.public_url {
-            let is_url = url.parse::<Uri>().is_ok_and(|uri| {
-                let is_http = matches!(uri.scheme_str(), Some("http" | "https"));
-                is_http && uri.query().is_none() && uri.authority().is_some_and(|it| !it.as_str().contains('@'))
-            });
-            if !is_url || url.contains('#') {
-                return Err(GatewayError::PublicUrl(url.clone()));
-            }
+            Self::check_public_url(url)?;
             url.truncate(url.trim_end_matches('/').len());
         }
+        let can = provider.capabilities();
+        WarmPool::check(&options.warm, provider.name(), &can).map_err(GatewayError::Warm)?;
         let tenancy = match &options.database {
             Some(store) => Some(Tenancy {
                 store: store.clone(),
@@ -112,9 +113,10 @@ impl Gateway {
         let stop = CancellationToken::new();
         Ok(Self {
             shared: Arc::new(Shared {
+                warm: Warm::new(&options.warm),
                 builds: options.images.clone().map(|images| Builds::new(images, stop.clone())),
                 tenancy,
-                can: provider.capabilities(),
+                can,
                 provider,
                 known: Known::default(),
                 pool: Pool::new(Certificates::Checked)?,
@@ -127,10 +129,34 @@ impl Gateway {
                 waking: Waking::default(),
                 hub: Hub::default(),
                 streams: Streams::default(),
+                turns: Turns::default(),
                 draining: CancellationToken::new(),
                 stop,
             }),
         })
+    }
+
+    /// The host of a public URL.
+    ///
+    /// # Errors
+    ///
+    /// It is none.
+    pub fn check_public_url(url: &str) -> Result<String, GatewayError> {
+        let uri = url.parse::<Uri>().ok().filter(|uri| {
+            let is_http = matches!(uri.scheme_str(), Some("http" | "https"));
+            is_http && uri.query().is_none() && uri.authority().is_some_and(|it| !it.as_str().contains('@'))
+        });
+        let host = uri.filter(|_| !url.contains('#')).and_then(|uri| Some(uri.host()?.to_ascii_lowercase()));
+        host.ok_or_else(|| GatewayError::PublicUrl(url.to_owned()))
+    }
+
+    /// Whether this can be the domain of sandboxes.
+    ///
+    /// # Errors
+    ///
+    /// It cannot.
+    pub fn check_domain(text: &str) -> Result<(), GatewayError> {
+        Domain::new(text).map(drop).ok_or_else(|| GatewayError::Domain(text.to_owned()))
     }
 
     /// The interface, and the ways to sandboxes.
@@ -145,6 +171,10 @@ impl Gateway {
     pub async fn serve(&self, listener: TcpListener, stop: CancellationToken) {
         let collecting = AbortOnDropHandle::new(tokio::spawn(collect(Arc::clone(&self.shared))));
         let comparing = AbortOnDropHandle::new(tokio::spawn(reconcile::run(Arc::clone(&self.shared))));
+        let filling = AbortOnDropHandle::new(tokio::spawn({
+            let (shared, stop) = (Arc::clone(&self.shared), stop.clone());
+            async move { shared.warm.keep(&*shared.provider, &stop).await }
+        }));
         let written = CancellationToken::new();
         let writing = self.shared.tenancy.as_ref().map(|tenancy| {
             let audit = Arc::clone(&tenancy.audit);
@@ -161,7 +191,9 @@ impl Gateway {
             draining.cancel();
         };
         tokio::join!(listen::serve(listener, service, self.shared.options.drain, &stop), told);
-        drop((collecting, comparing, renewing, ordering));
+        self.shared.turns.end().await;
+        drop((collecting, comparing, renewing, ordering, filling));
+        self.shared.warm.end(&*self.shared.provider).await;
         written.cancel();
         if let Some(writing) = writing {
             // It ends by itself, in time.

@@ -23,6 +23,10 @@
 //! | `builds` | images that are built, and those that wait |
 //! | `upload` | a build folder as it is sent |
 //! | `start` | from a request to the spec of a sandbox |
+//! | `starting` | requests for sandboxes, and what is taken back because nobody has heard of it |
+//! | `turns` | those of one session, one after another |
+//! | `delivery` | an answer of which it is known whether somebody got it |
+//! | [`WarmPool`] | sandboxes that are started ahead, and how many |
 //! | `command` | commands that mean our own server |
 //! | `view` | a sandbox as the interface tells it |
 //! | `public` | the URLs of sandboxes, as they are told |
@@ -50,6 +54,7 @@ mod audit;
 mod builds;
 mod caller;
 mod command;
+mod delivery;
 mod domain;
 mod engine;
 mod entry;
@@ -73,15 +78,18 @@ mod public;
 mod reconcile;
 mod shared;
 mod start;
+mod starting;
 mod streams;
 mod tenancy;
 mod tls;
 mod trace;
+mod turns;
 mod upload;
 mod v1;
 mod view;
 mod wake;
 mod waking;
+mod warm;
 mod watch;
 mod way;
 
@@ -90,3 +98,4 @@ pub use gateway::{Gateway, GatewayError};
 pub use options::{GatewayOptions, Size};
 pub use tls::{TlsError, TlsFiles, TlsSource};
 pub use trace::TRACE_TARGET;
+pub use warm::WarmPool;

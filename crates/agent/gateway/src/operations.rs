@@ -58,6 +58,7 @@ async fn metrics(State(shared): Handle) -> Response {
     let version = format!("version=\"{}\"", env!("CARGO_PKG_VERSION"));
     text.info("gateway_build_info", "Version of the gateway.", &version);
     shared.metrics.write(&mut text);
+    shared.warm.write(&mut text);
     text.gauge("gateway_engine_up", "Whether the engine answers.", usize::from(seen.states.is_ok()));
     text.header("gateway_sandboxes", "gauge", "Sandboxes by state, unless the engine does not answer.");
     for (state, count) in seen.states.iter().flatten() {

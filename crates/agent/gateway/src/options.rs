@@ -6,7 +6,7 @@ use gloveport_allow_list::Network;
 use gloveport_gateway_store::Store;
 use gloveport_protocol::Secret;
 
-use crate::{builds::ImageService, tls::TlsSource};
+use crate::{builds::ImageService, tls::TlsSource, warm::WarmPool};
 
 /// What can be set on a gateway.
 #[derive(Clone, Debug)]
@@ -30,6 +30,8 @@ pub struct GatewayOptions {
     pub images: Option<ImageService>,
     /// Whether a request to a paused sandbox makes it go on.
     pub wake: bool,
+    /// Sandboxes that are started ahead.
+    pub warm: Vec<WarmPool>,
     /// Sandboxes end this long after they were made.
     pub time_to_live: Option<Duration>,
     /// Sandboxes end when nobody has asked them anything for this long.
@@ -55,6 +57,7 @@ impl GatewayOptions {
             trusted_proxies: Vec::new(),
             images: None,
             wake: false,
+            warm: Vec::new(),
             time_to_live: None,
             idle_stop: None,
             patience: Duration::from_secs(75),

@@ -70,6 +70,11 @@ pub(crate) fn apply(
     Ok(())
 }
 
+/// Whether a tenant may use an image that is nobody's own.
+pub(crate) fn allows(tenant: &Tenant, image: &str) -> bool {
+    tenant.limits.images.as_ref().is_none_or(|patterns| patterns.iter().any(|pattern| matches(pattern, image)))
+}
+
 /// The answer to who has used up a quota.
 pub(crate) fn used_up(refusal: &Refusal) -> Fault {
     if refusal.is_final() {

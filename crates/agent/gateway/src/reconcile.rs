@@ -47,8 +47,17 @@ async fn compare(shared: &Shared, tenancy: &Tenancy) -> Result<(), Fault> {
     let labels = shared.can.labels.then(|| (LABEL.0.to_owned(), LABEL.1.to_owned())).into_iter().collect();
     let listed = shared.provider.list(&ListFilter { labels, ended: false }).await?;
     let mut by_id: HashMap<&str, &Sandbox> = listed.iter().map(|it| (it.id.as_str(), it)).collect();
+    let mut tenants: HashMap<&str, bool> = HashMap::new();
     for row in &rows {
+        let has_tenant = match tenants.get(row.tenant.as_str()) {
+            Some(has_tenant) => *has_tenant,
+            None => *tenants.entry(&row.tenant).or_insert(store.find_tenant(&row.tenant).await?.is_some()),
+        };
         match (row.state, &row.runtime) {
+            (SessionState::Running | SessionState::Paused, Some(runtime)) if !has_tenant => {
+                by_id.remove(runtime.as_str());
+                of_nobody(shared, tenancy, row, runtime).await?;
+            }
             (SessionState::Reserved, _) if row.deadline.is_some_and(|deadline| deadline < now) => {
                 reserved(shared, tenancy, row, &listed).await?;
             }
@@ -107,6 +116,26 @@ async fn turned(tenancy: &Tenancy, row: &Session, sandbox: &Sandbox) -> Result<(
         (SessionState::Paused, SandboxState::Running) => tenancy.store.goes_on(sandbox.id.as_str()).await?,
         _ => {}
     }
+    Ok(())
+}
+
+/// A sandbox whose tenant was deleted ends.
+async fn of_nobody(shared: &Shared, tenancy: &Tenancy, row: &Session, runtime: &str) -> Result<(), Fault> {
+    const WHY: &str = "its tenant was deleted";
+    let deleted = match SandboxId::new(runtime) {
+        Ok(id) => {
+            shared.known.forget(&id);
+            shared.provider.delete(&id).await
+        }
+        Err(_) => Ok(false),
+    };
+    if let Err(error) = deleted {
+        tracing::warn!(id = runtime, %error, "a sandbox whose tenant was deleted is left; this is tried again");
+        return Ok(());
+    }
+    tracing::info!(id = runtime, tenant = row.tenant, "a sandbox whose tenant was deleted has ended");
+    tenancy.store.ended(runtime, WHY).await?;
+    tenancy.audit.by_gateway("stop", Some(row.tenant.clone()), runtime, None, Ok(Some(WHY)));
     Ok(())
 }
 

@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     GatewayOptions, builds::Builds, domain::Domain, engine::Engine, fault::Fault, heads::API_KEY, hub::Hub,
     known::Known, labels::LABEL, metrics::Metrics, public::Public, streams::Streams, tenancy::Tenancy, tls::Tls,
-    waking::Waking,
+    turns::Turns, waking::Waking, warm::Warm,
 };
 
 /// The header in which the gateway keeps how a request came, `http` or `https`; what clients say there is removed before.
@@ -39,6 +39,8 @@ pub(crate) struct Shared {
     pub(crate) hub: Hub,
     /// Answers that last.
     pub(crate) streams: Streams,
+    pub(crate) turns: Turns,
+    pub(crate) warm: Warm,
     /// With somebody who builds images.
     pub(crate) builds: Option<Builds>,
     /// The gateway is about to end.

@@ -3,7 +3,7 @@
 use std::{net::IpAddr, sync::Arc, time::Duration};
 
 use gloveport_gateway_store::{KeyCheck, Place, Reserved, SessionState, Store, StoreError, Tenant, Wants};
-use gloveport_provider::{Progress, ProviderError, Sandbox, SandboxId, SandboxSpec, SandboxState, SessionId};
+use gloveport_provider::{ProviderError, Sandbox, SandboxId, SandboxSpec, SandboxState, SessionId};
 use http::{HeaderMap, HeaderValue, StatusCode};
 use tokio::{
     runtime::Handle,
@@ -41,6 +41,19 @@ pub(crate) struct Tenancy {
     pub(crate) size: Size,
     /// A name of this gateway.
     pub(crate) gateway: String,
+}
+
+/// A sandbox that was asked for.
+pub(crate) struct Started {
+    pub(crate) sandbox: Sandbox,
+    /// It was made for this request.
+    pub(crate) is_new: bool,
+}
+
+impl Started {
+    fn there(sandbox: Sandbox) -> Self {
+        Self { sandbox, is_new: false }
+    }
 }
 
 impl From<StoreError> for Fault {
@@ -124,13 +137,8 @@ impl Shared {
         })
     }
 
-    /// The sandbox of a session: a new one, or the one that it has. Tells whether it is new.
-    pub(crate) async fn start(
-        &self,
-        who: &Identity,
-        mut spec: SandboxSpec,
-        asked: &Asked,
-    ) -> Result<(Sandbox, bool), Fault> {
+    /// The sandbox of a session: a new one, or the one that it has.
+    pub(crate) async fn start(&self, who: &Identity, mut spec: SandboxSpec, asked: &Asked) -> Result<Started, Fault> {
         let image = asked.image.as_deref().unwrap_or_default();
         if self.builds.as_ref().is_some_and(|builds| builds.is_of_others(who.name(), image)) {
             return Err(Fault::new(StatusCode::FORBIDDEN, "the image is another tenant's"));
@@ -152,26 +160,16 @@ impl Shared {
                 Reserved::NoTenant => return Err(refused()),
                 Reserved::Refused(refusal) => return Err(policy::used_up(&refusal)),
                 Reserved::Made(place) => {
-                    let silent = Progress::silent();
-                    let making = self.provider.create(&spec, &silent);
+                    let making = self.warm.make(&*self.provider, &spec);
                     return self.create_in(tenancy, who, making, (place, &wants)).await;
                 }
+                // Another gateway is at it: what it makes is there when its client has been told, or gone.
+                Reserved::There(row) if row.state == SessionState::Reserved => sleep(LOOK).await,
                 Reserved::There(row) => {
-                    let place = Place(row.id);
-                    let there = match &row.runtime {
-                        Some(runtime) => self.live(who, runtime).await?,
-                        None => self.of_engine_session(who, &spec.session_id, row.state).await?,
-                    };
-                    match (there, row.state, row.runtime) {
-                        (Some(sandbox), SessionState::Reserved, _) => {
-                            tenancy.store.started(&place, sandbox.id.as_str()).await?;
-                            return Ok((self.go_on(who, &sandbox.id).await?, false));
-                        }
-                        (Some(sandbox), ..) => return Ok((self.go_on(who, &sandbox.id).await?, false)),
-                        // Somebody else is at it.
-                        (None, SessionState::Reserved, _) => sleep(LOOK).await,
-                        (None, _, Some(runtime)) => tenancy.store.ended(&runtime, "the sandbox is gone").await?,
-                        (None, _, None) => break,
+                    let Some(runtime) = row.runtime else { break };
+                    match self.live(who, &runtime).await? {
+                        Some(sandbox) => return Ok(Started::there(self.go_on(who, &sandbox.id).await?)),
+                        None => tenancy.store.ended(&runtime, "the sandbox is gone").await?,
                     }
                 }
             }
@@ -210,27 +208,10 @@ impl Shared {
         }
     }
 
-    /// The live sandbox of a session by the engine's name. While its place is only reserved, no row tells whose it is, but
-    /// nobody else has this name.
-    async fn of_engine_session(
-        &self,
-        who: &Identity,
-        engine: &SessionId,
-        state: SessionState,
-    ) -> Result<Option<Sandbox>, Fault> {
-        let Some(sandbox) = self.provider.find_session(engine).await?.filter(|it| it.state.is_live()) else {
-            return Ok(None);
-        };
-        if state == SessionState::Reserved && !self.can.labels {
-            return Ok(Some(sandbox));
-        }
-        self.of_tenant(who, sandbox).await
-    }
-
-    async fn create(&self, who: &Identity, spec: &SandboxSpec) -> Result<(Sandbox, bool), Fault> {
-        match self.provider.create(spec, &Progress::silent()).await {
-            Ok(sandbox) => Ok((sandbox, true)),
-            Err(ProviderError::SessionExists { sandbox, .. }) => Ok((self.go_on(who, &sandbox).await?, false)),
+    async fn create(&self, who: &Identity, spec: &SandboxSpec) -> Result<Started, Fault> {
+        match self.warm.make(&*self.provider, spec).await {
+            Ok(sandbox) => Ok(Started { sandbox, is_new: true }),
+            Err(ProviderError::SessionExists { sandbox, .. }) => Ok(Started::there(self.go_on(who, &sandbox).await?)),
             Err(error) => Err(error.into()),
         }
     }
@@ -242,7 +223,7 @@ impl Shared {
         who: &Identity,
         making: impl Future<Output = Result<Sandbox, ProviderError>>,
         (place, wants): (Place, &Wants<'_>),
-    ) -> Result<(Sandbox, bool), Fault> {
+    ) -> Result<Started, Fault> {
         let mut held = Held::new(tenancy.store.clone(), place);
         let (id, made) = match making.await {
             Ok(sandbox) => (sandbox.id.clone(), Some(sandbox)),
@@ -261,10 +242,30 @@ impl Shared {
         match made {
             Some(sandbox) => {
                 let told = self.of_tenant(who, sandbox).await?;
-                Ok((told.ok_or_else(|| Fault::missing("runtime"))?, true))
+                Ok(Started { sandbox: told.ok_or_else(|| Fault::missing("runtime"))?, is_new: true })
             }
-            None => Ok((self.go_on(who, &id).await?, false)),
+            None => Ok(Started::there(self.go_on(who, &id).await?)),
         }
+    }
+
+    /// Deletes a sandbox that was made for somebody who was not told of it. Other gateways wait until it is gone.
+    pub(crate) async fn take_back(&self, sandbox: &Sandbox) {
+        let mut held = None;
+        if let Some(tenancy) = &self.tenancy {
+            match tenancy.store.withdrawn(sandbox.id.as_str(), HOLD).await {
+                Ok(place) => held = place.map(|place| Held::new(tenancy.store.clone(), place)),
+                Err(error) => tracing::warn!(%error, "the database does not know that a sandbox is being deleted"),
+            }
+        }
+        let deleted = self.provider.delete(&sandbox.id).await;
+        self.known.forget(&sandbox.id);
+        let id = &sandbox.id;
+        match deleted {
+            Ok(_) => tracing::info!(%id, "a sandbox whose client has gone was deleted"),
+            Err(error) => tracing::warn!(%id, %error, "a sandbox whose client has gone is left"),
+        }
+        // With this the place is free.
+        drop(held);
     }
 
     /// A sandbox that goes on if it rests.

@@ -4,14 +4,15 @@ use std::{
     fs, io,
     path::{Path, PathBuf},
     sync::{Arc, Mutex, PoisonError, RwLock},
+    time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
 use gloveport_acme::{Acme, AcmeError, AcmeOptions};
 use rustls::{
     CertificateError, Error, InconsistentKeys, RootCertStore, ServerConfig,
-    client::verify_server_cert_signed_by_trust_anchor,
+    client::{verify_server_cert_signed_by_trust_anchor, verify_server_name},
     crypto::{CryptoProvider, ring},
-    pki_types::{CertificateDer, PrivateKeyDer, UnixTime, pem::PemObject as _},
+    pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime, pem::PemObject as _},
     server::{ClientHello, ParsedCertificate, ResolvesServerCert},
     sign::CertifiedKey,
     version::{TLS12, TLS13},
@@ -189,6 +190,33 @@ impl Tls {
 }
 
 impl TlsFiles {
+    /// Whether they can be used now.
+    ///
+    /// # Errors
+    ///
+    /// They cannot be read, are no pair, or clients would refuse the certificate for its dates.
+    pub fn check(&self) -> Result<(), TlsError> {
+        self.pair(&self.read()?, &ring::default_provider()).map(drop)
+    }
+
+    /// The names of hosts that the certificate is not for; all of them if it cannot be used.
+    pub fn missing_names(&self, names: &[String]) -> Vec<String> {
+        let pair = self.read().and_then(|contents| self.pair(&contents, &ring::default_provider()));
+        let is_for = |name: &String| {
+            let own = pair.as_ref().ok()?.end_entity_cert().and_then(ParsedCertificate::try_from).ok()?;
+            verify_server_name(&own, &ServerName::try_from(name.clone()).ok()?).ok()
+        };
+        names.iter().filter(|name| is_for(name).is_none()).cloned().collect()
+    }
+
+    /// Whether the certificate that can be used now cannot be used after this time.
+    pub fn ends_within(&self, time: Duration) -> bool {
+        let provider = ring::default_provider();
+        let Ok(pair) = self.read().and_then(|contents| self.pair(&contents, &provider)) else { return false };
+        let later = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default() + time;
+        matches!(self.check_dates_at(&pair, &provider, UnixTime::since_unix_epoch(later)), Err(TlsError::Expired(_)))
+    }
+
     fn read(&self) -> Result<Contents, TlsError> {
         let read = |path: &Path| fs::read(path).map_err(|source| TlsError::Read { path: path.to_owned(), source });
         Ok([read(&self.certificate)?, read(&self.key)?])
@@ -212,10 +240,14 @@ impl TlsFiles {
 
     /// Whether clients would take the certificate at this time. Who signed it is left to them.
     fn check_dates(&self, pair: &CertifiedKey, provider: &CryptoProvider) -> Result<(), TlsError> {
+        self.check_dates_at(pair, provider, UnixTime::now())
+    }
+
+    fn check_dates_at(&self, pair: &CertifiedKey, provider: &CryptoProvider, time: UnixTime) -> Result<(), TlsError> {
         let own = pair.end_entity_cert().and_then(ParsedCertificate::try_from);
         let own = own.map_err(|reason| self.unusable(reason))?;
         let (roots, algorithms) = (RootCertStore::empty(), provider.signature_verification_algorithms.all);
-        match verify_server_cert_signed_by_trust_anchor(&own, &roots, &[], UnixTime::now(), algorithms) {
+        match verify_server_cert_signed_by_trust_anchor(&own, &roots, &[], time, algorithms) {
             Err(Error::InvalidCertificate(CertificateError::Expired | CertificateError::ExpiredContext { .. })) => {
                 Err(TlsError::Expired(self.certificate.clone()))
             }

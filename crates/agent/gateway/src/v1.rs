@@ -31,9 +31,10 @@ use axum::{
     body::Bytes,
     extract::{DefaultBodyLimit, Path, RawQuery, State},
     middleware,
+    response::Response,
     routing::{any, get, post},
 };
-use gloveport_provider::SessionId;
+use gloveport_provider::{Sandbox, SandboxId, SessionId};
 use http::{HeaderMap, StatusCode};
 use serde_json::json as value;
 
@@ -41,14 +42,15 @@ use crate::{
     api::{BODY, json, with_key},
     fault::Fault,
     fork,
+    identity::Identity,
     shared::Shared,
+    starting::{self, Ask, said},
+    tenancy::Started,
 };
 use context::{Handle, Who, own};
 use query::Query;
 use request::{CreateRequest, ExtendRequest, ForkRequest, SnapshotRequest};
 use view::View;
-
-type Made = Result<(StatusCode, Json<View>), Fault>;
 
 /// The requests of the native API.
 pub(crate) fn router(shared: &Arc<Shared>) -> Router {
@@ -82,31 +84,29 @@ async fn create(
     headers: HeaderMap,
     RawQuery(query): RawQuery,
     body: Bytes,
-) -> Made {
+) -> Result<Response, Fault> {
     let public = shared.public_url(&headers)?;
     let returns = Query::read(query.as_deref(), &["if_exists"])?.word("if_exists", &["error", "return"])?;
     let request: CreateRequest = json(&body)?;
     let session = request.session()?;
-    let made = async {
+    let ask = Ask { who, session: session.to_string(), target: session.to_string(), action: "sandbox create" };
+    let make = async move |shared: Arc<Shared>, who: Identity, left: Option<SandboxId>| {
         let (spec, asked) = request.spec(session.clone(), &shared, &who)?;
-        if returns.as_deref() != Some("return")
-            && shared.of_session(&who, session.as_str()).await?.is_some_and(|it| it.state.is_live())
-        {
+        let is_refused = |id: &SandboxId| returns.as_deref() != Some("return") && left.as_ref() != Some(id);
+        let there = shared.of_session(&who, session.as_str()).await?;
+        if there.is_some_and(|there| there.state.is_live() && is_refused(&there.id)) {
             return Err(fork::exists(&session));
         }
-        let (sandbox, is_new) = shared.start(&who, spec, &asked).await?;
-        if !is_new && returns.as_deref() != Some("return") {
+        let started = shared.start(&who, spec, &asked).await?;
+        if !started.is_new && is_refused(&started.sandbox.id) {
             return Err(fork::exists(&session));
         }
-        Ok((sandbox, is_new))
+        Ok(started)
     };
-    let made = made.await;
-    shared.audit(&who, "sandbox create", session.as_str(), &made);
-    let (sandbox, is_new) = made?;
-    shared.known.forget(&sandbox.id);
-    shared.made(&sandbox, is_new).await;
-    let status = if is_new { StatusCode::CREATED } else { StatusCode::OK };
-    Ok((status, Json(View::of(&sandbox, &public))))
+    starting::answer(&shared, ask, make, async move |sandbox: Sandbox, is_new| {
+        said(if is_new { StatusCode::CREATED } else { StatusCode::OK }, &View::of(&sandbox, &public))
+    })
+    .await
 }
 
 async fn find(
@@ -197,18 +197,20 @@ async fn fork(
     headers: HeaderMap,
     Path(id): Path<String>,
     body: Bytes,
-) -> Made {
+) -> Result<Response, Fault> {
     let public = shared.public_url(&headers)?;
     let request: ForkRequest = json(&body)?;
     let session = match request.session_id {
         Some(id) => SessionId::new(id).map_err(|error| Fault::wrong(error.to_string()))?,
         None => request::random()?,
     };
-    let forked = async { shared.fork(&who, &own(&shared, &who, &id).await?, &session).await }.await;
-    shared.audit(&who, "sandbox fork", &id, &forked);
-    let sandbox = forked?;
-    shared.made(&sandbox, true).await;
-    Ok((StatusCode::CREATED, Json(View::of(&sandbox, &public))))
+    let ask = Ask { who, session: session.to_string(), target: id.clone(), action: "sandbox fork" };
+    let make = async move |shared: Arc<Shared>, who: Identity, _| {
+        let sandbox = shared.fork(&who, &own(&shared, &who, &id).await?, &session).await?;
+        Ok(Started { sandbox, is_new: true })
+    };
+    let say = async move |sandbox: Sandbox, _| said(StatusCode::CREATED, &View::of(&sandbox, &public));
+    starting::answer(&shared, ask, make, say).await
 }
 
 /// No engine lets the end of a sandbox be changed. Whoever asks is told so, and not that it was done.

@@ -1,10 +1,10 @@
 //! Paused sandboxes that go on because somebody asks for them.
 
-use std::{sync::Arc, time::Duration};
+use std::{net::IpAddr, sync::Arc, time::Duration};
 
 use gloveport_gateway_store::StoreError;
 use gloveport_hosting::WaitOptions;
-use gloveport_provider::{Progress, SandboxId};
+use gloveport_provider::{Progress, SandboxId, SandboxState};
 use tokio::{sync::watch, time::timeout};
 
 use crate::shared::Shared;
@@ -13,8 +13,8 @@ use crate::shared::Shared;
 const LIMIT: Duration = Duration::from_mins(1);
 
 /// Resumes a sandbox, and waits until its server answers or it is clear that it does not. However many ask, it is resumed
-/// once; and it goes on when all of them have gone.
-pub(crate) async fn wake(shared: &Arc<Shared>, id: &SandboxId) {
+/// once; and it goes on when all of them have gone. The audit log has the address of the first.
+pub(crate) async fn wake(shared: &Arc<Shared>, id: &SandboxId, client: Option<IpAddr>) {
     let mut done = {
         let mut waking = shared.waking.lock();
         if let Some(done) = waking.get(id) {
@@ -26,8 +26,12 @@ pub(crate) async fn wake(shared: &Arc<Shared>, id: &SandboxId) {
             // It ends by its limit, and those who wait hear of it by the end of `end`.
             drop(tokio::spawn(async move {
                 let resumed = timeout(LIMIT, resume(&shared, &id)).await;
-                if let Err(reason) = resumed.unwrap_or_else(|_| Err("it took too long".to_owned())) {
+                let woken = resumed.unwrap_or_else(|_| Err("it took too long".to_owned()));
+                if let Err(reason) = &woken {
                     tracing::warn!(%id, reason, "a paused sandbox could not be woken");
+                }
+                if woken != Ok(Woken::Before) {
+                    note(&shared, &id, client, woken.err()).await;
                 }
                 shared.known.forget(&id);
                 shared.waking.lock().remove(&id);
@@ -40,7 +44,19 @@ pub(crate) async fn wake(shared: &Arc<Shared>, id: &SandboxId) {
     let _ended = timeout(LIMIT, done.changed()).await;
 }
 
-async fn resume(shared: &Shared, id: &SandboxId) -> Result<(), String> {
+/// Whether a sandbox rested.
+#[derive(PartialEq, Eq)]
+enum Woken {
+    Now,
+    /// Somebody else was faster.
+    Before,
+}
+
+async fn resume(shared: &Shared, id: &SandboxId) -> Result<Woken, String> {
+    let found = shared.provider.find(id).await.map_err(|error| error.to_string())?;
+    if found.is_some_and(|sandbox| sandbox.state != SandboxState::Paused) {
+        return Ok(Woken::Before);
+    }
     shared.metrics.woke();
     has_place(shared, id).await?;
     let resumed = shared.provider.resume(id).await;
@@ -54,7 +70,15 @@ async fn resume(shared: &Shared, id: &SandboxId) -> Result<(), String> {
     let options = WaitOptions { limit: LIMIT, ..WaitOptions::default() };
     let silent = Progress::silent();
     let alive = gloveport_hosting::wait_until_alive(&*shared.provider, sandbox, &options, &silent).await;
-    alive.map(drop).map_err(|error| error.to_string())
+    alive.map(|_| Woken::Now).map_err(|error| error.to_string())
+}
+
+/// Writes a line of the audit log of the tenant whose sandbox it is.
+async fn note(shared: &Shared, id: &SandboxId, client: Option<IpAddr>, failure: Option<String>) {
+    let Some(tenancy) = &shared.tenancy else { return };
+    let row = tenancy.store.of_runtime(id.as_str()).await.ok().flatten();
+    let outcome = failure.map_or(Ok(None), Err);
+    tenancy.audit.by_gateway("wake", row.map(|row| row.tenant), id.as_str(), client, outcome);
 }
 
 /// Counts a sandbox as running for its tenant, if that one may have it so.

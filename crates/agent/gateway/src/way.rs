@@ -2,6 +2,7 @@
 //! end takes them.
 
 use std::{
+    net::IpAddr,
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering::Relaxed},
@@ -71,6 +72,7 @@ async fn passed(shared: &Arc<Shared>, mut request: Request) -> Result<Response, 
     if matches!(*request.method(), Method::TRACE | Method::CONNECT) {
         return Err(Fault::new(StatusCode::METHOD_NOT_ALLOWED, "this method is not passed on"));
     }
+    let client = request.extensions().get::<ClientAddress>().map(|client| client.0);
     let at_host = request.extensions_mut().remove::<AtHost>();
     let reads = matches!(*request.method(), Method::GET | Method::HEAD) && !heads::is_websocket(request.headers());
     if at_host.is_none()
@@ -80,8 +82,8 @@ async fn passed(shared: &Arc<Shared>, mut request: Request) -> Result<Response, 
         return Ok((StatusCode::TEMPORARY_REDIRECT, [(LOCATION, place)]).into_response());
     }
     let Goal { id, place, target, prefix, origin } = match at_host {
-        Some(at) => shared.goal_at_host(at, request.uri(), request.headers()).await?,
-        None => shared.goal_below_path(request.uri(), request.headers()).await?,
+        Some(at) => shared.goal_at_host(at, request.uri(), request.headers(), client).await?,
+        None => shared.goal_below_path(request.uri(), request.headers(), client).await?,
     };
 
     let wants_websocket = heads::is_websocket(request.headers());
@@ -92,7 +94,6 @@ async fn passed(shared: &Arc<Shared>, mut request: Request) -> Result<Response, 
     } else {
         None
     };
-    let client = request.extensions().get::<ClientAddress>().map(|client| client.0);
     let waiting = wants_websocket.then(|| hyper::upgrade::on(&mut request));
     let mut headers = std::mem::take(request.headers_mut());
     heads::inward(&mut headers, &prefix, &origin, client, &place.headers);
@@ -113,7 +114,7 @@ async fn passed(shared: &Arc<Shared>, mut request: Request) -> Result<Response, 
     let answered = timeout(HEAD, sent.headers(headers).send()).instrument(span.clone()).await;
     let mut answer = match answered {
         Ok(Ok(answer)) => answer,
-        Ok(Err(error)) => return Err(shared.unanswered(&id, &error).await),
+        Ok(Err(error)) => return Err(shared.unanswered(&id, client, &error).await),
         Err(_) => return Err(Fault::new(StatusCode::GATEWAY_TIMEOUT, "the sandbox did not answer in time")),
     };
 
@@ -169,13 +170,19 @@ fn http_body_is_empty(body: &Body) -> bool {
 }
 
 impl Shared {
-    async fn goal_at_host(self: &Arc<Self>, at: AtHost, uri: &Uri, headers: &HeaderMap) -> Result<Goal, Fault> {
+    async fn goal_at_host(
+        self: &Arc<Self>,
+        at: AtHost,
+        uri: &Uri,
+        headers: &HeaderMap,
+        client: Option<IpAddr>,
+    ) -> Result<Goal, Fault> {
         path::check(uri.path())?;
         // `*` would become part of the host inside.
         if !uri.path().starts_with('/') {
             return Err(Fault::wrong("the path must begin with a slash"));
         }
-        let place = self.place(&at.id).await?;
+        let place = self.place(&at.id, client).await?;
         let base = match at.port {
             Some(name) => Some(place.urls.get(name).ok_or_else(|| Fault::missing("port in the sandbox"))?),
             None => place.url.as_ref(),
@@ -184,10 +191,15 @@ impl Shared {
         Ok(Goal { id: at.id, target, prefix: String::new(), origin: self.origin(headers)?, place })
     }
 
-    async fn goal_below_path(self: &Arc<Self>, uri: &Uri, headers: &HeaderMap) -> Result<Goal, Fault> {
+    async fn goal_below_path(
+        self: &Arc<Self>,
+        uri: &Uri,
+        headers: &HeaderMap,
+        client: Option<IpAddr>,
+    ) -> Result<Goal, Fault> {
         let public = self.public_url(headers)?;
         let Aim { id, rest } = path::aim(uri.path())?;
-        let place = self.place(&id).await?;
+        let place = self.place(&id, client).await?;
         let (base, prefix, rest) = match path::port(rest, |name| place.urls.contains_key(name)) {
             Some((name, rest)) => (place.urls.get(name), format!("/{id}/{name}"), rest),
             None => (place.url.as_ref(), format!("/{id}"), rest),
@@ -211,13 +223,13 @@ impl Shared {
     }
 
     /// Where a sandbox is, if requests can go there: 404 for one that is not, or no more, and 503 for one that rests.
-    async fn place(self: &Arc<Self>, id: &SandboxId) -> Result<Arc<Place>, Fault> {
+    async fn place(self: &Arc<Self>, id: &SandboxId, client: Option<IpAddr>) -> Result<Arc<Place>, Fault> {
         let mut place = match self.known.get(id) {
             Some(place) => place,
             None => self.look(id).await?,
         };
         if self.options.wake && place.state == SandboxState::Paused {
-            wake::wake(self, id).await;
+            wake::wake(self, id, client).await;
             place = self.look(id).await?;
             if place.state == SandboxState::Paused {
                 let detail = "the sandbox is paused and could not be woken; try again";
@@ -243,9 +255,9 @@ impl Shared {
     }
 
     /// Why a sandbox does not answer, as far as its engine knows.
-    async fn unanswered(self: &Arc<Self>, id: &SandboxId, error: &reqwest::Error) -> Fault {
+    async fn unanswered(self: &Arc<Self>, id: &SandboxId, client: Option<IpAddr>, error: &reqwest::Error) -> Fault {
         self.known.forget(id);
-        if let Err(fault) = self.place(id).await {
+        if let Err(fault) = self.place(id, client).await {
             return fault;
         }
         let status = if error.is_timeout() { StatusCode::GATEWAY_TIMEOUT } else { StatusCode::BAD_GATEWAY };

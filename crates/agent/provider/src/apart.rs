@@ -1,9 +1,12 @@
 //! Makes a sandbox in a task of its own, so that nothing is left behind when the caller gives up.
 
-use std::future::Future;
+use std::{
+    future::Future,
+    sync::{Arc, Mutex, PoisonError},
+};
 
 use tokio::{
-    sync::mpsc,
+    sync::{mpsc, oneshot},
     task::{JoinError, spawn},
 };
 use tokio_util::sync::CancellationToken;
@@ -54,6 +57,53 @@ where
     Ok(result)
 }
 
+/// The same for something that must not stay behind: what has been made and the caller has not taken, because it gave up at the
+/// last moment, is given to `undo`, in the same task.
+///
+/// # Errors
+///
+/// The task panicked.
+pub async fn handed_over<F, M, U, D>(progress: &Progress, make: F, undo: U) -> Result<M::Output, JoinError>
+where
+    F: FnOnce(Teller, CancellationToken) -> M + Send + 'static,
+    M: Future<Output: Send> + Send + 'static,
+    U: FnOnce(M::Output) -> D + Send + 'static,
+    D: Future<Output = ()> + Send,
+{
+    let (tell, mut told) = mpsc::channel(WAITING);
+    let (given_up, gone) = (CancellationToken::new(), CancellationToken::new());
+    let (done, is_done) = oneshot::channel();
+    let slot = Arc::new(Mutex::new(None));
+    let task = spawn({
+        let (given_up, gone, slot) = (given_up.clone(), gone.clone(), Arc::clone(&slot));
+        async move {
+            let output = make(Teller(tell), given_up).await;
+            *slot.lock().unwrap_or_else(PoisonError::into_inner) = Some(output);
+            // Whether somebody hears of it or not, what was not taken at the end of the caller is left.
+            let _gone = done.send(());
+            gone.cancelled().await;
+            let left = slot.lock().unwrap_or_else(PoisonError::into_inner).take();
+            if let Some(left) = left {
+                undo(left).await;
+            }
+        }
+    });
+    let _gone = gone.drop_guard();
+    let guard = given_up.drop_guard();
+    while let Some((phase, detail)) = told.recv().await {
+        progress.enter(phase, &detail);
+    }
+    let _finished = is_done.await;
+    let taken = slot.lock().unwrap_or_else(PoisonError::into_inner).take();
+    if let Some(output) = taken {
+        guard.disarm();
+        return Ok(output);
+    }
+    // It has panicked: nobody else takes what it has made before this ends.
+    task.await?;
+    std::future::pending().await
+}
+
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
@@ -85,5 +135,52 @@ mod tests {
         assert_eq!(made.await.unwrap(), 7);
         let phases: Vec<_> = progress.timings().into_iter().map(|timing| timing.phase).collect();
         assert_eq!(phases, [Phase::Creating, Phase::Started]);
+    }
+
+    #[tokio::test]
+    async fn what_was_made_and_not_taken_is_undone() {
+        for wait in [None, Some(Duration::from_millis(10))] {
+            let (undone, mut left) = mpsc::channel(1);
+            let (finish, finished) = oneshot::channel::<()>();
+            let progress = Progress::silent();
+            let making = handed_over(
+                &progress,
+                |_, _| async move {
+                    let _told = finished.await;
+                    7
+                },
+                move |made| async move { undone.send(made).await.unwrap() },
+            );
+            match wait {
+                None => {
+                    finish.send(()).unwrap();
+                    assert_eq!(making.await.unwrap(), 7);
+                    assert_eq!(timeout(Duration::from_secs(5), left.recv()).await.unwrap(), None);
+                }
+                Some(wait) => {
+                    timeout(wait, making).await.unwrap_err();
+                    finish.send(()).unwrap();
+                    assert_eq!(timeout(Duration::from_secs(5), left.recv()).await.unwrap(), Some(7));
+                }
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn what_is_finished_before_the_caller_looks_is_undone_when_it_never_looks() {
+        let (undone, mut left) = mpsc::channel(1);
+        let progress = Progress::silent();
+        {
+            let mut making = std::pin::pin!(handed_over(
+                &progress,
+                |_, _| async { 7 },
+                move |made| async move { undone.send(made).await.unwrap() },
+            ));
+            // It is started, and then not asked again though it is done.
+            let polled = futures_util::poll!(making.as_mut());
+            assert!(polled.is_pending());
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        assert_eq!(timeout(Duration::from_secs(5), left.recv()).await.unwrap(), Some(7));
     }
 }

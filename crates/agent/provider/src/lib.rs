@@ -11,7 +11,8 @@
 //! | [`Sandbox`] | a sandbox as its engine tells it |
 //! | [`Capabilities`] | what a provider can do, and what it refuses |
 //! | [`Progress`] | how far the making of a sandbox is, with times |
-//! | [`apart()`] | making in a task of its own, which hears when nobody waits any more |
+//! | [`apart()`], [`handed_over()`] | making in a task of its own, which hears when nobody waits any more |
+//! | [`WarmKind`] | sandboxes that are started ahead |
 //! | [`Registry`] | providers by name |
 //! | [`backend`] | who of this machine uses sandboxes, and whether it lives |
 //! | [`matrix()`] | the capabilities of several providers side by side |
@@ -31,10 +32,11 @@ mod registry;
 mod sandbox;
 mod settings;
 mod spec;
+mod warm;
 
 pub use gloveport_contract::container;
 
-pub use apart::{Teller, apart};
+pub use apart::{Teller, apart, handed_over};
 pub use capabilities::{Capabilities, Isolation, StandsFor};
 pub use error::{Cause, ProviderError};
 pub use matrix::matrix;
@@ -45,3 +47,4 @@ pub use registry::{Factory, Fallback, ProviderContext, Registry};
 pub use sandbox::{Lifetime, Restarts, Sandbox, SandboxState};
 pub use settings::Settings;
 pub use spec::{ExposedPort, Mount, MountSource, NetworkPolicy, ResourceLimits, RunAs, SandboxSpec, Workspace};
+pub use warm::{STARTED_AHEAD, WarmKind};

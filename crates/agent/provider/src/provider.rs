@@ -7,7 +7,7 @@ use futures_util::stream::BoxStream;
 use gloveport_protocol::BoxFuture;
 use serde::Serialize;
 
-use crate::{Capabilities, Progress, ProviderError, Sandbox, SandboxId, SandboxSpec, SessionId};
+use crate::{Capabilities, Progress, ProviderError, Sandbox, SandboxId, SandboxSpec, SessionId, WarmKind};
 
 /// What the server of a sandbox writes, as bytes; a piece is at most 64 KiB.
 pub type LogStream = BoxStream<'static, Result<Bytes, ProviderError>>;
@@ -92,9 +92,15 @@ pub trait Provider: Send + Sync + fmt::Debug {
         Box::pin(async { Err(self.cannot("forks")) })
     }
 
-    /// Starts sandboxes ahead until this many wait, which `create` then uses where [`SandboxSpec::warm`] lets it.
-    fn warm(&self, _count: usize) -> BoxFuture<'_, Result<(), ProviderError>> {
+    /// Starts sandboxes ahead until as many of each kind wait as it says, which `create` then uses where
+    /// [`SandboxSpec::warm`] lets it, and ends those that wait beyond. Tells how many of each wait then.
+    fn keep_warm<'a>(&'a self, _kinds: &'a [WarmKind]) -> BoxFuture<'a, Result<Vec<usize>, ProviderError>> {
         Box::pin(async { Err(self.cannot("warm sandboxes")) })
+    }
+
+    /// The same for sandboxes of the default kind, of which none are ended.
+    fn warm(&self, count: usize) -> BoxFuture<'_, Result<(), ProviderError>> {
+        Box::pin(async move { self.keep_warm(&[WarmKind::any(count)]).await.map(drop) })
     }
 
     /// The refusal of what this provider cannot do.

@@ -35,6 +35,9 @@ pub const UNUSED: i64 = 81;
 /// Exit code of a server whose backend is gone.
 pub const ABANDONED: i64 = 82;
 
+/// The file in that directory in which a server that was started ahead keeps what it was told, for a later start of its container.
+pub const CLAIMED: &str = "/.gloveport/state/claimed.json";
+
 /// Where a server that was started ahead is told what it is for, by `POST` with its [key](KEY) in `X-Session-API-Key`.
 pub const CLAIM: &str = "/gloveport/claim";
 
@@ -54,6 +57,16 @@ pub struct Claimed {
     pub time_to_live: Option<f64>,
     /// It ends when nobody has asked it anything for so many seconds.
     pub idle_stop: Option<f64>,
+}
+
+/// What it keeps of that in its container: its time is over at a moment, and not anew with each start.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct KeptClaim {
+    /// What it was told.
+    pub claimed: Claimed,
+    /// When its time is over, in seconds since 1970.
+    pub until: Option<f64>,
 }
 
 impl fmt::Debug for Claimed {

@@ -9,7 +9,9 @@ use crate::{
     bench::Bench,
     check::{At as _, Check, Found, Problem, check, must, same},
 };
-use gloveport_provider::{ExposedPort, LogOptions, ResourceLimits, SandboxId, SandboxSpec, SandboxState};
+use gloveport_provider::{
+    ExposedPort, LogOptions, ProviderError, ResourceLimits, SandboxId, SandboxSpec, SandboxState, WarmKind,
+};
 
 pub(super) const CHECKS: &[Check] = &[
     check!("optional/pause", "a paused sandbox does nothing, and goes on under the same id and URL", pause),
@@ -222,13 +224,19 @@ async fn warm(bench: &Bench) -> Found {
         return Err(Problem::skip("no warm sandboxes"));
     }
     let mortal = bench.mortal()?;
-    mortal.warm(1).await.at("warm")?;
-    let listed = mortal.list(&gloveport_provider::ListFilter::default()).await.at("list")?;
     let spec = SandboxSpec {
         warm: true,
+        keep_alive: bench.can.keep_alive,
         environment: [("GP_WARM".to_owned(), "its own".to_owned())].into(),
         ..bench.spec("a")?
     };
+    let kind = WarmKind { image: spec.image.clone(), ..WarmKind::any(1) };
+    match mortal.keep_warm(&[kind]).await {
+        // One that is configured is the only image.
+        Err(ProviderError::Unsupported { .. }) if spec.image.is_some() => mortal.warm(1).await.at("warm")?,
+        kept => same(&kept.at("warm")?.first().copied(), &Some(1), "how many wait")?,
+    }
+    let listed = mortal.list(&gloveport_provider::ListFilter::default()).await.at("list")?;
     let began = Instant::now();
     let sandbox = mortal.create(&spec, &gloveport_provider::Progress::silent()).await.at("create")?;
     let live = bench.live(&*mortal, sandbox).await?;
@@ -236,6 +244,7 @@ async fn warm(bench: &Bench) -> Found {
     same(&Some(live.run("pwd -P").await?), &live.sandbox.workspace, "the directory in which a shell starts")?;
     same(&live.sandbox.session_id, &spec.session_id, "the session")?;
     tracing::debug!(took = ?began.elapsed(), warm = listed.len(), "a warm sandbox was used");
+    mortal.delete(&live.sandbox.id).await.at("delete")?;
     mortal.close().await;
     live.silent().await
 }

@@ -3,8 +3,9 @@
 use std::process::ExitCode;
 
 use gloveport_gateway_store::{Location, Store};
+use gloveport_provider::Capabilities;
 
-use super::{database::DatabaseArgs, serve::RUNTIME, settings::Settings};
+use super::{database::DatabaseArgs, front, serve::RUNTIME, settings::Settings};
 use crate::{
     doctor::{Check, Verdict, table},
     key_file,
@@ -32,7 +33,10 @@ pub(super) async fn check(runtime: Option<&str>, json: bool, database: &Database
     };
     checks.push(keys(&settings));
     checks.extend(self::database(database, &settings).await);
-    checks.extend(provider(runtime.or(settings.runtime.as_deref()).unwrap_or(RUNTIME)).await);
+    let runtime = runtime.or(settings.runtime.as_deref()).unwrap_or(RUNTIME);
+    let (of_runtime, can) = provider(runtime).await;
+    checks.extend(front::checks(&settings, runtime, can.as_ref()));
+    checks.extend(of_runtime);
     if json {
         print_json(&checks)?;
     } else {
@@ -101,16 +105,17 @@ async fn database(arguments: &DatabaseArgs, settings: &Settings) -> Vec<Check> {
     }
 }
 
-async fn provider(name: &str) -> Vec<Check> {
+async fn provider(name: &str) -> (Vec<Check>, Option<Capabilities>) {
     const NAME: &str = "runtime";
     let made = providers::context().and_then(|context| Ok(providers::registry().make(name, &context)?));
     let provider = match made {
         Ok(provider) => provider,
         Err(error) => {
-            return vec![Check::failed(NAME, format!("{error:#}"), "name one that `gloveport provider ls` lists")];
+            let failed = Check::failed(NAME, format!("{error:#}"), "name one that `gloveport provider ls` lists");
+            return (vec![failed], None);
         }
     };
-    let checks = provider.check().await;
+    let (checks, can) = (provider.check().await, provider.capabilities());
     provider.close().await;
     let of = |check: gloveport_provider::Check| Check {
         name: format!("{name}: {}", check.name).into(),
@@ -118,5 +123,5 @@ async fn provider(name: &str) -> Vec<Check> {
         found: check.found,
         remedy: check.remedy.map(Into::into),
     };
-    checks.into_iter().map(of).collect()
+    (checks.into_iter().map(of).collect(), Some(can))
 }

@@ -13,7 +13,7 @@ use anyhow::Context as _;
 use clap::Args;
 use gloveport_allow_list::Network;
 use gloveport_docker_engine::{Endpoint, Engine};
-use gloveport_gateway::{Gateway, GatewayOptions, ImageService, Size, TlsFiles, TlsSource};
+use gloveport_gateway::{Gateway, GatewayOptions, ImageService, Size, TlsFiles, TlsSource, WarmPool};
 use gloveport_gateway_store::{Limits, Store};
 use gloveport_image::ImageName;
 use gloveport_protocol::Secret;
@@ -85,6 +85,9 @@ pub(super) struct ServeArgs {
     /// Make paused sandboxes go on when somebody asks for them.
     #[arg(long)]
     wake: bool,
+    /// Keep this many sandboxes of the runtime's default image started ahead; the configuration file can say more.
+    #[arg(long, value_name = "N")]
+    warm: Option<usize>,
     /// Serve metrics on this address, without a key, instead of with the key on the other one alone.
     #[arg(long, value_name = "ADDRESS")]
     metrics_address: Option<SocketAddr>,
@@ -121,6 +124,7 @@ impl ServeArgs {
             build_images: self.build_images || settings.build_images,
             image_prefix: self.image_prefix.or_else(|| settings.image_prefix.clone()),
             wake: self.wake || settings.wake,
+            warm: self.warm,
             metrics_address: self.metrics_address.or(settings.metrics_address),
             drain: self.drain.or(settings.drain),
             ttl: self.ttl.or(settings.ttl),
@@ -131,6 +135,12 @@ impl ServeArgs {
 
     fn runtime(&self) -> &str {
         self.runtime.as_deref().unwrap_or(RUNTIME)
+    }
+
+    /// The pools of sandboxes that are started ahead.
+    fn pools(&self, settings: &Settings) -> Vec<WarmPool> {
+        let default = self.warm.filter(|count| *count > 0).map(WarmPool::fixed);
+        default.into_iter().chain(settings.warm.iter().cloned()).collect()
     }
 
     /// The options, if the runtime can do what they ask for.
@@ -163,6 +173,7 @@ impl ServeArgs {
             tls: files.or(acme.map(TlsSource::Acme)),
             trusted_proxies: self.trusted_proxy.clone(),
             wake: self.wake,
+            warm: self.pools(settings),
             time_to_live: self.ttl,
             idle_stop: self.idle_stop,
             drain: self.drain.unwrap_or(usual.drain),

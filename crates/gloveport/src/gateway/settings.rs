@@ -9,6 +9,7 @@ use std::{
 
 use anyhow::Context as _;
 use gloveport_allow_list::Network;
+use gloveport_gateway::WarmPool;
 use gloveport_gateway_store::Limits;
 use gloveport_protocol::Secret;
 use serde::{Deserialize, Deserializer, de::Error as _};
@@ -21,6 +22,29 @@ use crate::session::values;
 struct File {
     #[serde(default)]
     gateway: Settings,
+    #[serde(default)]
+    warm: Vec<WarmSettings>,
+}
+
+/// What a file says of sandboxes that are started ahead.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct WarmSettings {
+    name: Option<String>,
+    image: Option<String>,
+    resource_factor: Option<u32>,
+    #[serde(default)]
+    plugins: Vec<String>,
+    floor: usize,
+    ceiling: Option<usize>,
+}
+
+impl WarmSettings {
+    fn pool(self, number: usize) -> WarmPool {
+        let Self { name, image, resource_factor, plugins, floor, ceiling } = self;
+        let (name, ceiling) = (name.unwrap_or_else(|| format!("warm-{number}")), ceiling.unwrap_or(floor));
+        WarmPool { name, image, resource_factor, plugins, floor, ceiling }
+    }
 }
 
 /// What a file says of the gateway. Paths are those of the file, with its directory before them.
@@ -62,6 +86,9 @@ pub(super) struct Settings {
     #[serde(deserialize_with = "size")]
     pub(super) sandbox_memory: Option<u64>,
     pub(super) tenants: BTreeMap<String, TenantSettings>,
+    /// Of the sections `[[warm]]`.
+    #[serde(skip)]
+    pub(super) warm: Vec<WarmPool>,
 }
 
 /// What a file says of a tenant.
@@ -136,6 +163,7 @@ pub(super) fn read(path: &Path) -> anyhow::Result<Settings> {
         anyhow::anyhow!("{shown}{line}: {}", error.message())
     })?;
     let mut settings = file.gateway;
+    settings.warm = (1..).zip(file.warm).map(|(number, warm)| warm.pool(number)).collect();
     anyhow::ensure!(
         settings.database.is_none() || settings.database_file.is_none(),
         "{shown}: `database` and `database_file` cannot both be given"
@@ -191,6 +219,13 @@ mod tests {
             (Some(2000), Some(8 << 30), Some(3600))
         );
         assert!(settings("").unwrap().database.is_none());
+        let pools = "[[warm]]\nimage = \"x\"\nplugins = [\"vscode\"]\nfloor = 2\nceiling = 8\n[[warm]]\nfloor = 1\n";
+        let [first, second]: [WarmPool; 2] = settings(pools).unwrap().warm.try_into().unwrap();
+        assert_eq!(
+            (first.name.as_str(), first.image.as_deref(), first.floor, first.ceiling),
+            ("warm-1", Some("x"), 2, 8)
+        );
+        assert_eq!((second.name.as_str(), second.image, second.floor, second.ceiling), ("warm-2", None, 1, 1));
     }
 
     #[test]
@@ -200,6 +235,8 @@ mod tests {
             ("[gatway]\n", "line 1: unknown field `gatway`"),
             ("[gateway.tenants.a]\nrunning = -1\n", "line 2: invalid value"),
             ("[gateway.tenants.a]\nlimit = 1\n", "line 2: unknown field `limit`"),
+            ("[[warm]]\nfloor = 1\nroof = 2\n", "line 3: unknown field `roof`"),
+            ("[[warm]]\nimage = \"x\"\n", "missing field `floor`"),
             ("[gateway]\nttl = \"soon\"\n", "line 2: it must be a time"),
             ("[gateway]\ndatabase = postgres://me:hunter2@db/x\n", "line 2: "),
             ("[gateway]\ndatabase = \"a\"\ndatabase_file = \"b\"\n", "cannot both be given"),

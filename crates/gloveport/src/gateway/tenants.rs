@@ -3,7 +3,7 @@
 use std::{process::ExitCode, time::Duration};
 
 use clap::{Args, Subcommand, ValueEnum};
-use gloveport_gateway_store::{Limits, MOST_ROWS, Store, Tenant};
+use gloveport_gateway_store::{Limits, MOST_ROWS, Session, Store, Tenant};
 
 use super::{
     database::{DatabaseArgs, note},
@@ -181,7 +181,7 @@ pub(super) struct SetArgs {
 pub(super) struct DeleteArgs {
     /// Its name.
     name: String,
-    /// Delete it though it has sandboxes, which go on.
+    /// Delete it though it has sandboxes: its gateways end them.
     #[arg(long, short)]
     force: bool,
     /// Print JSON.
@@ -217,17 +217,42 @@ pub(super) async fn tenant(command: TenantCommand) -> anyhow::Result<ExitCode> {
         }
         TenantCommand::Delete(arguments) => {
             let store = arguments.database.open().await?;
-            store.delete_tenant(&arguments.name, arguments.force).await?;
-            let forced = arguments.force.then(|| "with its sandboxes left".to_owned());
-            note(&store, "tenant delete", &arguments.name, &arguments.name, forced).await?;
-            if arguments.json {
-                print_json(&serde_json::json!({"name": arguments.name}))?;
-            } else {
-                print(&format!("deleted the tenant {}\n", arguments.name))?;
-            }
+            delete(&arguments, &store).await?;
         }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// The sandboxes of a tenant.
+async fn live(store: &Store, name: &str) -> anyhow::Result<Vec<String>> {
+    let mut all: Vec<Session> = Vec::new();
+    loop {
+        let page = store.live(Some(name), all.last().map_or("", |row| &row.id)).await?;
+        let is_last = page.len() < MOST_ROWS as usize;
+        all.extend(page);
+        if is_last {
+            return Ok(all.into_iter().filter_map(|row| row.runtime).collect());
+        }
+    }
+}
+
+/// Deletes a tenant, and says what becomes of its sandboxes.
+async fn delete(DeleteArgs { name, force, json, .. }: &DeleteArgs, store: &Store) -> anyhow::Result<()> {
+    let left = if *force { live(store, name).await? } else { Vec::new() };
+    store.delete_tenant(name, *force).await?;
+    let detail = (!left.is_empty()).then(|| format!("its gateways end {} sandboxes", left.len()));
+    note(store, "tenant delete", name, name, detail).await?;
+    if *json {
+        return print_json(&serde_json::json!({"name": name, "sandboxes": left}));
+    }
+    let ends = match left.as_slice() {
+        [] => String::new(),
+        left => format!(
+            "a gateway over this database ends its sandboxes within a minute, or as soon as one is started:\n  {}\n",
+            left.join("\n  ")
+        ),
+    };
+    print(&format!("deleted the tenant {name}\n{ends}"))
 }
 
 /// Notes a change, and shows what has become of the tenant.

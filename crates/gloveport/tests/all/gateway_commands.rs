@@ -222,3 +222,37 @@ fn the_commands_work_with_postgresql() {
     let errors = serving.end();
     assert!(!errors.contains(Postgres::password()) && !errors.contains(key.trim()), "{errors}");
 }
+
+#[test]
+fn a_certificate_a_domain_and_proxies_are_checked_before_clients_meet_them() {
+    let home = Home::new();
+    home.write("key", "the key of a file, long enough");
+    let files = crate::gateway_ways::certificate(home.path(), "30");
+    let config = |more: &str| {
+        let text = format!("[gateway]\nkey_file = \"key\"\ntls_cert = \"cert.pem\"\ntls_key = \"key.pem\"\n{more}");
+        home.write("gateway.toml", &text)
+    };
+    let checks = |more: &str| -> Vec<(String, String, String)> {
+        let output = home.run(&["check", "--json", "--config", &config(more)]);
+        let checks: Value = serde_json::from_slice(&output.stdout).unwrap();
+        let field = |check: &Value, name: &str| check[name].as_str().unwrap_or_default().to_owned();
+        let found = checks.as_array().unwrap().iter();
+        found.map(|check| (field(check, "name"), field(check, "verdict"), field(check, "found"))).collect()
+    };
+    let has = |more: &str, name: &str, verdict: &str, part: &str| {
+        let found = checks(more);
+        let is_it = |it: &&(String, String, String)| it.0 == name && it.1 == verdict && it.2.contains(part);
+        assert!(found.iter().any(|it| is_it(&it)), "{name} {verdict} {part}: {found:?}");
+    };
+    has("public_url = \"https://localhost\"\n", "certificate", "ok", "cert.pem");
+    has("public_url = \"https://example.com\"\n", "certificate", "failed", "example.com");
+    has("domain = \"example.com\"\n", "certificate", "failed", "sandbox.example.com");
+    has("domain = \"127.0.0.1\"\n", "domain", "failed", "127.0.0.1");
+    has("trusted_proxies = [\"0.0.0.0/0\"]\n", "trusted proxies", "failed", "0.0.0.0/0");
+    has("[[warm]]\nfloor = 1\nceiling = 4\n", "warm pools", "ok", "4 sandboxes at most");
+    has("[[warm]]\nfloor = 1\nimage = \"x\"\n", "warm pools", "failed", "names an image");
+    crate::gateway_ways::certificate(home.path(), "2");
+    has("", "certificate", "warning", "expires within a week");
+    fs::write(&files.key, "no key").unwrap();
+    has("", "certificate", "failed", "private key");
+}

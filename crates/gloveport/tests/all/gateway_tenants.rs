@@ -40,6 +40,18 @@ impl Tenants {
         Self::start_over(directory, &location, limits).await
     }
 
+    /// The same with other options.
+    pub(crate) async fn start_with(limits: Limits, change: impl FnOnce(&mut GatewayOptions)) -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let location = Location::File(directory.path().join("gateway.db"));
+        Self::start_changed(None, (directory, &location), limits, change).await
+    }
+
+    /// The key of the file.
+    pub(crate) fn file(&self) -> &'static str {
+        FILE
+    }
+
     async fn start_over(directory: TempDir, location: &Location, limits: Limits) -> Self {
         Self::start_on(None, directory, location, limits).await
     }
@@ -51,6 +63,15 @@ impl Tenants {
         location: &Location,
         limits: Limits,
     ) -> Self {
+        Self::start_changed(engine, (directory, location), limits, |_| {}).await
+    }
+
+    async fn start_changed(
+        engine: Option<Arc<dyn Provider>>,
+        (directory, location): (TempDir, &Location),
+        limits: Limits,
+        change: impl FnOnce(&mut GatewayOptions),
+    ) -> Self {
         let store = Store::open(location).await.unwrap();
         store.add_tenant("default", &Limits::default()).await.unwrap();
         store.add_tenant("one", &limits).await.unwrap();
@@ -59,9 +80,11 @@ impl Tenants {
         for tenant in ["one", "two"] {
             keys.push(store.add_key(tenant, "", None).await.unwrap().key.expose().to_owned());
         }
+        let mut options = options(&store);
+        change(&mut options);
         let running = match engine {
-            Some(engine) => Running::start_on(Place::new(), engine, options(&store)).await,
-            None => Running::start_with(options(&store)).await,
+            Some(engine) => Running::start_on(Place::new(), engine, options).await,
+            None => Running::start_with(options).await,
         };
         Self { running, store, keys: keys.try_into().unwrap(), directory }
     }
@@ -105,7 +128,7 @@ impl Tenants {
     }
 }
 
-fn options(store: &Store) -> GatewayOptions {
+pub(crate) fn options(store: &Store) -> GatewayOptions {
     GatewayOptions { key: Some(Secret::new(FILE)), wake: true, ..GatewayOptions::with_database(store.clone()) }
 }
 
@@ -231,6 +254,15 @@ async fn a_request_wakes_a_sandbox_only_if_its_tenant_may_have_it_run() {
     tenants.store.set_tenant("one", &limits, false).await.unwrap();
     assert_eq!(alive(&first).await, 200);
     assert_eq!((usage().await.running, usage().await.paused), (1, 0));
+    // Who asked is known by the address, and what came of it.
+    let filter = AuditFilter { action: Some("wake".to_owned()), ..AuditFilter::default() };
+    let lines = tenants.audit(3, filter).await;
+    let told: Vec<_> =
+        lines.iter().map(|it| (it.result.as_str(), it.tenant.as_deref(), it.address.as_deref())).collect();
+    let [own, here] = [Some("one"), Some("127.0.0.1")];
+    assert_eq!(told, [("done", own, here), ("503", own, here), ("503", own, here)]);
+    assert!(lines.iter().all(|line| line.target.as_deref() == Some(first.as_str())), "{lines:?}");
+    assert!(lines[2].detail.as_ref().is_some_and(|detail| detail.contains("1 of 1 sandboxes")), "{lines:?}");
     // What all tenants do is shown to none of them.
     let metrics = async |key: &str| tenants.ask(key, "GET", "/metrics", None).await.0;
     assert_eq!((metrics(one).await, metrics(FILE).await), (401, 200));
@@ -527,4 +559,38 @@ async fn gateways_that_are_killed_lose_no_session_and_make_none_twice() {
     store.close().await;
     let sandboxes = home.path().join("gloveport/local/sandboxes");
     assert_eq!(std::fs::read_dir(sandboxes).unwrap().count(), 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_sandboxes_of_a_tenant_that_is_deleted_by_force_end() {
+    let tenants = Tenants::start(Limits::default()).await;
+    let [one, two] = &tenants.keys;
+    tenants.start_session(one, "a").await;
+    let paused = tenants.start_session(one, "b").await;
+    assert_eq!(tenants.post(one, "/pause", json!({"runtime_id": paused})).await.0, 200);
+    let other = tenants.start_session(two, "a").await;
+    let database = tenants.directory.path().join("gateway.db").display().to_string();
+    let place = tenants.running.leave().await;
+    let deleted = |more: &[&str]| {
+        let mut command = gloveport(tenants.directory.path());
+        command.args(["gateway", "tenant", "delete", "one", "--json", "--database", &database]).args(more);
+        command.output().unwrap()
+    };
+    assert!(!deleted(&[]).status.success());
+    let told = deleted(&["--force"]);
+    let told: Value = serde_json::from_slice(&told.stdout).unwrap();
+    assert_eq!(told["sandboxes"].as_array().unwrap().len(), 2, "{told}");
+    let running = Running::start_at(place, options(&tenants.store)).await;
+    let ended = async {
+        while running.engine.list(&ListFilter { ended: true, ..ListFilter::default() }).await.unwrap().len() > 1 {}
+    };
+    timeout(LIMIT, ended).await.unwrap();
+    let (status, _) = running.ask("GET", &format!("/runtime/{other}"), Some(two), None).await;
+    assert_eq!(status, 200);
+    let history = async {
+        let is_told = |reason: &Option<String>| reason.as_deref() == Some("its tenant was deleted");
+        while !tenants.store.history(Some("one"), None, 10).await.unwrap().iter().all(|it| is_told(&it.reason)) {}
+    };
+    timeout(LIMIT, history).await.unwrap();
+    running.end().await;
 }

@@ -5,6 +5,7 @@ mod docker;
 mod faults;
 mod gateway_images;
 mod gateway_native;
+mod gateway_warm;
 mod hardening;
 mod inside;
 mod mcp;

@@ -46,6 +46,8 @@ pub(crate) struct Plan<'a> {
     pub(crate) closed: Option<&'a Closed>,
     /// The image, if that ends with the container.
     pub(crate) fork: Option<&'a str>,
+    /// Its server waits until it is told what it is for.
+    pub(crate) waits: bool,
     /// The engine is Podman.
     pub(crate) podman: bool,
     /// Whom the image names as its user; may be empty.
@@ -149,7 +151,9 @@ impl Plan<'_> {
         set("port", self.server_port().to_string());
         set("PYTHONUNBUFFERED", "1".to_owned());
         set("PIP_BREAK_SYSTEM_PACKAGES", "1".to_owned());
-        set("OPENHANDS_SESSION_ID", self.spec.session_id.to_string());
+        if !self.waits {
+            set("OPENHANDS_SESSION_ID", self.spec.session_id.to_string());
+        }
         for (name, variables) in [
             (EDITOR.0, &["VSCODE_PORT"][..]),
             (WORK[0].0, &["APP_PORT_1", "WORK_PORT_1"]),
@@ -180,6 +184,10 @@ impl Plan<'_> {
         let mut words = vec![self.binary.path().to_owned(), "container-server".to_owned()];
         words.extend(["--port".to_owned(), self.server_port().to_string()]);
         words.extend(["--workspace".to_owned(), self.options.workspace.clone()]);
+        if self.waits {
+            words.push("--claimed".to_owned());
+            return words;
+        }
         words.extend(self.spec.plugins.iter().flat_map(|plugin| ["--plugin".to_owned(), plugin.clone()]));
         words.extend(expires.into_iter().flat_map(|at| ["--expires".to_owned(), at.to_string()]));
         let idle = self.spec.idle_stop.map(|idle| idle.as_secs_f64());
@@ -213,7 +221,11 @@ impl Plan<'_> {
         let names: Vec<&String> = self.spec.labels.keys().collect();
         let mut set = |name: &str, value: String| labels.insert(name.to_owned(), value);
         set(names::LABELS, json(serde_json::to_string(&names))?);
-        set(names::SESSION, self.spec.session_id.to_string());
+        if self.waits {
+            set(names::ROLE, names::WARM.to_owned());
+        } else {
+            set(names::SESSION, self.spec.session_id.to_string());
+        }
         set(names::BACKEND, self.backend.to_owned());
         set(names::KEEP, self.spec.keep_alive.to_string());
         set(names::PORTS, json(serde_json::to_string(ports))?);
@@ -250,7 +262,7 @@ impl Plan<'_> {
                 MountSource::Overlay(path) => mounts.push(self.overlay(at, path, target)?),
             }
         }
-        if self.needs_input() && self.spec.keep_alive {
+        if (self.needs_input() || self.waits) && self.spec.keep_alive {
             mounts.push(EngineMount {
                 typ: Some(MountType::VOLUME),
                 target: Some(STATE.to_owned()),

@@ -11,7 +11,7 @@ use gloveport_protocol::Secret;
 use gloveport_provider::container::Input;
 use gloveport_provider::program::{SMALL, is_for_containers};
 use gloveport_provider::{
-    Phase, Progress, ProviderError, Sandbox, SandboxId, SandboxSpec, Teller, Workspace, apart, backend,
+    Phase, Progress, ProviderError, Sandbox, SandboxId, SandboxSpec, Teller, Workspace, backend, handed_over,
 };
 use tokio::{
     io::AsyncWriteExt as _,
@@ -28,6 +28,8 @@ use crate::{
     names,
     network::{Closed, Policy},
     ports::{self, LockedPort},
+    waiting::Kind,
+    warm,
 };
 
 /// How long a container that has been started may take to read its input.
@@ -62,7 +64,18 @@ impl Inner {
         let id = names::id_of(&spec.session_id)?;
         let (inner, spec) = (Arc::clone(self), spec.clone());
         let making = |tell, given_up| Making { inner, id, spec, policy, fork, tell, given_up }.make();
-        apart(progress, making).await.map_err(|error| failed("make a container", error))?
+        let inner = Arc::clone(self);
+        let undo = |made| async move { inner.undo(made).await };
+        handed_over(progress, making, undo).await.map_err(|error| failed("make a container", error))?
+    }
+
+    /// Takes back what was made and nobody waits for.
+    async fn undo(&self, made: Result<Sandbox, ProviderError>) {
+        if let Ok(sandbox) = made
+            && let Err(error) = self.delete(&sandbox.id).await
+        {
+            tracing::warn!(%error, "a sandbox that nobody waits for stays until garbage is collected");
+        }
     }
 }
 
@@ -87,6 +100,9 @@ impl Making {
             // Somebody may ask who uses it as soon as it is there.
             self.inner.holders.own()?;
         }
+        if let Some(sandbox) = self.claimed(&found).await? {
+            return Ok(sandbox);
+        }
         let mut binary = self.binary(&image).await?;
         let mut made = Box::pin(self.with(&image, &found, &binary)).await;
         let podman = self.inner.engine.about().await.map_err(fault::of)?.podman;
@@ -98,7 +114,7 @@ impl Making {
             }
             made = Box::pin(self.with(&image, &found, &binary)).await;
         }
-        let made = match made {
+        match made {
             // The engine is on another machine after all, or in one of its own.
             Err(ProviderError::Engine { reason, .. })
                 if self.inner.options.binary == BinaryMode::Auto && binary.is_not_seen(&reason) =>
@@ -108,16 +124,28 @@ impl Making {
                 Box::pin(self.with(&image, &found, &binary)).await
             }
             other => other,
-        };
-        if self.given_up.is_cancelled() {
-            if let Ok(sandbox) = &made
-                && let Err(error) = self.inner.delete(&sandbox.id).await
-            {
-                tracing::warn!(%error, "a sandbox that nobody waits for stays until garbage is collected");
-            }
-            return Err(given_up());
         }
-        made
+    }
+
+    /// A container that was started ahead, if one waits that can become this sandbox.
+    async fn claimed(&self, image: &ImageInspect) -> Result<Option<Sandbox>, ProviderError> {
+        if self.fork.is_some() || !warm::can_wait(&self.spec) {
+            return Ok(None);
+        }
+        let kind = Kind { image: image.id.clone().unwrap_or_default(), has_editor: warm::has_editor(&self.spec) };
+        let key = self.key()?;
+        let sandbox = self.inner.claim(&kind, (&self.id, &self.spec, key.expose()), &self.tell).await?;
+        if sandbox.is_some() && self.inner.options.stream_logs {
+            self.inner.follow(self.id.clone());
+        }
+        Ok(sandbox)
+    }
+
+    fn key(&self) -> Result<Secret, ProviderError> {
+        match &self.spec.session_key {
+            Some(key) => Ok(key.clone()),
+            None => Ok(Secret::new(backend::random().map_err(|error| failed("make a key", error))?)),
+        }
     }
 
     /// The image, pulled if it has to be.
@@ -195,10 +223,7 @@ impl Making {
     async fn with(&self, image: &str, found: &ImageInspect, binary: &Binary) -> Result<Sandbox, ProviderError> {
         let Inner { options, holders, .. } = &*self.inner;
         self.tell.enter(Phase::Creating, "");
-        let key = match &self.spec.session_key {
-            Some(key) => key.clone(),
-            None => Secret::new(backend::random().map_err(|error| failed("make a key", error))?),
-        };
+        let key = self.key()?;
         let locked = if options.port_ranges || options.host_network { Some(locked().await?) } else { None };
         let backend = holders.label()?;
         let closed = match &self.policy {
@@ -216,6 +241,7 @@ impl Making {
             locked: locked.as_ref(),
             closed: closed.as_ref(),
             fork: self.fork.as_deref(),
+            waits: false,
             podman: self.inner.engine.about().await.map_err(fault::of)?.podman,
             user_of_image: found.config.as_ref().and_then(|config| config.user.as_deref()).unwrap_or_default(),
         };

@@ -32,6 +32,20 @@ impl Inner {
                 reason: reason.to_owned(),
             });
         }
+        for (engine_id, name) in self.left_warm().await? {
+            if !options.dry_run {
+                self.end_container(&engine_id).await;
+            }
+            let reason = format!("the backend that started `{name}` ahead has died");
+            report.removed.push(Removed { id: None, session_id: None, path: None, reason });
+        }
+        for record in self.left_records().await? {
+            if !options.dry_run {
+                self.forget_record(&record).await?;
+            }
+            let reason = format!("the container {record} of a record is gone");
+            report.removed.push(Removed { id: None, session_id: None, path: None, reason });
+        }
         // What is left of sandboxes of which only that is left.
         for (network, name) in self.left_networks(&used).await? {
             if !options.dry_run

@@ -4,15 +4,16 @@ use std::{
     collections::{BTreeSet, HashMap},
     fmt,
     pin::Pin,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
 };
 
+use gloveport_client::Pool as Clients;
 use gloveport_docker_engine::Engine;
 use gloveport_provider::SandboxId;
 use tokio::{io::AsyncWrite, sync::OnceCell};
 use tokio_util::sync::CancellationToken;
 
-use crate::{DockerOptions, held::Holders, ports::LockedPort};
+use crate::{DockerOptions, held::Holders, ports::LockedPort, waiting::Pool};
 
 /// Standard input of a container.
 pub(crate) type Lifeline = Pin<Box<dyn AsyncWrite + Send>>;
@@ -43,6 +44,10 @@ pub(crate) struct Inner {
     pub(crate) own: Mutex<HashMap<SandboxId, Own>>,
     /// Kept containers that this backend uses, by the engine's id.
     pub(crate) held: Mutex<BTreeSet<String>>,
+    /// Containers that are started ahead.
+    pub(crate) pool: Pool,
+    /// For their servers.
+    pub(crate) clients: OnceLock<Clients>,
     pub(crate) closing: CancellationToken,
 }
 

@@ -15,6 +15,10 @@
 //! | `kwargs` | `sandbox.docker_runtime_kwargs`, by the names of the Docker SDK for Python |
 //! | `binary` | how our binary gets into a container |
 //! | `create` | pull, create, attach, start, each a phase; what is given up is taken back |
+//! | `waiting` | the containers of a backend that wait |
+//! | `warm` | how they are started, looked at and ended |
+//! | `claim` | one of them becomes a session's |
+//! | `claimed` | what is known of such a sandbox |
 //! | `view` | a container as a sandbox |
 //! | `network` | sandboxes whose network is closed, and the gates beside them |
 //! | `hardening` | what containers may not do |
@@ -28,6 +32,8 @@
 mod binary;
 mod body;
 mod checks;
+mod claim;
+mod claimed;
 mod closing;
 mod create;
 mod fault;
@@ -44,6 +50,8 @@ mod ports;
 mod provider;
 mod snapshot;
 mod view;
+mod waiting;
+mod warm;
 
 pub use hardening::{Hardening, Seccomp};
 pub use options::{BinaryMode, DockerOptions, PullPolicy};

@@ -103,6 +103,9 @@ impl Inner {
         if let Some(image) = &found.fork {
             self.remove_snapshot(image).await;
         }
+        if found.has_record {
+            self.forget_record(&found.engine_id).await?;
+        }
         Ok(removed)
     }
 

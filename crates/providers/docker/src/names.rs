@@ -32,12 +32,21 @@ pub(crate) const NETWORK: &str = "gloveport.network";
 pub(crate) const SETTINGS: &str = "gloveport.settings";
 /// The image of a fork, which ends with it.
 pub(crate) const FORK: &str = "gloveport.fork";
+/// Says of a container that was started ahead that a session has it; it is told, and no label of the engine.
+pub(crate) const RECORDED: &str = "gloveport.recorded";
 /// What else of ours it is: absent for a sandbox.
 pub(crate) const ROLE: &str = "gloveport.role";
 
+/// The role of containers that were started ahead, those that a session has among them.
+pub(crate) const WARM: &str = "warm";
+/// The role of volumes whose labels say what is known of such a container.
+pub(crate) const CLAIM_ROLE: &str = "claim";
+/// What the names of these volumes begin with; the engine's id of the container follows.
+pub(crate) const RECORD_PREFIX: &str = "gloveport-claim-";
+
 /// Labels that the provider sets itself. Those of a session may begin as ours do: `gloveport.secrets` is one.
-pub(crate) const OURS: [&str; 12] =
-    [SESSION, BACKEND, KEEP, EXPIRES, CREATED, PORTS, LABELS, WORKSPACE, NETWORK, SETTINGS, FORK, ROLE];
+pub(crate) const OURS: [&str; 13] =
+    [SESSION, BACKEND, KEEP, EXPIRES, CREATED, PORTS, LABELS, WORKSPACE, NETWORK, SETTINGS, FORK, RECORDED, ROLE];
 
 /// Port of the web editor in a container.
 pub(crate) const EDITOR: (&str, u16) = ("vscode", 60_001);

@@ -2,7 +2,7 @@
 
 use std::{
     collections::BTreeSet,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, OnceLock, PoisonError},
     time::Duration,
 };
 
@@ -12,7 +12,8 @@ use gloveport_docker_engine::{Engine, EngineError};
 use gloveport_protocol::BoxFuture;
 use gloveport_provider::{
     Capabilities, Check, GcOptions, GcReport, Isolation, ListFilter, LogOptions, LogStream, Progress, Provider,
-    ProviderContext, ProviderError, Sandbox, SandboxId, SandboxSpec, SandboxState, SessionId, StandsFor,
+    ProviderContext, ProviderError, Sandbox, SandboxId, SandboxSpec, SandboxState, SessionId, StandsFor, WarmKind,
+    apart,
 };
 use tokio::{
     sync::OnceCell,
@@ -28,6 +29,7 @@ use crate::{
     names::{self, PREFIX},
     network,
     view::Container,
+    waiting::Pool,
 };
 
 /// What it can do with an engine that shares our file system.
@@ -56,6 +58,7 @@ pub(crate) const CAPABILITIES: Capabilities = Capabilities {
     idle_stop: true,
     keep_alive: true,
     orphans: true,
+    warm: true,
     ..Capabilities::NONE
 };
 
@@ -91,6 +94,8 @@ impl Docker {
                 copied: OnceCell::new(),
                 own: Mutex::default(),
                 held: Mutex::default(),
+                pool: Pool::default(),
+                clients: OnceLock::new(),
                 closing: CancellationToken::new(),
             }),
         }
@@ -112,7 +117,8 @@ impl Drop for Docker {
 
 impl Inner {
     pub(crate) fn capabilities(&self) -> Capabilities {
-        Capabilities { host_directories: self.engine.endpoint().address.is_local(), ..CAPABILITIES }
+        let host_directories = self.engine.endpoint().address.is_local();
+        Capabilities { host_directories, warm: self.can_warm(), ..CAPABILITIES }
     }
 
     pub(crate) fn check_open(&self) -> Result<(), ProviderError> {
@@ -147,7 +153,8 @@ impl Inner {
             looked = look().await;
         }
         match looked {
-            Ok(found) => {
+            Ok(mut found) => {
+                self.complete(&mut found).await?;
                 let gate = match (network::network_of(&found), &found.name) {
                     (Some(network), Some(name)) => self.gate(name.trim_start_matches('/'), network).await?,
                     _ => None,
@@ -224,6 +231,7 @@ impl Inner {
 
     async fn close(&self) {
         self.closing.cancel();
+        self.close_pool().await;
         let own: Vec<_> = self.own().drain().collect();
         let mut ids: BTreeSet<SandboxId> =
             own.iter().filter(|(_, own)| own.ends_with_us).map(|(id, _)| id.clone()).collect();
@@ -318,6 +326,16 @@ impl Provider for Docker {
         progress: &'a Progress,
     ) -> BoxFuture<'a, Result<Sandbox, ProviderError>> {
         Box::pin(self.inner.fork(id, session, progress))
+    }
+
+    fn keep_warm<'a>(&'a self, kinds: &'a [WarmKind]) -> BoxFuture<'a, Result<Vec<usize>, ProviderError>> {
+        Box::pin(async move {
+            let (inner, kinds) = (Arc::clone(&self.inner), kinds.to_vec());
+            // What has begun is not left half made.
+            let filling = move |_, _| async move { inner.keep_warm(&kinds).await };
+            let filled = apart(&Progress::silent(), filling).await;
+            filled.map_err(|error| fault::failed("start sandboxes ahead", error))?
+        })
     }
 
     fn check(&self) -> BoxFuture<'_, Vec<Check>> {

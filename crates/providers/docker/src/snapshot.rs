@@ -53,11 +53,12 @@ impl Inner {
         let image = format!("{REPOSITORY}:{name}");
         let docker = self.engine.docker().await.map_err(fault::of)?;
         let look = docker.inspect_container(id.as_str(), None);
-        let container = match self.engine.ask(&format!("look at the container `{id}`"), look).await {
+        let mut container = match self.engine.ask(&format!("look at the container `{id}`"), look).await {
             Ok(found) => found,
             Err(error) if error.is_not_found() => return Err(ProviderError::NotFound(id.clone())),
             Err(error) => return Err(fault::of(error)),
         };
+        self.complete(&mut container).await?;
         if container.host_config.as_ref().is_some_and(|host| host.readonly_rootfs == Some(true)) {
             let what = "snapshots of a sandbox with a read-only root, whose files are in volumes".to_owned();
             return Err(ProviderError::Unsupported { provider: NAME.to_owned(), what });
@@ -158,7 +159,8 @@ impl Inner {
         let docker = self.engine.docker().await.map_err(fault::of)?;
         let found = self.existing(id).await?;
         let look = docker.inspect_container(&found.engine_id, None);
-        let container = self.engine.ask(&format!("look at the container `{id}`"), look).await.map_err(fault::of)?;
+        let mut container = self.engine.ask(&format!("look at the container `{id}`"), look).await.map_err(fault::of)?;
+        self.complete(&mut container).await?;
         let labels = container.config.and_then(|config| config.labels).unwrap_or_default();
         let settings = labels.get(names::SETTINGS).ok_or_else(|| {
             let what = format!("forks of `{id}`, which was made by something else; take a snapshot and start from it");

@@ -30,6 +30,8 @@ pub(crate) struct Container {
     pub(crate) network: Option<String>,
     /// The image of a fork, which ends with it.
     pub(crate) fork: Option<String>,
+    /// It was started ahead, and has a record.
+    pub(crate) has_record: bool,
     pub(crate) sandbox: Sandbox,
 }
 
@@ -98,7 +100,8 @@ impl Container {
             id,
         };
         let fork = label(names::FORK).map(str::to_owned);
-        Some(Self { engine_id, backend, frozen, network, fork, sandbox })
+        let has_record = labels.contains_key(names::RECORDED);
+        Some(Self { engine_id, backend, frozen, network, fork, has_record, sandbox })
     }
 }
 
@@ -157,7 +160,7 @@ fn end(state: &ContainerState) -> String {
 }
 
 /// The port of the engine's machine that leads to this one.
-fn published_port(published: &PortMap, port: u16) -> Option<u16> {
+pub(crate) fn published_port(published: &PortMap, port: u16) -> Option<u16> {
     let bindings = published.get(&format!("{port}/tcp"))?.as_deref()?;
     bindings.iter().find_map(|binding| binding.host_port.as_deref()?.parse().ok())
 }

@@ -14,7 +14,7 @@ use futures_util::{StreamExt as _, stream};
 use gloveport_protocol::{BoxFuture, Secret};
 use gloveport_provider::{
     Capabilities, Check, GcOptions, GcReport, ListFilter, LogOptions, LogStream, Phase, Progress, Provider,
-    ProviderError, Sandbox, SandboxId, SandboxSpec, SessionId,
+    ProviderError, Sandbox, SandboxId, SandboxSpec, SessionId, WarmKind,
     backend::{self, BackendLock},
 };
 use serde::de::DeserializeOwned;
@@ -296,13 +296,16 @@ impl Provider for Exec {
         Box::pin(self.ask_if_known(Verb::Release, id))
     }
 
-    fn warm(&self, count: usize) -> BoxFuture<'_, Result<(), ProviderError>> {
+    /// The program knows one kind, and ends none that wait.
+    fn keep_warm<'a>(&'a self, kinds: &'a [WarmKind]) -> BoxFuture<'a, Result<Vec<usize>, ProviderError>> {
         Box::pin(async move {
             self.needs(self.description.capabilities.warm, "warm sandboxes")?;
+            self.needs(kinds.iter().all(WarmKind::is_default), "warm sandboxes of an image or a size")?;
+            let count = kinds.iter().map(|kind| kind.least).sum();
             let no_key = Secret::new("");
             let server = ServerView::new(&self.options.server, None, &no_key);
             let Done {} = self.ask(Verb::Warm, Body::Warm { server, count }, About::Nothing).await?;
-            Ok(())
+            Ok(kinds.iter().map(|kind| kind.least).collect())
         })
     }
 

@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use gloveport_protocol::Secret as Hidden;
 use gloveport_provider::{
-    Phase, Progress, ProviderError, Sandbox, SandboxId, SandboxSpec, SandboxState, Teller, apart, backend,
+    Phase, Progress, ProviderError, STARTED_AHEAD, Sandbox, SandboxId, SandboxSpec, SandboxState, Teller, backend,
+    handed_over,
 };
 use k8s_openapi::{
     api::core::v1::{ConfigMap, Pod},
@@ -40,7 +41,18 @@ impl Inner {
     ) -> Result<Sandbox, ProviderError> {
         let (inner, spec) = (Arc::clone(self), spec.clone());
         let making = |tell, given_up| async move { inner.create_told(&spec, tell, given_up).await };
-        apart(progress, making).await.map_err(|error| failed("make a sandbox", error))?
+        let inner = Arc::clone(self);
+        let undo = |made| async move { inner.undo(made).await };
+        handed_over(progress, making, undo).await.map_err(|error| failed("make a sandbox", error))?
+    }
+
+    /// Takes back what was made and nobody waits for.
+    pub(crate) async fn undo(&self, made: Result<Sandbox, ProviderError>) {
+        if let Ok(sandbox) = made
+            && let Err(error) = self.delete(&sandbox.id).await
+        {
+            tracing::warn!(%error, "a sandbox that nobody waits for stays until garbage is collected");
+        }
     }
 
     /// The same, for a caller that has such a task already.
@@ -185,6 +197,7 @@ impl Making {
         };
         if let Some(sandbox) = claimed {
             self.check_wanted()?;
+            self.tell.enter(Phase::Creating, STARTED_AHEAD);
             self.tell.enter(Phase::Started, "");
             return Ok(sandbox);
         }

@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 
 use futures_util::{StreamExt as _, future::join_all, stream};
 use gloveport_protocol::Secret as Hidden;
-use gloveport_provider::{Phase, Progress, ProviderError, Removed, SandboxSpec, SessionId, Teller, apart};
+use gloveport_provider::{Phase, Progress, ProviderError, Removed, SandboxSpec, SessionId, Teller, WarmKind, apart};
 use k8s_openapi::{
     api::core::v1::{ConfigMap, PersistentVolumeClaim, Pod, Secret},
     apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference},
@@ -45,8 +45,23 @@ pub(crate) fn nobody() -> Result<SessionId, ProviderError> {
 }
 
 impl Inner {
-    /// Starts pods until this many of this backend wait.
-    pub(crate) async fn warm(self: &Arc<Self>, count: usize) -> Result<(), ProviderError> {
+    /// Starts pods until as many of this backend wait as these kinds say, and ends those beyond.
+    pub(crate) async fn keep_warm(self: &Arc<Self>, kinds: &[WarmKind]) -> Result<Vec<usize>, ProviderError> {
+        let image = self.options.image.as_deref();
+        let is_usual = |kind: &WarmKind| {
+            let has_image = kind.image.is_none() || kind.image.as_deref() == image;
+            has_image && kind.factor.unwrap_or(1) == 1 && !kind.has_editor()
+        };
+        if !kinds.iter().all(is_usual) {
+            let what = "warm sandboxes of another image or size than the configured ones, or with an editor".to_owned();
+            return Err(ProviderError::Unsupported { provider: NAME.to_owned(), what });
+        }
+        let sum = |number: fn(&WarmKind) -> usize| kinds.iter().map(number).fold(0, usize::saturating_add);
+        self.fill_up(sum(|kind| kind.least), sum(|kind| kind.most)).await?;
+        Ok(kinds.iter().map(|kind| kind.least).collect())
+    }
+
+    async fn fill_up(self: &Arc<Self>, count: usize, most: usize) -> Result<(), ProviderError> {
         self.check_open()?;
         if count > MOST {
             return Err(wrong("warm", format!("{count} are too many; {MOST} may wait")));
@@ -61,11 +76,15 @@ impl Inner {
             return Err(wrong("image", format!("none is configured to start sandboxes from ahead; set `{key}`")));
         }
         let inner = Arc::clone(self);
-        let filling = move |_, given_up| async move { inner.fill(count, &given_up).await };
+        let filling = move |_, given_up| async move { inner.fill((count, most), &given_up).await };
         apart(&Progress::silent(), filling).await.map_err(|error| failed("start sandboxes ahead", error))?
     }
 
-    async fn fill(self: &Arc<Self>, count: usize, given_up: &CancellationToken) -> Result<(), ProviderError> {
+    async fn fill(
+        self: &Arc<Self>,
+        (count, most): (usize, usize),
+        given_up: &CancellationToken,
+    ) -> Result<(), ProviderError> {
         let mut object = self.pool.lock().await;
         if self.options.api == SandboxApi::Sandboxes {
             self.check_pools().await?;
@@ -76,8 +95,8 @@ impl Inner {
         let mut waiting = 0;
         for pod in self.waiting(&owner.own).await? {
             match view::stage(&pod) {
-                Stage::Runs => waiting += 1,
-                // One that was left while it was started, or that has ended.
+                Stage::Runs if waiting < most => waiting += 1,
+                // One too many, one that was left while it was started, or that has ended.
                 _ => self.end_waiting(&pod).await?,
             }
         }

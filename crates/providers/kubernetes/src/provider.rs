@@ -10,7 +10,7 @@ use futures_util::future::join_all;
 use gloveport_protocol::BoxFuture;
 use gloveport_provider::{
     Capabilities, Check, GcOptions, GcReport, ListFilter, LogOptions, LogStream, Progress, Provider, ProviderContext,
-    ProviderError, Sandbox, SandboxId, SandboxSpec, SessionId, backend::Backends as Files,
+    ProviderError, Sandbox, SandboxId, SandboxSpec, SessionId, WarmKind, backend::Backends as Files,
 };
 use k8s_openapi::api::core::v1::{ConfigMap, Pod};
 use kube::api::{ListParams, PartialObjectMeta};
@@ -267,8 +267,8 @@ impl Provider for Kubernetes {
         Box::pin(self.inner.fork(id, session, progress))
     }
 
-    fn warm(&self, count: usize) -> BoxFuture<'_, Result<(), ProviderError>> {
-        Box::pin(self.inner.warm(count))
+    fn keep_warm<'a>(&'a self, kinds: &'a [WarmKind]) -> BoxFuture<'a, Result<Vec<usize>, ProviderError>> {
+        Box::pin(self.inner.keep_warm(kinds))
     }
 
     fn check(&self) -> BoxFuture<'_, Vec<Check>> {

@@ -8,7 +8,7 @@ use std::{borrow::Cow, collections::BTreeMap, sync::Arc, time::Duration};
 
 use futures_util::{StreamExt as _, pin_mut};
 use gloveport_provider::{
-    Progress, ProviderError, Removed, Sandbox, SandboxId, SandboxSpec, SessionId, Teller, Workspace, apart,
+    Progress, ProviderError, Removed, Sandbox, SandboxId, SandboxSpec, SessionId, Teller, Workspace, apart, handed_over,
 };
 use k8s_openapi::{
     NamespaceResourceScope,
@@ -212,7 +212,9 @@ impl Inner {
         let inner = Arc::clone(self);
         let forking =
             move |tell: Teller, given_up| async move { inner.forked(&record.id, &name, &spec, tell, given_up).await };
-        apart(progress, forking).await.map_err(|error| failed("fork a sandbox", error))?
+        let inner = Arc::clone(self);
+        let undo = |made| async move { inner.undo(made).await };
+        handed_over(progress, forking, undo).await.map_err(|error| failed("fork a sandbox", error))?
     }
 
     /// A snapshot, a sandbox from it, and the end of the snapshot.

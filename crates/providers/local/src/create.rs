@@ -1,13 +1,21 @@
 //! Makes a sandbox.
 
-use std::{collections::BTreeMap, fs, io, path::Path, sync::Arc, time::SystemTime};
+use std::{
+    collections::BTreeMap,
+    fs, io,
+    path::Path,
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
 
 use gloveport_contract::local::{
     directory::RecordedWorkspace,
     lifeline::{Lifeline, Reply, Request, Start},
 };
 use gloveport_protocol::Secret;
-use gloveport_provider::{Phase, Progress, ProviderError, Sandbox, SandboxId, SandboxSpec, Workspace};
+use gloveport_provider::{
+    Phase, Progress, ProviderError, STARTED_AHEAD, Sandbox, SandboxId, SandboxSpec, Teller, Workspace, handed_over,
+};
 
 use crate::{
     delete,
@@ -25,16 +33,33 @@ use crate::{
 
 /// Variables of the backend that tools do not get: its own keys.
 const OWN: [&str; 3] = ["SESSION_API_KEY", "GLOVEPORT_KEY", "GLOVEPORT_URL"];
+/// Time for a server that has waited to show that it is well.
+const WELL: Duration = Duration::from_secs(1);
 /// Names of the standard ports.
 const STANDARD: [&str; STANDARD_PORTS] = ["vscode", "work-1", "work-2"];
 
 impl Inner {
+    /// Makes a sandbox in a task of its own, so that nothing is left behind when the caller gives up.
     pub(crate) async fn create(
         self: &Arc<Self>,
         spec: &SandboxSpec,
         progress: &Progress,
     ) -> Result<Sandbox, ProviderError> {
         spec.check(NAME, &CAPABILITIES)?;
+        let (inner, spec) = (Arc::clone(self), spec.clone());
+        let making = |tell, _| async move { inner.make(&spec, &tell).await };
+        let inner = Arc::clone(self);
+        let undo = |made: Result<Sandbox, ProviderError>| async move {
+            let Ok(sandbox) = made else { return };
+            let (removal, directory) = (inner.removal(), inner.state.sandbox(&sandbox.id));
+            if let Err(error) = blocking(move || delete::end_and_remove(&removal, &directory)).await {
+                tracing::warn!(%error, "a sandbox that nobody waits for stays until garbage is collected");
+            }
+        };
+        handed_over(progress, making, undo).await.map_err(|error| engine("make a sandbox", error))?
+    }
+
+    async fn make(self: &Arc<Self>, spec: &SandboxSpec, progress: &Teller) -> Result<Sandbox, ProviderError> {
         progress.enter(Phase::Finding, "");
         let id = SandboxId::new(spec.session_id.as_str())?;
         {
@@ -49,11 +74,14 @@ impl Inner {
                 own => own,
             };
             let was_warm = warm.is_some();
+            if was_warm {
+                progress.enter(Phase::Creating, STARTED_AHEAD);
+            }
             let server = match warm {
                 Some(server) => server,
                 None => Server::launch(self).await?,
             };
-            match self.start(server, &id, spec, progress).await {
+            match self.start((server, was_warm), &id, spec, progress).await {
                 Err(error @ ProviderError::Start { .. }) if was_warm => {
                     tracing::warn!(%error, "a warm server is of no use; another one takes its place");
                 }
@@ -85,13 +113,13 @@ impl Inner {
     /// Makes a waiting server the one of a sandbox.
     async fn start(
         self: &Arc<Self>,
-        mut server: Server,
+        (mut server, was_warm): (Server, bool),
         id: &SandboxId,
         spec: &SandboxSpec,
-        progress: &Progress,
+        progress: &Teller,
     ) -> Result<Sandbox, ProviderError> {
         let directory = server.directory.clone();
-        let started = self.talk(&mut server, id, spec, progress).await;
+        let started = self.talk((&mut server, was_warm), id, spec, progress).await;
         let error = match started {
             Ok(()) => {
                 let sandbox = {
@@ -122,10 +150,10 @@ impl Inner {
 
     async fn talk(
         self: &Arc<Self>,
-        server: &mut Server,
+        (server, was_warm): (&mut Server, bool),
         id: &SandboxId,
         spec: &SandboxSpec,
-        progress: &Progress,
+        progress: &Teller,
     ) -> Result<(), ProviderError> {
         let lost = |error: io::Error| engine("talk to the server of the sandbox", error);
         let tell = |step| self.options.observer.tell(step);
@@ -133,12 +161,15 @@ impl Inner {
             reason: reason.to_owned(),
             log: logs::last_lines(directory),
         };
+        let hung = |reason: &str| ended(&server.directory, reason);
         let socket = server.socket.try_clone().map_err(lost)?;
         let mut lifeline = Lifeline::new(socket).map_err(lost)?;
         let more = spec.ports.iter().filter(|port| port.port.is_none()).count();
-        if more > 0 {
-            lifeline.send(&Request::Reserve { count: more }).await.map_err(lost)?;
-            match lifeline.receive().await.map_err(lost)? {
+        if more > 0 || was_warm {
+            // One that waited shows that it is well before it gets a name.
+            lifeline.send(&Request::Reserve { count: more }).await.map_err(|_| hung("its server has ended"))?;
+            let reply = tokio::time::timeout(WELL, lifeline.receive()).await;
+            match reply.map_err(|_| hung("its server does not answer"))?.map_err(lost)? {
                 Some(Reply::Reserved { ports }) => server.reserved.extend(ports),
                 Some(Reply::Failed { reason }) => return Err(ended(&server.directory, &reason)),
                 _ => return Err(ended(&server.directory, "its server has ended")),

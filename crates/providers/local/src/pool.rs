@@ -44,6 +44,17 @@ impl Pool {
         self.lock().servers.len()
     }
 
+    /// Ends those that wait beyond this number, the oldest first.
+    pub(crate) fn trim(&self, most: usize) {
+        let surplus: Vec<Server> = {
+            let mut waiting = self.lock();
+            let surplus = waiting.servers.len().saturating_sub(most);
+            waiting.servers.drain(..surplus).collect()
+        };
+        // A server whose socket ends removes itself.
+        drop(surplus);
+    }
+
     /// A server has ended.
     pub(crate) fn forget(&self, process: ServerProcess) {
         self.lock().servers.retain(|server| server.process != process);

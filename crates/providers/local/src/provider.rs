@@ -17,7 +17,7 @@ use gloveport_hosting::client;
 use gloveport_protocol::BoxFuture;
 use gloveport_provider::{
     Capabilities, Check, GcOptions, GcReport, Isolation, ListFilter, LogOptions, LogStream, Progress, Provider,
-    ProviderContext, ProviderError, Sandbox, SandboxId, SandboxSpec, SandboxState, SessionId, StandsFor,
+    ProviderContext, ProviderError, Sandbox, SandboxId, SandboxSpec, SandboxState, SessionId, StandsFor, WarmKind,
 };
 
 use crate::{
@@ -311,9 +311,13 @@ impl Provider for Local {
         }))
     }
 
-    fn warm(&self, count: usize) -> BoxFuture<'_, Result<(), ProviderError>> {
+    /// All servers that wait are alike: whatever a kind says of plugins, they are told later.
+    fn keep_warm<'a>(&'a self, kinds: &'a [WarmKind]) -> BoxFuture<'a, Result<Vec<usize>, ProviderError>> {
         let inner = Arc::clone(&self.inner);
         Box::pin(async move {
+            if !kinds.iter().all(WarmKind::is_default) {
+                return Err(self.cannot("warm sandboxes of an image or a size"));
+            }
             let prepared = Arc::clone(&inner);
             blocking(move || {
                 prepared.check_open()?;
@@ -321,7 +325,20 @@ impl Provider for Local {
                 prepared.backend.appear(&prepared.state)
             })
             .await?;
-            Pool::fill(&inner, count).await
+            let sum = |number: fn(&WarmKind) -> usize| kinds.iter().map(number).fold(0, usize::saturating_add);
+            Pool::fill(&inner, sum(|kind| kind.least)).await?;
+            inner.pool.trim(sum(|kind| kind.most));
+            let mut waiting = inner.pool.waiting();
+            let mut of_kind = |kind: &WarmKind| {
+                let own = waiting.min(kind.least);
+                waiting -= own;
+                own
+            };
+            let mut counts: Vec<usize> = kinds.iter().map(&mut of_kind).collect();
+            if let Some(first) = counts.first_mut() {
+                *first += waiting;
+            }
+            Ok(counts)
         })
     }
 

@@ -14,10 +14,11 @@ use gloveport_config::Config;
 use gloveport_protocol::BoxFuture;
 use gloveport_provider::{
     Capabilities, Check, GcOptions, GcReport, Lifetime, ListFilter, LogOptions, LogStream, Phase, Progress, Provider,
-    ProviderContext, ProviderError, Removed, Sandbox, SandboxId, SandboxSpec, SessionId,
+    ProviderContext, ProviderError, Removed, Sandbox, SandboxId, SandboxSpec, SessionId, Teller, handed_over,
 };
 use serde_json::json;
-use tokio::{sync::OnceCell, time::timeout};
+use tokio::{sync::OnceCell, task::JoinError, time::timeout};
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
     RemoteOptions,
@@ -37,12 +38,19 @@ const CLOSE: Duration = Duration::from_mins(1);
 /// The interface has no word for whose they are, so those that are not kept end with [`close`](Provider::close) alone.
 #[derive(Debug)]
 pub struct Remote {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
     service: Service,
     /// What it can do by the native API of our gateway, if it has that; it is asked once.
     native: OnceCell<Option<Capabilities>>,
     /// Sandboxes that end with this backend.
     own: Mutex<BTreeSet<SandboxId>>,
     closed: AtomicBool,
+    /// Sandboxes that are being made, or taken back because nobody waits for them.
+    making: TaskTracker,
 }
 
 impl Remote {
@@ -51,21 +59,9 @@ impl Remote {
 
     /// A provider for this service. It is not asked anything yet.
     pub fn new(options: RemoteOptions) -> Self {
-        let (native, closed) = (OnceCell::new(), AtomicBool::new(false));
-        Self { service: Service::new(options), native, own: Mutex::default(), closed }
-    }
-
-    /// Whether the service has the native API.
-    async fn is_native(&self) -> Result<bool, ProviderError> {
-        Ok(self.native.get_or_try_init(async || native::capabilities(&self.service).await).await?.is_some())
-    }
-
-    /// A sandbox that the native API has told of.
-    fn owned(&self, mut sandbox: Sandbox) -> Sandbox {
-        if self.own().contains(&sandbox.id) {
-            sandbox.lifetime = Lifetime::Backend;
-        }
-        sandbox
+        let (service, closed) = (Service::new(options), AtomicBool::new(false));
+        let (native, making) = (OnceCell::new(), TaskTracker::new());
+        Self { inner: Arc::new(Inner { service, native, own: Mutex::default(), closed, making }) }
     }
 
     /// Whether the configuration names a service and a key for it.
@@ -81,7 +77,9 @@ impl Remote {
     pub fn factory(context: &ProviderContext) -> Result<Arc<dyn Provider>, ProviderError> {
         Ok(Arc::new(Self::new(RemoteOptions::new(context)?)))
     }
+}
 
+impl Inner {
     fn own(&self) -> MutexGuard<'_, BTreeSet<SandboxId>> {
         self.own.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -90,19 +88,70 @@ impl Remote {
         Ok(self.owned(told.sandbox(session)?))
     }
 
-    async fn make(&self, spec: &SandboxSpec, progress: &Progress) -> Result<Sandbox, ProviderError> {
-        let is_native = self.is_native().await?;
-        spec.check(NAME, &self.capabilities())?;
-        if self.closed.load(Ordering::Relaxed) {
+    /// Whether the service has the native API.
+    async fn is_native(&self) -> Result<bool, ProviderError> {
+        Ok(self.native.get_or_try_init(async || native::capabilities(&self.service).await).await?.is_some())
+    }
+
+    /// Those of the interface of OpenHands, until the service has said that it is a gateway of ours and what that can do.
+    fn can(&self) -> Capabilities {
+        self.native.get().cloned().flatten().unwrap_or(CAPABILITIES)
+    }
+
+    /// A sandbox that the service has told of.
+    fn owned(&self, mut sandbox: Sandbox) -> Sandbox {
+        if self.own().contains(&sandbox.id) {
+            sandbox.lifetime = Lifetime::Backend;
+        }
+        sandbox
+    }
+
+    /// Makes a sandbox in a task of its own: what the service was asked for and nobody waits for any more is ended when its
+    /// answer is there.
+    async fn create(self: &Arc<Self>, spec: &SandboxSpec, progress: &Progress) -> Result<Sandbox, ProviderError> {
+        self.is_native().await?;
+        spec.check(NAME, &self.can())?;
+        // `close` waits for what has begun before it.
+        let token = self.making.token();
+        if self.closed.load(Ordering::SeqCst) {
             return Err(ProviderError::Closed(NAME.to_owned()));
         }
+        let (inner, spec) = (Arc::clone(self), spec.clone());
+        let making = |tell, given_up| async move { inner.make(&spec, &tell, &given_up).await };
+        let inner = Arc::clone(self);
+        let undo = |made| async move {
+            inner.undo(made).await;
+            drop(token);
+        };
+        let failed = |error: JoinError| self.service.failed("start a sandbox", error.to_string());
+        handed_over(progress, making, undo).await.map_err(failed)?
+    }
+
+    /// Takes back what was made and nobody waits for.
+    async fn undo(&self, made: Result<Sandbox, ProviderError>) {
+        if let Ok(sandbox) = made
+            && let Err(error) = self.end(&sandbox.id).await
+        {
+            tracing::warn!(id = %sandbox.id, %error, "a sandbox that nobody waits for is left");
+        }
+    }
+
+    async fn make(
+        &self,
+        spec: &SandboxSpec,
+        progress: &Teller,
+        given_up: &CancellationToken,
+    ) -> Result<Sandbox, ProviderError> {
         let exists = |sandbox: SandboxId| ProviderError::SessionExists { session: spec.session_id.clone(), sandbox };
         // Services that answer a second `/start` with the first sandbox are asked before.
         if let Some(found) = self.of_session(&spec.session_id).await?.filter(|found| found.state.is_live()) {
             return Err(exists(found.id));
         }
+        if given_up.is_cancelled() {
+            return Err(self.service.failed("start a sandbox", "nobody waits for it any more".to_owned()));
+        }
         progress.enter(Phase::Creating, "");
-        if is_native {
+        if self.is_native().await? {
             return match native::create(&self.service, spec).await {
                 Ok(sandbox) => Ok(self.begun(sandbox, spec)),
                 // Somebody else may have been faster.
@@ -244,11 +293,11 @@ impl Provider for Remote {
 
     /// Those of the interface of OpenHands, until the service has said that it is a gateway of ours and what that can do.
     fn capabilities(&self) -> Capabilities {
-        self.native.get().cloned().flatten().unwrap_or(CAPABILITIES)
+        self.inner.can()
     }
 
     fn learn(&self) -> BoxFuture<'_, Result<(), ProviderError>> {
-        Box::pin(async { self.is_native().await.map(drop) })
+        Box::pin(async { self.inner.is_native().await.map(drop) })
     }
 
     fn create<'a>(
@@ -256,39 +305,39 @@ impl Provider for Remote {
         spec: &'a SandboxSpec,
         progress: &'a Progress,
     ) -> BoxFuture<'a, Result<Sandbox, ProviderError>> {
-        Box::pin(self.make(spec, progress))
+        Box::pin(self.inner.create(spec, progress))
     }
 
     fn find<'a>(&'a self, id: &'a SandboxId) -> BoxFuture<'a, Result<Option<Sandbox>, ProviderError>> {
-        Box::pin(self.by_id(id))
+        Box::pin(self.inner.by_id(id))
     }
 
     fn find_session<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<Option<Sandbox>, ProviderError>> {
-        Box::pin(self.of_session(session))
+        Box::pin(self.inner.of_session(session))
     }
 
     /// The interface of OpenHands has no labels, so none has those that a filter asks for.
     fn list<'a>(&'a self, filter: &'a ListFilter) -> BoxFuture<'a, Result<Vec<Sandbox>, ProviderError>> {
         Box::pin(async {
-            if self.is_native().await? && (self.capabilities().labels || filter.labels.is_empty()) {
-                return self.listed(filter).await;
+            if self.inner.is_native().await? && (self.capabilities().labels || filter.labels.is_empty()) {
+                return self.inner.listed(filter).await;
             }
-            let mut all = self.all(filter.ended).await?;
+            let mut all = self.inner.all(filter.ended).await?;
             all.retain(|sandbox| filter.labels.is_empty() && (filter.ended || sandbox.state.is_live()));
             Ok(all)
         })
     }
 
     fn pause<'a>(&'a self, id: &'a SandboxId) -> BoxFuture<'a, Result<(), ProviderError>> {
-        Box::pin(self.turn(id, "pause"))
+        Box::pin(self.inner.turn(id, "pause"))
     }
 
     fn resume<'a>(&'a self, id: &'a SandboxId) -> BoxFuture<'a, Result<(), ProviderError>> {
-        Box::pin(self.turn(id, "resume"))
+        Box::pin(self.inner.turn(id, "resume"))
     }
 
     fn delete<'a>(&'a self, id: &'a SandboxId) -> BoxFuture<'a, Result<bool, ProviderError>> {
-        Box::pin(self.end(id))
+        Box::pin(self.inner.end(id))
     }
 
     fn logs<'a>(&'a self, id: &'a SandboxId, options: LogOptions) -> BoxFuture<'a, Result<LogStream, ProviderError>> {
@@ -296,7 +345,7 @@ impl Provider for Remote {
             self.learn().await?;
             let can = self.capabilities();
             match (can.logs, can.follow_logs || !options.follow) {
-                (true, true) => native::logs(&self.service, id, options).await,
+                (true, true) => native::logs(&self.inner.service, id, options).await,
                 (false, _) => Err(self.cannot("logs")),
                 (true, false) => Err(self.cannot("following logs")),
             }
@@ -307,7 +356,7 @@ impl Provider for Remote {
         Box::pin(async move {
             self.learn().await?;
             if self.capabilities().snapshots {
-                native::snapshot(&self.service, id, name).await
+                native::snapshot(&self.inner.service, id, name).await
             } else {
                 Err(self.cannot("snapshots"))
             }
@@ -323,7 +372,7 @@ impl Provider for Remote {
         Box::pin(async move {
             self.learn().await?;
             if self.capabilities().snapshots {
-                native::fork(&self.service, id, session).await
+                native::fork(&self.inner.service, id, session).await
             } else {
                 Err(self.cannot("forks"))
             }
@@ -333,15 +382,15 @@ impl Provider for Remote {
     /// What has ended, as far as the service lists it. It does not tell who uses a sandbox, so with `all` these are all that
     /// were kept.
     fn collect_garbage<'a>(&'a self, options: &'a GcOptions) -> BoxFuture<'a, Result<GcReport, ProviderError>> {
-        Box::pin(self.collect(options))
+        Box::pin(self.inner.collect(options))
     }
 
     fn check(&self) -> BoxFuture<'_, Vec<Check>> {
         Box::pin(async {
             let name = "runtime service".to_owned();
-            vec![match self.all(false).await {
+            vec![match self.inner.all(false).await {
                 Ok(all) => {
-                    let found = format!("{}, {} sandboxes", self.service.name(), all.len());
+                    let found = format!("{}, {} sandboxes", self.inner.service.name(), all.len());
                     Check { name, works: true, found, remedy: None }
                 }
                 Err(error) => {
@@ -358,10 +407,15 @@ impl Provider for Remote {
 
     fn close(&self) -> BoxFuture<'_, ()> {
         Box::pin(async {
-            self.closed.store(true, Ordering::Relaxed);
-            let own: Vec<SandboxId> = std::mem::take(&mut *self.own()).into_iter().collect();
-            let ending = timeout(CLOSE, join_all(own.iter().map(|id| self.end(id))));
-            let Ok(ended) = ending.await else {
+            let inner = &self.inner;
+            inner.closed.store(true, Ordering::SeqCst);
+            inner.making.close();
+            let ending = async {
+                inner.making.wait().await;
+                let own: Vec<SandboxId> = std::mem::take(&mut *inner.own()).into_iter().collect();
+                join_all(own.iter().map(|id| inner.end(id))).await
+            };
+            let Ok(ended) = timeout(CLOSE, ending).await else {
                 tracing::warn!("the end of the backend took too long; sandboxes are left");
                 return;
             };

@@ -14,7 +14,9 @@ use std::{
 
 use anyhow::Context as _;
 use clap::Args;
-use gloveport_contract::container::{ABANDONED, CLAIM, Claimed, EXPIRED, INPUT, Input, KEY, PORT, STATE, UNUSED};
+use gloveport_contract::container::{
+    ABANDONED, CLAIM, CLAIMED, Claimed, EXPIRED, INPUT, Input, KEY, KeptClaim, PORT, STATE, UNUSED,
+};
 use gloveport_executor::Executor;
 use gloveport_server::{Claim, DrainEnd, Occupancy, ServerOptions, SessionKey, wait_for_claim};
 use rustix::{
@@ -132,6 +134,14 @@ struct Purpose {
     claim: Option<(Claim, TcpListener)>,
 }
 
+impl Purpose {
+    /// What a claim says.
+    fn of(claimed: Claimed, claim: Option<(Claim, TcpListener)>) -> Self {
+        let Claimed { session_key, environment, secrets, plugins, time_to_live, idle_stop } = claimed;
+        Self { key: session_key, environment, secrets, plugins, end: after(time_to_live), idle_stop, claim }
+    }
+}
+
 pub(crate) async fn serve(arguments: ServerArgs, owner: &Owner) -> anyhow::Result<ExitCode> {
     let stop = tools::stop_signal()?;
     let mut stdin = BufReader::new(tokio::io::stdin());
@@ -220,6 +230,9 @@ async fn purpose(
 
 /// Waits for a claim that can be understood.
 async fn claimed(port: u16, key: String, stop: &CancellationToken) -> anyhow::Result<Option<Purpose>> {
+    if let Some(before) = kept_claim()? {
+        return Ok(Some(Purpose::of(before, None)));
+    }
     let listener = listen(port).await?;
     let key = SessionKey::new(key);
     tracing::info!(port, "waits for a session");
@@ -227,20 +240,42 @@ async fn claimed(port: u16, key: String, stop: &CancellationToken) -> anyhow::Re
         let Some(claim) = wait_for_claim(&listener, CLAIM, key.clone(), stop).await else { return Ok(None) };
         match serde_json::from_slice::<Claimed>(&claim.body) {
             Ok(claimed) if claimed.session_key.is_empty() => claim.refuse("its key is empty".to_owned()),
-            Ok(claimed) => {
-                return Ok(Some(Purpose {
-                    key: claimed.session_key,
-                    environment: claimed.environment,
-                    secrets: claimed.secrets,
-                    plugins: claimed.plugins,
-                    end: after(claimed.time_to_live),
-                    idle_stop: claimed.idle_stop,
-                    claim: Some((claim, listener)),
-                }));
-            }
+            Ok(claimed) => match keep_claim(&claimed) {
+                Ok(()) => return Ok(Some(Purpose::of(claimed, Some((claim, listener))))),
+                Err(error) => claim.refuse(format!("what a later start needs cannot be kept in {CLAIMED}: {error}")),
+            },
             Err(error) => claim.refuse(format!("it cannot be understood: {error}")),
         }
     }
+}
+
+/// Keeps what the server was told, where its container has a place for that.
+fn keep_claim(claimed: &Claimed) -> io::Result<()> {
+    if !Path::new(STATE).is_dir() {
+        return Ok(());
+    }
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    let until = claimed.time_to_live.map(|time| now.as_secs_f64() + time);
+    let text = serde_json::to_vec(&serde_json::json!({"claimed": claimed, "until": until}))?;
+    let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(CLAIMED);
+    match file.and_then(|mut file| file.write_all(&text)) {
+        // The engine makes such a container anew, and does not start it again.
+        Err(error) if error.kind() == io::ErrorKind::ReadOnlyFilesystem => Ok(()),
+        other => other,
+    }
+}
+
+/// What the server was told before its container was stopped.
+fn kept_claim() -> anyhow::Result<Option<Claimed>> {
+    let text = match fs::read(CLAIMED) {
+        Ok(text) => text,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(error).with_context(|| format!("cannot read {CLAIMED}")),
+    };
+    let KeptClaim { claimed, until } = serde_json::from_slice(&text).with_context(|| format!("{CLAIMED} is broken"))?;
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    let time_to_live = until.map(|until| (until - now.as_secs_f64()).max(0.0));
+    Ok(Some(Claimed { time_to_live, ..claimed }))
 }
 
 /// Starts the tools.
