@@ -3,7 +3,7 @@
 use std::{net::IpAddr, sync::Arc, time::Duration};
 
 use gloveport_gateway_store::{KeyCheck, Place, Reserved, SessionState, Store, StoreError, Tenant, Wants};
-use gloveport_provider::{Progress, ProviderError, Sandbox, SandboxId, SandboxSpec, SandboxState, SessionId};
+use gloveport_provider::{Phase, Progress, ProviderError, Sandbox, SandboxId, SandboxSpec, SandboxState, SessionId};
 use http::{HeaderMap, HeaderValue, StatusCode};
 use tokio::{
     runtime::Handle,
@@ -117,8 +117,19 @@ impl Shared {
     pub(crate) async fn start(
         &self,
         who: &Identity,
+        spec: SandboxSpec,
+        asked: &Asked,
+    ) -> Result<(Sandbox, bool), Fault> {
+        self.start_telling(who, spec, asked, &Progress::silent()).await
+    }
+
+    /// The same, told as it goes on: what is told comes after the decision that the tenant may have it.
+    pub(crate) async fn start_telling(
+        &self,
+        who: &Identity,
         mut spec: SandboxSpec,
         asked: &Asked,
+        progress: &Progress,
     ) -> Result<(Sandbox, bool), Fault> {
         let image = asked.image.as_deref().unwrap_or_default();
         if self.builds.as_ref().is_some_and(|builds| builds.is_of_others(who.name(), image)) {
@@ -127,7 +138,7 @@ impl Shared {
         let is_own = self.builds.as_ref().is_some_and(|builds| builds.is_of(who.name(), image));
         let session = spec.session_id.clone();
         let (Some(tenancy), Some(tenant)) = (&self.tenancy, &who.tenant) else {
-            return self.create(who, &spec).await;
+            return self.create(who, &spec, progress).await;
         };
         policy::apply(tenant, asked, (self.can.images, is_own), &mut spec)?;
         spec.session_id = self.engine_session(&tenant.name, &session)?;
@@ -140,7 +151,7 @@ impl Shared {
             match tenancy.store.reserve(&tenant.name, &wants, &tenancy.gateway, HOLD).await? {
                 Reserved::NoTenant => return Err(refused()),
                 Reserved::Refused(refusal) => return Err(policy::used_up(&refusal)),
-                Reserved::Made(place) => return self.create_in(tenancy, who, &spec, (place, &wants)).await,
+                Reserved::Made(place) => return self.create_in(tenancy, who, (&spec, progress), (place, &wants)).await,
                 Reserved::There(row) => {
                     let place = Place(row.id);
                     let there = match &row.runtime {
@@ -212,8 +223,14 @@ impl Shared {
         self.of_tenant(who, sandbox).await
     }
 
-    async fn create(&self, who: &Identity, spec: &SandboxSpec) -> Result<(Sandbox, bool), Fault> {
-        match self.provider.create(spec, &Progress::silent()).await {
+    async fn create(
+        &self,
+        who: &Identity,
+        spec: &SandboxSpec,
+        progress: &Progress,
+    ) -> Result<(Sandbox, bool), Fault> {
+        progress.enter(Phase::Creating, "");
+        match self.provider.create(spec, progress).await {
             Ok(sandbox) => Ok((sandbox, true)),
             Err(ProviderError::SessionExists { sandbox, .. }) => Ok((self.go_on(who, &sandbox).await?, false)),
             Err(error) => Err(error.into()),
@@ -225,11 +242,12 @@ impl Shared {
         &self,
         tenancy: &Tenancy,
         who: &Identity,
-        spec: &SandboxSpec,
+        (spec, progress): (&SandboxSpec, &Progress),
         (place, wants): (Place, &Wants<'_>),
     ) -> Result<(Sandbox, bool), Fault> {
         let mut held = Held::new(tenancy.store.clone(), place);
-        let made = self.provider.create(spec, &Progress::silent()).await;
+        progress.enter(Phase::Creating, "");
+        let made = self.provider.create(spec, progress).await;
         let (id, made) = match made {
             Ok(sandbox) => (sandbox.id.clone(), Some(sandbox)),
             Err(ProviderError::SessionExists { sandbox, .. }) => (sandbox, None),
