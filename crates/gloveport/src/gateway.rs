@@ -5,6 +5,7 @@ mod database;
 mod history;
 mod keys;
 mod serve;
+mod sessions;
 mod settings;
 mod tenants;
 

@@ -47,6 +47,9 @@ pub(super) struct Settings {
     pub(super) ttl: Option<Duration>,
     #[serde(deserialize_with = "time")]
     pub(super) idle_stop: Option<Duration>,
+    pub(super) sessions_directory: Option<PathBuf>,
+    #[serde(deserialize_with = "time")]
+    pub(super) session_idle: Option<Duration>,
     pub(super) database: Option<Secret>,
     pub(super) database_file: Option<PathBuf>,
     /// Processors that a sandbox of factor 1 counts for.
@@ -136,7 +139,7 @@ pub(super) fn read(path: &Path) -> anyhow::Result<Settings> {
     );
     let directory = path.parent().unwrap_or(Path::new(""));
     let files = [&mut settings.key_file, &mut settings.database_file, &mut settings.tls_cert, &mut settings.tls_key];
-    for file in files.into_iter().flatten() {
+    for file in files.into_iter().chain([&mut settings.sessions_directory]).flatten() {
         *file = directory.join(&*file);
     }
     if let Some(database) = &mut settings.database
