@@ -11,7 +11,7 @@ use gloveport_event_stream::{AddEventError, EventStream, Masker, SubscriberId};
 use gloveport_protocol::{ErrorObservation, EventSource, Observation, ObservationEvent, Secret, SecurityRisk};
 use gloveport_provider::{ResourceLimits, SandboxSpec};
 use gloveport_runtime::{
-    Hosted, HostedOptions, Runtime, RuntimeOptions, StatusLevel,
+    Hosted, HostedOptions, Runtime, RuntimeOptions, RuntimeStatus, StatusLevel,
     git_providers::{ProviderToken, ProviderTokens, ProviderType},
 };
 use gloveport_security::Assessment;
@@ -60,6 +60,10 @@ pub(crate) struct Status {
 }
 
 impl Status {
+    pub(crate) fn ready(&self) {
+        *self.latest.lock().unwrap_or_else(PoisonError::into_inner) = (RuntimeStatus::Ready.as_str(), String::new());
+    }
+
     pub(crate) fn latest(&self) -> (&'static str, String) {
         self.latest.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -118,7 +122,7 @@ impl Live {
         files.mark(&key).await?;
         files.save(&key, &mut record).await?;
         let status = Arc::new(Status {
-            latest: Mutex::new((gloveport_runtime::RuntimeStatus::Stopped.as_str(), String::new())),
+            latest: Mutex::new((RuntimeStatus::Stopped.as_str(), String::new())),
             errors: watch::Sender::new(0),
         });
         let runtime = Runtime::new(options(&key, &owner, &stream, (&record, &hidden), &status)?)?;

@@ -90,6 +90,8 @@ impl Live {
         };
         let trouble = match timeout(LIMIT, work).await.unwrap_or_else(|_| Err(late())) {
             Ok(()) => {
+                // The runtime does not say so of a sandbox that there was.
+                self.status.ready();
                 self.rise.send_replace(Rise::Up);
                 return;
             }

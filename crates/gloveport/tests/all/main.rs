@@ -16,6 +16,7 @@ mod gateway_commands;
 mod gateway_engine;
 mod gateway_hostile;
 mod gateway_operations;
+mod gateway_sessions;
 mod gateway_tenants;
 mod gateway_ways;
 mod gateway_wire;
