@@ -60,6 +60,10 @@ pub(crate) async fn act(
         return Err(Fault::too_many(format!("{OPEN} actions of the session have no answer yet")));
     }
     let submitted = live.runtime.submit(action, source).await?;
+    if let Some(fault) = live.over() {
+        // Nobody executes it any more.
+        live.answer_open(&fault.detail).await;
+    }
     let (id, outcome, assessment) = match submitted {
         Submitted::Accepted { id } => (id, "accepted", None),
         Submitted::Awaiting { id, assessment } => (id, "awaiting", Some(assessment)),
@@ -184,6 +188,9 @@ pub(crate) async fn confirm(
     match decision {
         Decision::Accept => live.runtime.confirm(event_id).await?,
         Decision::Reject => live.runtime.reject(event_id).await?,
+    }
+    if let Some(fault) = live.over() {
+        live.answer_open(&fault.detail).await;
     }
     let Some(asked) = asked else { return Err(Fault::conflict(format!("no action {event_id} waits for a decision"))) };
     let mut found = live.stream.store().search(Search { start: next, ..Search::default() });

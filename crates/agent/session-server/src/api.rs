@@ -147,7 +147,7 @@ async fn show(State(sessions): Handle, Extension(owner): Who, Path(session): Pat
     let record = sessions.record(&key).await?;
     if record.state == SessionState::Starting && sessions.served(&key).await.is_none() {
         // Whoever has begun it may have died; if not, it is told as it is.
-        let _served_elsewhere = sessions.take_up(&key, &owner).await;
+        let _served_elsewhere = sessions.take_up_within(&key, &owner, Duration::ZERO).await;
     }
     Ok(Json(tell(&sessions, &key).await?))
 }

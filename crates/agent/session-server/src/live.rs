@@ -83,8 +83,10 @@ pub(crate) struct Live {
     pub(crate) status: Arc<Status>,
     pub(crate) rise: watch::Sender<Rise>,
     pub(crate) rising: Mutex<Option<AbortOnDropHandle<()>>>,
+    /// Held by whoever answers what is unanswered.
+    answering: AsyncMutex<()>,
     /// Answers actions that gave no observation.
-    _answering: AbortOnDropHandle<()>,
+    _answers_failed: AbortOnDropHandle<()>,
     used: Mutex<Instant>,
     /// One for each request that uses it, and ours.
     users: Arc<()>,
@@ -146,7 +148,8 @@ impl Live {
             status,
             rise: watch::Sender::new(Rise::Down),
             rising: Mutex::new(None),
-            _answering: AbortOnDropHandle::new(tokio::spawn(answering)),
+            answering: AsyncMutex::new(()),
+            _answers_failed: AbortOnDropHandle::new(tokio::spawn(answering)),
             used: Mutex::new(Instant::now()),
             users: Arc::new(()),
         }))
@@ -181,13 +184,23 @@ impl Live {
         matches!(*self.rise.borrow(), Rise::Coming { .. })
     }
 
+    /// Why it has to be taken up anew, if it has.
+    pub(crate) fn over(&self) -> Option<Fault> {
+        match &*self.rise.borrow() {
+            Rise::Over(fault) => Some(fault.clone()),
+            Rise::Down | Rise::Coming { .. } | Rise::Up => None,
+        }
+    }
+
     /// Whether it has to be taken up anew.
     pub(crate) fn is_spent(&self) -> bool {
-        matches!(*self.rise.borrow(), Rise::Over(_))
+        self.over().is_some()
     }
 
     /// Answers what is unanswered.
     pub(crate) async fn answer_open(&self, text: &str) {
+        // Nothing is answered twice.
+        let _alone = self.answering.lock().await;
         self.stream.delivered().await;
         for id in self.tracker.ledger().open.into_keys() {
             if let Err(error) = answer(&self.stream, id, text).await {

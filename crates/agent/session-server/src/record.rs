@@ -5,8 +5,9 @@
 //! | `users/TENANT/conversations/SESSION/` | the history, in the layout of OpenHands, and `session.json` |
 //! | `secrets/TENANT/SESSION.json` | secrets and variables; gone when the session has ended |
 //! | `served/TENANT/SESSION` | some server serves it, or has died when it did |
+//! | `wanted/TENANT/SESSION` | another server wants to serve it |
 //!
-//! All files are for their owner only. Who keeps the history open is the only one who writes them.
+//! All files are for their owner only. Who keeps the history open is the only one who writes them, apart from the last.
 
 use std::{
     collections::BTreeMap,
@@ -18,6 +19,10 @@ use gloveport_event_stream::{ConversationPaths, EventStore, EventStream, FileSto
 use gloveport_protocol::Secret;
 use gloveport_provider::SessionId;
 use serde::{Deserialize, Serialize, Serializer, ser::SerializeMap as _};
+
+/// The directories of marks.
+const SERVED: &str = "served";
+const WANTED: &str = "wanted";
 
 /// A session of a tenant.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -233,14 +238,32 @@ impl Files {
         self.store.delete(&mark(key)).await
     }
 
+    /// Asks whoever serves it to let it go.
+    pub(crate) async fn want(&self, key: &Key) -> Result<(), StoreError> {
+        self.store.write(&want(key), Vec::new().into()).await
+    }
+
+    pub(crate) async fn unwant(&self, key: &Key) -> Result<(), StoreError> {
+        self.store.delete(&want(key)).await
+    }
+
     /// The sessions that somebody serves, or has served when it died.
     pub(crate) async fn marked(&self) -> Result<Vec<Key>, StoreError> {
-        let mut marked = Vec::new();
-        for tenant in self.names("served").await? {
-            let ids = self.names(&format!("served/{tenant}")).await?;
-            marked.extend(keys(&tenant, ids));
+        self.all_in(SERVED).await
+    }
+
+    /// The sessions that somebody wants to serve.
+    pub(crate) async fn wanted(&self) -> Result<Vec<Key>, StoreError> {
+        self.all_in(WANTED).await
+    }
+
+    async fn all_in(&self, directory: &str) -> Result<Vec<Key>, StoreError> {
+        let mut all = Vec::new();
+        for tenant in self.names(directory).await? {
+            let ids = self.names(&format!("{directory}/{tenant}")).await?;
+            all.extend(keys(&tenant, ids));
         }
-        Ok(marked)
+        Ok(all)
     }
 
     /// All sessions of a tenant, by their names.
@@ -255,6 +278,7 @@ impl Files {
     pub(crate) async fn remove(&self, key: &Key) -> Result<(), StoreError> {
         self.forget_hidden(key).await?;
         self.store.delete(directory(key).trim_end_matches('/')).await?;
+        self.unwant(key).await?;
         self.unmark(key).await
     }
 
@@ -293,7 +317,11 @@ fn hidden(key: &Key) -> String {
 }
 
 fn mark(key: &Key) -> String {
-    format!("served/{}/{}", key.tenant, key.id)
+    format!("{SERVED}/{}/{}", key.tenant, key.id)
+}
+
+fn want(key: &Key) -> String {
+    format!("{WANTED}/{}/{}", key.tenant, key.id)
 }
 
 /// An error of a content that is not as it was written. It says nothing of what is in it.

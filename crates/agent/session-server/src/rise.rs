@@ -5,7 +5,7 @@ use std::{
     time::Duration,
 };
 
-use gloveport_provider::{Progress, ProviderError};
+use gloveport_provider::{Progress, ProviderError, SandboxState};
 use gloveport_runtime::{RuntimeError, SelectedRepository, delete};
 use tokio::time::timeout;
 use tokio_util::task::AbortOnDropHandle;
@@ -107,7 +107,6 @@ impl Live {
                 tracing::warn!(session = %self.key.id, %error, "the sandbox of a session that failed is left behind");
             }
         }
-        self.answer_open(&fault.detail).await;
         if trouble.is_final {
             let reason = fault.detail.clone();
             let noted = self.change(|record| (record.state, record.reason) = (State::Failed, Some(reason))).await;
@@ -115,7 +114,10 @@ impl Live {
                 tracing::error!(session = %self.key.id, error = error.detail, "that a session failed is not noted");
             }
         }
+        let text = fault.detail.clone();
+        // Who submits an action from here on finds it over, and answers it.
         self.rise.send_replace(Rise::Over(fault));
+        self.answer_open(&text).await;
     }
 
     /// A new session, or one whose start another server has begun.
@@ -156,9 +158,13 @@ impl Live {
     async fn go_on(&self, state: State) -> Result<(), Trouble> {
         // To make another one would be to forget what was done in the first.
         let found = self.owner.provider.find_session(&self.key.id).await?;
-        if !found.is_some_and(|sandbox| sandbox.state.is_live()) {
+        let Some(sandbox) = found.filter(|sandbox| sandbox.state.is_live()) else {
             let fault = Fault::conflict("the sandbox of the session is gone");
             return Err(Trouble { fault, is_final: true });
+        };
+        if sandbox.state == SandboxState::Paused {
+            // A quota may have no room for it, which is told as it is.
+            self.owner.provider.resume(&sandbox.id).await?;
         }
         self.runtime.connect().await?;
         self.hide_session_key();

@@ -26,8 +26,11 @@ use crate::{
     record::{Files, Hidden, Key, Record, State, Wanted},
 };
 
-/// How long a history is waited for that somebody else has open. Whoever puts one in order has it for a moment.
+/// How long a history is waited for that somebody else has open. Whoever is idle lets it go, and whoever puts one in order has
+/// it for a moment.
 const LOCKED: Duration = Duration::from_secs(2);
+/// Pause between two looks at what others want.
+const HAND_OVER: Duration = Duration::from_millis(200);
 /// Pause between two attempts.
 const AGAIN: Duration = Duration::from_millis(20);
 /// Pause between two looks at what others have left.
@@ -89,6 +92,11 @@ impl SessionServer {
     /// Lets go what is idle, and puts in order what servers have left that have died, until `stop` is cancelled. Then
     /// followers are told no more.
     pub async fn care(&self, stop: CancellationToken) {
+        tokio::join!(self.care_for_idle(&stop), self.hand_over(&stop));
+        self.sessions.stop.cancel();
+    }
+
+    async fn care_for_idle(&self, stop: &CancellationToken) {
         let sessions = &self.sessions;
         let pause = (sessions.options.idle / 4).clamp(Duration::from_millis(50), CARE);
         let mut looked: Option<Instant> = None;
@@ -102,7 +110,20 @@ impl SessionServer {
             }
             sessions.let_go_idle().await;
         }
-        sessions.stop.cancel();
+    }
+
+    /// Lets go what another server wants, as soon as nothing is being done in it.
+    async fn hand_over(&self, stop: &CancellationToken) {
+        while stop.run_until_cancelled(sleep(HAND_OVER)).await.is_some() {
+            match self.sessions.files.wanted().await {
+                Ok(wanted) => {
+                    for key in wanted {
+                        self.sessions.hand_over(&key).await;
+                    }
+                }
+                Err(error) => tracing::warn!(%error, "what other servers want cannot be seen"),
+            }
+        }
     }
 
     /// Lets go all sessions. Their sandboxes stay.
@@ -160,6 +181,11 @@ impl Sessions {
 
     /// A session that is not over, served here from now on.
     pub(crate) async fn take_up(&self, key: &Key, owner: &Owner) -> Result<InUse, Fault> {
+        self.take_up_within(key, owner, LOCKED).await
+    }
+
+    /// The same; another server that serves it is asked to let it go for so long, if at all.
+    pub(crate) async fn take_up_within(&self, key: &Key, owner: &Owner, limit: Duration) -> Result<InUse, Fault> {
         // Nothing is made for ids that nobody has.
         not_over(&self.record(key).await?)?;
         let slot = self.slot(key)?;
@@ -170,7 +196,7 @@ impl Sessions {
         if let Some(live) = &*slot {
             return Ok(Arc::clone(live).in_use());
         }
-        let stream = self.open(key).await?;
+        let stream = self.open_within(key, limit).await?;
         let taken = async {
             let record = self.record(key).await?;
             not_over(&record)?;
@@ -197,13 +223,29 @@ impl Sessions {
 
     /// Opens a history, which nobody else may have open for long.
     async fn open(&self, key: &Key) -> Result<EventStream, Fault> {
+        self.open_within(key, LOCKED).await
+    }
+
+    async fn open_within(&self, key: &Key, limit: Duration) -> Result<EventStream, Fault> {
         let began = Instant::now();
-        loop {
+        let mut is_wanted = false;
+        let opened = loop {
             match self.files.stream(key).await {
-                Err(HistoryError::Locked { .. }) if began.elapsed() < LOCKED => sleep(AGAIN).await,
-                opened => return Ok(opened?),
+                Err(HistoryError::Locked { .. }) if began.elapsed() < limit => {
+                    if !is_wanted {
+                        self.files.want(key).await?;
+                        is_wanted = true;
+                    }
+                    sleep(AGAIN).await;
+                }
+                opened => break opened,
             }
+        };
+        // Should it not be let go in time, it is wanted still.
+        if is_wanted && opened.is_ok() {
+            self.files.unwant(key).await?;
         }
+        Ok(opened?)
     }
 
     /// A new session. It is answered when it is clear that the tenant may have it.
@@ -379,6 +421,18 @@ impl Sessions {
                 tracing::warn!(session = %key.id, tenant = key.tenant, error = fault.detail, "it is left as it is for now");
             }
         }
+    }
+
+    /// Lets a session go that another server wants, if nobody uses it here.
+    async fn hand_over(&self, key: &Key) {
+        let Some(slot) = self.slots().get(key).map(Arc::clone) else { return };
+        let Ok(mut held) = slot.try_lock() else { return };
+        let Some(live) = held.take_if(|live| live.is_idle(Duration::ZERO)) else { return };
+        tracing::debug!(session = %key.id, tenant = key.tenant, "a session is handed over");
+        if let Err(error) = self.files.unwant(key).await {
+            tracing::warn!(session = %key.id, %error, "a session will be let go once more than is wanted");
+        }
+        live.let_go(ENDS).await;
     }
 
     async fn put_one_in_order(&self, key: &Key) -> Result<(), Fault> {

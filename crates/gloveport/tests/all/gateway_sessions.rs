@@ -3,6 +3,7 @@
 
 use std::{
     fs,
+    io::{BufRead as _, BufReader, Write as _},
     os::unix::fs::PermissionsExt as _,
     path::Path,
     process::Command,
@@ -452,7 +453,7 @@ async fn sessions_of_other_tenants_are_not_there_and_quotas_and_audit_are_those_
     let home = Home::new();
     let database = ["--database", "gateway.db"];
     let with = |arguments: &[&'static str]| [arguments, &database[..]].concat();
-    home.done(&with(&["gateway", "tenant", "create", "one", "--running", "1"]));
+    home.done(&with(&["gateway", "tenant", "create", "one", "--running", "1", "--allow-image", "good/*"]));
     home.done(&with(&["gateway", "tenant", "create", "two"]));
     let keys = ["one", "two"].map(|tenant| home.done(&["gateway", "key", "create", tenant, "--database", "gateway.db"]));
     let mut at = home.gateway(&database);
@@ -489,6 +490,9 @@ async fn sessions_of_other_tenants_are_not_there_and_quotas_and_audit_are_those_
     assert!(answer.status == 429 && answer.retry_after.is_some(), "{answer:?}");
     assert!(answer.body["detail"].as_str().unwrap().contains("1 of 1 sandboxes"), "{answer:?}");
     assert_eq!(at.ask("GET", "/more", None).await.0, 404);
+    let answer = at.send("POST", "", &at.key, Some(json!({"session_id": "more", "image": "evil/x"}))).await;
+    assert!(answer.status == 403 && answer.body["detail"].as_str().unwrap().contains("evil/x"), "{answer:?}");
+    assert_eq!(at.get("").await["sessions"].as_array().unwrap().len(), 1);
     // One that rests does not count, and comes back only where there is room.
     assert_eq!(at.ask("POST", "/same/pause", None).await.0, 200);
     at.start(json!({"session_id": "more"})).await;
@@ -511,6 +515,7 @@ async fn sessions_of_other_tenants_are_not_there_and_quotas_and_audit_are_those_
     let expected = [
         ("start", "done"),
         ("start", "429"),
+        ("start", "403"),
         ("pause", "done"),
         ("start", "done"),
         ("resume", "429"),
@@ -593,45 +598,64 @@ async fn a_start_that_a_killed_gateway_has_begun_is_finished_by_the_next_one() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn one_gateway_at_a_time_serves_a_session_and_another_one_takes_it_over() {
+async fn one_gateway_at_a_time_serves_a_session_and_hands_it_over_when_nothing_is_done() {
     let home = Home::new();
-    let [one, two] = [home.gateway(&[]), home.gateway(&["--session-idle", "300ms"])];
+    let [one, two] = [home.gateway(&[]), home.gateway(&[])];
     one.start(json!({"session_id": "a"})).await;
     one.run("a", "x=5; echo first").await;
     // Who does not serve it reads it, follows it, and says when to come back.
     let mut follower = two.follow("a", "", None).await.unwrap();
     assert_eq!(follower.numbers(2).await, [0, 1]);
-    let answer = two.send("POST", "/a/actions?wait=5", KEY, Some(run("echo no"))).await;
-    assert!(answer.status == 503 && answer.retry_after.is_some(), "{answer:?}");
-    assert!(answer.body["detail"].as_str().unwrap().contains("another gateway"), "{answer:?}");
-    for (method, path) in [("DELETE", "/a"), ("POST", "/a/pause")] {
-        assert_eq!(two.send(method, path, KEY, None).await.status, 503, "{method} {path}");
+    assert_eq!(one.post("/a/actions", run("sleep 7; echo second")).await.0, 202);
+    for (method, path, body) in [("POST", "/a/actions", Some(run("echo no"))), ("DELETE", "/a", None)] {
+        let answer = two.send(method, path, KEY, body).await;
+        assert!(answer.status == 503 && answer.retry_after.is_some(), "{answer:?}");
+        assert!(answer.body["detail"].as_str().unwrap().contains("another gateway"), "{answer:?}");
     }
     let shown = two.get("/a").await;
-    assert_eq!((&shown["state"], &shown["last_event_id"]), (&json!("ready"), &json!(1)), "{shown}");
-    one.run("a", "echo second").await;
+    assert_eq!((&shown["state"], &shown["last_event_id"]), (&json!("ready"), &json!(2)), "{shown}");
     assert_eq!(follower.numbers(2).await, [2, 3]);
-    // When it is gone, the other one goes on with the same shell and the next number, at once.
-    one.kill();
-    assert_eq!(two.run("a", "echo $x").await, (4, "5".to_owned()));
-    assert_eq!(follower.numbers(2).await, [4, 5]);
-    // One in which nothing happens is let go, and a third one may have it.
-    let three = home.gateway(&[]);
-    let mut served = None;
-    let began = Instant::now();
-    while served.is_none() {
-        assert!(began.elapsed() < LIMIT, "it is not let go");
-        let answer = three.send("POST", "/a/actions?wait=10", KEY, Some(run("echo $x"))).await;
-        served = (answer.status == 200).then_some(answer);
+    // Behind a balancer that knows nothing of sessions, each has its turn.
+    let mut number = 4;
+    for at in [&two, &one, &one, &two, &one, &two] {
+        assert_eq!(at.run("a", "echo $x").await, (number, "5".to_owned()));
+        number += 2;
     }
-    assert_eq!(served.unwrap().body["observation"]["content"], "5");
-    // One that ends lets go, too.
-    three.end();
-    assert_eq!(two.run("a", "echo $x").await.1, "5");
-    assert!(follower.numbers(4).await.ends_with(&[9]));
-    check_history(&two.events("a").await);
-    two.delete("a").await;
+    assert_eq!(follower.numbers(12).await, (4..16).collect::<Vec<_>>());
+    // One that ends lets go, and keeps nobody waiting who follows.
+    let mut ends = two.follow("a", "?from=15", None).await.unwrap();
+    assert_eq!(ends.numbers(1).await, [15]);
+    let began = Instant::now();
     two.end();
+    assert!(began.elapsed() < Duration::from_secs(8), "{:?}", began.elapsed());
+    assert!(ends.next().await.is_none());
+    assert_eq!(one.run("a", "echo $x").await, (16, "5".to_owned()));
+    // When one is killed, the next one goes on at once.
+    let three = home.gateway(&[]);
+    one.kill();
+    assert_eq!(three.run("a", "echo $x").await, (18, "5".to_owned()));
+    check_history(&three.events("a").await);
+    three.delete("a").await;
+    three.end();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_session_in_which_nothing_happens_is_let_go_and_comes_back_when_it_is_asked() {
+    let home = Home::new();
+    let at = home.gateway(&["--session-idle", "200ms"]);
+    at.start(json!({"session_id": "a"})).await;
+    let mut follower = at.follow("a", "", None).await.unwrap();
+    // As long as something is done, it is not idle.
+    assert_eq!(at.run("a", "x=5; sleep 1; echo done").await, (0, "done".to_owned()));
+    let mark = home.path().join("sessions/served/default/a");
+    until("it is let go", async || (!mark.exists()).then_some(Value::Null)).await;
+    assert_eq!(at.get("/a").await["status"], Value::Null);
+    assert_eq!(at.run("a", "echo $x").await, (2, "5".to_owned()));
+    assert!(mark.exists());
+    assert_eq!(follower.numbers(4).await, [0, 1, 2, 3]);
+    at.delete("a").await;
+    assert_eq!(follower.next().await.unwrap().0, "end");
+    at.end();
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -653,9 +677,10 @@ async fn a_session_whose_sandbox_is_gone_says_so_and_answers_its_actions() {
     });
     let failed = failed.await;
     assert!(failed["detail"].as_str().unwrap().contains("is gone"), "{failed}");
-    assert_eq!(at.get("/a").await["state"], "failed");
     check_history(&at.events("a").await);
-    at.delete("a").await;
+    // It stays what it is when it is deleted.
+    let (status, told) = at.ask("DELETE", "/a", None).await;
+    assert_eq!((status, &told["state"]), (200, &json!("failed")), "{told}");
     at.end();
 }
 
@@ -701,9 +726,20 @@ async fn hostile_ids_and_bodies_make_nothing_and_are_told_what_is_wrong() {
     let forged = json!({"action": "run", "id": 77, "cause": 3, "timestamp": "1999-01-01T00:00:00", "args": {"command": "echo one"}});
     let (status, told) = at.post("/a/actions?wait=20", forged).await;
     assert_eq!((status, &told["id"], &told["observation"]["content"]), (200, &json!(0), &json!("one")), "{told}");
-    // More than a body may have.
-    let (status, _) = at.post("/a/actions", run(&"x".repeat(5 * 1024 * 1024))).await;
-    assert_eq!(status, 413);
+    // More than a body may have is refused before it comes.
+    let address = at.program.url.strip_prefix("http://").unwrap().to_owned();
+    let head = format!(
+        "POST /v1/sessions/a/actions HTTP/1.1\r\nHost: a\r\nX-API-Key: {KEY}\r\nContent-Length: 5242880\r\n\r\n"
+    );
+    let answer = tokio::task::spawn_blocking(move || {
+        let mut stream = std::net::TcpStream::connect(address).unwrap();
+        stream.set_read_timeout(Some(LIMIT)).unwrap();
+        stream.write_all(head.as_bytes()).unwrap();
+        let mut line = String::new();
+        BufReader::new(stream).read_line(&mut line).unwrap();
+        line
+    });
+    assert!(answer.await.unwrap().starts_with("HTTP/1.1 413"));
     let names: Vec<String> = ["users", "users/default", "users/default/conversations", "served/default", "secrets/default"]
         .iter()
         .flat_map(|path| fs::read_dir(home.path().join("sessions").join(path)).unwrap())
