@@ -223,12 +223,7 @@ impl Shared {
         self.of_tenant(who, sandbox).await
     }
 
-    async fn create(
-        &self,
-        who: &Identity,
-        spec: &SandboxSpec,
-        progress: &Progress,
-    ) -> Result<(Sandbox, bool), Fault> {
+    async fn create(&self, who: &Identity, spec: &SandboxSpec, progress: &Progress) -> Result<(Sandbox, bool), Fault> {
         progress.enter(Phase::Creating, "");
         match self.provider.create(spec, progress).await {
             Ok(sandbox) => Ok((sandbox, true)),

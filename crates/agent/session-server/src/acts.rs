@@ -72,7 +72,8 @@ pub(crate) async fn act(
     let mut told = json!({"id": id, "outcome": outcome});
     if let Some(assessment) = assessment {
         told["risk"] = json!(word(assessment.risk));
-        told["reasons"] = assessment.rules.iter().map(|found| format!("{}: {}", found.rule, found.explanation)).collect();
+        told["reasons"] =
+            assessment.rules.iter().map(|found| format!("{}: {}", found.rule, found.explanation)).collect();
     }
     // What waits for the user has no observation before.
     let wait = wait.filter(|_| outcome != "awaiting");
@@ -82,7 +83,8 @@ pub(crate) async fn act(
 /// The action that a body has, and whose it is.
 fn action(body: &Bytes) -> Result<(ActionEvent, EventSource), Fault> {
     let value: Value = api::json(body)?;
-    let mut action = ActionEvent::from_value(value).map_err(|error| Fault::wrong(format!("it is no action: {error}")))?;
+    let mut action =
+        ActionEvent::from_value(value).map_err(|error| Fault::wrong(format!("it is no action: {error}")))?;
     // The history gives these.
     (action.id, action.timestamp, action.cause) = (None, None, None);
     match action.source.take().unwrap_or(EventSource::Agent) {
@@ -112,7 +114,8 @@ async fn observation(live: &Live, id: i64, limit: Duration) -> Result<Option<Val
         let mut found = live.stream.store().search(Search { start: from, ..Search::default() });
         while let Some(event) = found.next().await? {
             from = event.id().map_or(from, |id| id + 1);
-            let is_state = matches!(&event, Event::Observation(it) if matches!(it.observation, Observation::AgentStateChanged(_)));
+            let is_state =
+                matches!(&event, Event::Observation(it) if matches!(it.observation, Observation::AgentStateChanged(_)));
             if event.cause() == Some(id) && matches!(event, Event::Observation(_)) && !is_state {
                 return Ok(Some(event.to_value()));
             }

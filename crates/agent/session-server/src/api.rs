@@ -69,7 +69,8 @@ pub(crate) fn json<T: DeserializeOwned>(body: &Bytes) -> Result<T, Fault> {
 }
 
 pub(crate) fn query<T: DeserializeOwned>(uri: &Uri) -> Result<T, Fault> {
-    let read = Query::try_from_uri(uri).map_err(|error| Fault::wrong(format!("the query cannot be understood: {error}")))?;
+    let read =
+        Query::try_from_uri(uri).map_err(|error| Fault::wrong(format!("the query cannot be understood: {error}")))?;
     let Query(read) = read;
     Ok(read)
 }
@@ -142,7 +143,11 @@ async fn list(State(sessions): Handle, Extension(owner): Who, uri: Uri) -> Resul
     Ok(Json(json!({"sessions": told, "next": next})))
 }
 
-async fn show(State(sessions): Handle, Extension(owner): Who, Path(session): Path<String>) -> Result<Json<Value>, Fault> {
+async fn show(
+    State(sessions): Handle,
+    Extension(owner): Who,
+    Path(session): Path<String>,
+) -> Result<Json<Value>, Fault> {
     let key = key(&owner, &session)?;
     let record = sessions.record(&key).await?;
     if record.state == SessionState::Starting && sessions.served(&key).await.is_none() {
@@ -174,7 +179,11 @@ async fn delete(
     Ok(Json(tell(&sessions, &key).await?))
 }
 
-async fn pause(State(sessions): Handle, Extension(owner): Who, Path(session): Path<String>) -> Result<Json<Value>, Fault> {
+async fn pause(
+    State(sessions): Handle,
+    Extension(owner): Who,
+    Path(session): Path<String>,
+) -> Result<Json<Value>, Fault> {
     let key = key(&owner, &session)?;
     sessions.pause(&key, &owner).await?;
     Ok(Json(tell(&sessions, &key).await?))
@@ -183,7 +192,11 @@ async fn pause(State(sessions): Handle, Extension(owner): Who, Path(session): Pa
 /// Longest time for a sandbox to come back.
 const RESUME: Duration = Duration::from_mins(2);
 
-async fn resume(State(sessions): Handle, Extension(owner): Who, Path(session): Path<String>) -> Result<Json<Value>, Fault> {
+async fn resume(
+    State(sessions): Handle,
+    Extension(owner): Who,
+    Path(session): Path<String>,
+) -> Result<Json<Value>, Fault> {
     let key = key(&owner, &session)?;
     let used = sessions.take_up(&key, &owner).await?;
     used.live.rise();
@@ -208,19 +221,20 @@ async fn tell(sessions: &Sessions, key: &Key) -> Result<Value, Fault> {
     let record = sessions.record(key).await?;
     let served = sessions.served(key).await;
     let mut told = brief(key, &record);
-    let (status, ledger, latest) = match &served {
-        Some(used) => {
-            let (name, text) = used.live.status.latest();
-            let text = used.live.masked(&text).await;
-            let latest = used.live.stream.store().latest_id().await?;
-            (Some((name, text)), used.live.tracker.ledger(), latest)
-        }
-        None => {
-            let reader = sessions.files.events(key);
-            let (ledger, next) = Ledger::read(&reader, record.settled).await?;
-            (None, ledger, reader.latest_id().await?.max(next - 1))
-        }
+    let (status, mut ledger, latest) = if let Some(used) = &served {
+        let (name, text) = used.live.status.latest();
+        let text = used.live.masked(&text).await;
+        let latest = used.live.stream.store().latest_id().await?;
+        (Some((name, text)), used.live.tracker.ledger(), latest)
+    } else {
+        let reader = sessions.files.events(key);
+        let (ledger, next) = Ledger::read(&reader, record.settled).await?;
+        (None, ledger, reader.latest_id().await?.max(next - 1))
     };
+    if record.state.is_over() {
+        // Nobody can decide any more.
+        ledger.asked.clear();
+    }
     let wanted = &record.wanted;
     told["status"] = json!(status.as_ref().map(|(name, _)| name));
     told["status_text"] = json!(status.as_ref().map(|(_, text)| text));
@@ -229,9 +243,12 @@ async fn tell(sessions: &Sessions, key: &Key) -> Result<Value, Fault> {
     told["open"] = json!(ledger.open.keys().collect::<Vec<_>>());
     told["image"] = json!(wanted.image);
     told["plugins"] = json!(wanted.plugins);
-    told["repository"] = json!(wanted.repository.as_ref().map(|name| {
-        json!({"name": name, "branch": wanted.branch, "directory": record.cloned})
-    }));
+    told["repository"] = json!(
+        wanted
+            .repository
+            .as_ref()
+            .map(|name| { json!({"name": name, "branch": wanted.branch, "directory": record.cloned}) })
+    );
     told["security"] = json!({"confirmation_mode": wanted.confirmation_mode, "analyzer": wanted.analyzer});
     Ok(told)
 }

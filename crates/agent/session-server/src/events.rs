@@ -62,7 +62,8 @@ pub(crate) async fn events(
     let Page { from, limit } = api::query(&uri)?;
     let key = api::key(&owner, &session)?;
     let record = sessions.record(&key).await?;
-    let follows = headers.get_all(ACCEPT).iter().any(|accept| accept.to_str().is_ok_and(|it| it.contains("text/event-stream")));
+    let follows =
+        headers.get_all(ACCEPT).iter().any(|accept| accept.to_str().is_ok_and(|it| it.contains("text/event-stream")));
     let reader = sessions.files.events(&key);
     let from = from.unwrap_or(0).max(0);
     if !follows {
@@ -142,9 +143,8 @@ impl Follower {
 
     async fn read(&mut self) -> Result<sse::Event, Fault> {
         loop {
-            let found = self.found.get_or_insert_with(|| {
-                self.reader.search(Search { start: self.next, ..Search::default() })
-            });
+            let found =
+                self.found.get_or_insert_with(|| self.reader.search(Search { start: self.next, ..Search::default() }));
             if let Some(event) = found.next().await? {
                 let id = event.id().unwrap_or(self.next);
                 self.next = id + 1;

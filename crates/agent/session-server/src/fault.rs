@@ -132,7 +132,9 @@ impl From<AddEventError> for Fault {
 impl From<HistoryError> for Fault {
     fn from(error: HistoryError) -> Self {
         match error {
-            HistoryError::Locked { .. } => Self::later("another gateway serves this session now; ask that one, or ask again"),
+            HistoryError::Locked { .. } => {
+                Self::later("another gateway serves this session now; ask that one, or ask again")
+            }
             error => Self::internal(&error),
         }
     }

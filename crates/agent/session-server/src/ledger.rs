@@ -113,7 +113,10 @@ mod tests {
         use ConfirmationState::{AwaitingConfirmation, Confirmed, Rejected};
         let question = |cause, id| {
             let state = AgentState::AwaitingUserConfirmation.as_str();
-            let state = AgentStateChangedObservation { reason: "it is bad".to_owned(), ..AgentStateChangedObservation::new("", state) };
+            let state = AgentStateChangedObservation {
+                reason: "it is bad".to_owned(),
+                ..AgentStateChangedObservation::new("", state)
+            };
             answer(Observation::AgentStateChanged(state), cause, id)
         };
         let done = |cause, id| answer(Observation::Error(ErrorObservation::new("done")), cause, id);

@@ -134,7 +134,9 @@ impl Live {
         }
         let tracker = Arc::new(Tracker::new(ledger, stream.store().latest_id().await?));
         let subscriber: Arc<Tracker> = Arc::clone(&tracker);
-        stream.subscribe(SubscriberId::Server, "sessions", subscriber).map_err(|error| Fault::later(error.to_string()))?;
+        stream
+            .subscribe(SubscriberId::Server, "sessions", subscriber)
+            .map_err(|error| Fault::later(error.to_string()))?;
         let answering = answer_failed(stream.clone(), Arc::clone(&tracker), Arc::clone(&status));
         Ok(Arc::new(Self {
             key,
@@ -268,7 +270,11 @@ impl Live {
 
 impl std::fmt::Debug for Live {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.debug_struct("Live").field("key", &self.key).field("rise", &*self.rise.borrow()).finish_non_exhaustive()
+        formatter
+            .debug_struct("Live")
+            .field("key", &self.key)
+            .field("rise", &*self.rise.borrow())
+            .finish_non_exhaustive()
     }
 }
 

@@ -15,7 +15,9 @@ use std::{
     time::{SystemTime, UNIX_EPOCH},
 };
 
-use gloveport_event_stream::{ConversationPaths, EventStore, EventStream, FileStore, HistoryError, LocalStore, StoreError};
+use gloveport_event_stream::{
+    ConversationPaths, EventStore, EventStream, FileStore, HistoryError, LocalStore, StoreError,
+};
 use gloveport_protocol::Secret;
 use gloveport_provider::SessionId;
 use serde::{Deserialize, Serialize, Serializer, ser::SerializeMap as _};

@@ -74,7 +74,8 @@ impl StartRequest {
             Some(id) => SessionId::new(id).map_err(|error| Fault::wrong(error.to_string()))?,
             None => SessionId::random().map_err(|error| Fault::later(format!("no id can be made: {error}")))?,
         };
-        for variables in [&self.environment, &self.secrets].into_iter().chain(self.mcp_servers.iter().map(|it| &it.env)) {
+        for variables in [&self.environment, &self.secrets].into_iter().chain(self.mcp_servers.iter().map(|it| &it.env))
+        {
             check_variables(variables)?;
         }
         let known = |name: &String| BUILT_IN.iter().any(|plugin| plugin.name == name);

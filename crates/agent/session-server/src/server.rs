@@ -201,8 +201,7 @@ impl Sessions {
             let record = self.record(key).await?;
             not_over(&record)?;
             let is_starting = record.state == State::Starting;
-            let live =
-                Live::take_up(self.files.clone(), key.clone(), owner.clone(), stream.clone(), record).await?;
+            let live = Live::take_up(self.files.clone(), key.clone(), owner.clone(), stream.clone(), record).await?;
             if is_starting {
                 live.rise();
             }
@@ -249,15 +248,10 @@ impl Sessions {
     }
 
     /// A new session. It is answered when it is clear that the tenant may have it.
-    pub(crate) async fn start(
-        &self,
-        key: &Key,
-        owner: &Owner,
-        wanted: Wanted,
-        hidden: Hidden,
-    ) -> Result<InUse, Fault> {
+    pub(crate) async fn start(&self, key: &Key, owner: &Owner, wanted: Wanted, hidden: Hidden) -> Result<InUse, Fault> {
         let exists = || {
-            let detail = format!("there is a session `{}` already; delete it with its history, or choose another id", key.id);
+            let detail =
+                format!("there is a session `{}` already; delete it with its history, or choose another id", key.id);
             Fault::conflict(detail)
         };
         if self.files.record(key).await?.is_some() {
@@ -359,8 +353,8 @@ impl Sessions {
         let ended = ended.await;
         stream.close().await;
         ended?;
-        if with_history { self.files.remove(key).await? } else { self.files.unmark(key).await? }
-        Ok(())
+        let left = if with_history { self.files.remove(key).await } else { self.files.unmark(key).await };
+        Ok(left?)
     }
 
     /// Adds variables or secrets: to the tools, to what is masked, and to what is kept.

@@ -1,5 +1,5 @@
 //! Sessions over HTTP, at the program itself: their whole life, their histories, and gateways that are killed.
-#![expect(clippy::unwrap_used, reason = "a test stops at the first broken assumption")]
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test stops at the first broken assumption")]
 
 use std::{
     fs,
@@ -10,6 +10,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use futures_util::future::join_all;
 use gloveport_client::{Certificates, Pool};
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -95,6 +96,15 @@ impl At {
         Answer { status, retry_after, body }
     }
 
+    /// The answer, if there is one.
+    async fn try_post(&self, path: &str, body: Value) -> Option<(u16, Value)> {
+        let pool = Pool::new(Certificates::Checked).unwrap();
+        let url = format!("{}/v1/sessions{path}", self.program.url);
+        let answer = pool.http().post(url).header("X-API-Key", &self.key).json(&body).send().await.ok()?;
+        let status = answer.status().as_u16();
+        Some((status, serde_json::from_slice(&answer.bytes().await.ok()?).ok()?))
+    }
+
     async fn ask(&self, method: &str, path: &str, body: Option<Value>) -> (u16, Value) {
         let answer = self.send(method, path, &self.key, body).await;
         (answer.status, answer.body)
@@ -133,8 +143,7 @@ impl At {
     async fn follow(&self, session: &str, query: &str, last: Option<&str>) -> Result<Follower, u16> {
         let pool = Pool::new(Certificates::Checked).unwrap();
         let url = format!("{}/v1/sessions/{session}/events{query}", self.program.url);
-        let mut request =
-            pool.http().get(url).header("X-API-Key", &self.key).header("Accept", "text/event-stream");
+        let mut request = pool.http().get(url).header("X-API-Key", &self.key).header("Accept", "text/event-stream");
         if let Some(last) = last {
             request = request.header("Last-Event-ID", last);
         }
@@ -171,11 +180,11 @@ impl Follower {
     /// The next event: its number as the stream says it, or its name, and its data; nothing after the end.
     async fn next(&mut self) -> Option<(String, Value)> {
         loop {
-            if let Some((event, rest)) = self.text.split_once("\n\n") {
+            if let Some(end) = self.text.find("\n\n") {
+                let event: String = self.text.drain(..end + 2).collect();
                 let field = |name: &str| event.lines().find_map(|line| line.strip_prefix(name).map(str::to_owned));
                 let read = field("id: ").or_else(|| field("event: ")).zip(field("data: "));
                 let read = read.map(|(name, data)| (name, serde_json::from_str(&data).unwrap()));
-                self.text = rest.to_owned();
                 match read {
                     Some(read) => return Some(read),
                     // A sign of life.
@@ -240,7 +249,8 @@ async fn a_session_lives_its_whole_life_over_http() {
     let (id, content) = at.run("one", "x=5; echo $MINE").await;
     assert_eq!((id, content.as_str()), (0, "yes"));
     assert_eq!(at.run("one", "echo $x").await, (2, "5".to_owned()));
-    let (status, told) = at.post("/one/actions", json!({"action": "message", "args": {"content": "hello"}, "source": "user"})).await;
+    let (status, told) =
+        at.post("/one/actions", json!({"action": "message", "args": {"content": "hello"}, "source": "user"})).await;
     assert_eq!((status, &told["id"], &told["observation"]), (202, &json!(4), &Value::Null), "{told}");
     let write = json!({"action": "write", "args": {"path": "notes.txt", "content": "a\nb\n"}});
     let (_, told) = at.post("/one/actions?wait=30", write).await;
@@ -428,7 +438,8 @@ async fn secrets_are_never_told_and_are_hidden_in_a_history_also_by_the_next_gat
     let at = home.gateway(&[]);
     let content = at.run("a", show).await.1;
     assert!(content.contains("<secret_hidden> <secret_hidden> <secret_hidden>"), "{content}");
-    let (_, refused) = at.post("/a/actions", json!({"action": "run", "args": {"command": secrets[0], "x": [secrets[1]]}})).await;
+    let (_, refused) =
+        at.post("/a/actions", json!({"action": "run", "args": {"command": secrets[0], "x": [secrets[1]]}})).await;
     told.push(refused.to_string());
     told.extend([content, at.get("/a/events?limit=500").await.to_string()]);
     let kept = home.path().join("sessions/secrets/default/a.json");
@@ -455,7 +466,8 @@ async fn sessions_of_other_tenants_are_not_there_and_quotas_and_audit_are_those_
     let with = |arguments: &[&'static str]| [arguments, &database[..]].concat();
     home.done(&with(&["gateway", "tenant", "create", "one", "--running", "1", "--allow-image", "good/*"]));
     home.done(&with(&["gateway", "tenant", "create", "two"]));
-    let keys = ["one", "two"].map(|tenant| home.done(&["gateway", "key", "create", tenant, "--database", "gateway.db"]));
+    let keys =
+        ["one", "two"].map(|tenant| home.done(&["gateway", "key", "create", tenant, "--database", "gateway.db"]));
     let mut at = home.gateway(&database);
     at.key.clone_from(&keys[0]);
     at.start(json!({"session_id": "same"})).await;
@@ -659,6 +671,105 @@ async fn a_session_in_which_nothing_happens_is_let_go_and_comes_back_when_it_is_
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_session_that_is_started_at_two_gateways_at_once_is_one() {
+    let home = Home::new();
+    let [one, two] = [home.gateway(&[]), home.gateway(&[])];
+    for round in 0..5 {
+        let request = json!({"session_id": format!("s{round}")});
+        let starts = [&one, &two, &one, &two].map(|at| at.post("?wait=30", request.clone()));
+        let answers = join_all(starts).await;
+        let mut made = 0;
+        for (status, told) in &answers {
+            match status {
+                201 => made += 1,
+                409 => assert!(told["detail"].as_str().unwrap().contains("already"), "{told}"),
+                // Whoever has begun it is at it.
+                503 => {}
+                other => panic!("{other}: {told}"),
+            }
+        }
+        assert_eq!(made, 1, "{answers:?}");
+        assert_eq!(one.run(&format!("s{round}"), "echo here").await, (0, "here".to_owned()));
+        one.delete(&format!("s{round}")).await;
+    }
+    one.end();
+    two.end();
+}
+
+/// What a client has learned of an action that it has sent.
+#[derive(Debug)]
+enum Sent {
+    /// It is in the history under this number.
+    Accepted(i64),
+    /// It may be there.
+    Unknown,
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn gateways_that_are_killed_again_and_again_lose_nothing_and_do_nothing_twice() {
+    let home = Home::new();
+    let mut gateways = [home.gateway(&[]), home.gateway(&[])];
+    gateways[0].start(json!({"session_id": "a"})).await;
+    let mut sent = Vec::new();
+    let rounds = if std::env::var_os("GLOVEPORT_THOROUGH").is_some() { 60 } else { 12 };
+    for round in 0..rounds {
+        // The one that serves it is killed with an action in the midst, and others behind it.
+        for part in 0..3 {
+            let number = round * 3 + part;
+            let command = format!("echo {number} >> done; sleep 0.0{}", number % 7);
+            let at = &gateways[round % 2];
+            let answer = timeout(LIMIT, at.try_post("/a/actions", run(&command))).await.unwrap();
+            sent.push((
+                number,
+                match answer {
+                    Some((202, told)) => Sent::Accepted(told["id"].as_i64().unwrap()),
+                    Some((503, _)) | None => Sent::Unknown,
+                    Some((status, told)) => panic!("{status}: {told}"),
+                },
+            ));
+        }
+        let fresh = home.gateway(&[]);
+        std::mem::replace(&mut gateways[round % 2], fresh).kill();
+    }
+    let at = &gateways[0];
+    let all_answered = until("all is answered", async || {
+        let (status, told) = at.ask("GET", "/a", None).await;
+        (status == 200 && told["open"] == json!([])).then_some(told)
+    });
+    all_answered.await;
+    let lines = until("the shell is free", async || {
+        let (_, told) = at.post("/a/actions?wait=20", run("cat done")).await;
+        let is_done = told["observation"]["extras"]["metadata"]["exit_code"] == 0;
+        is_done.then(|| told["observation"]["content"].clone())
+    });
+    let lines = lines.await;
+    let mut done: Vec<usize> = lines.as_str().unwrap().lines().map(|line| line.trim().parse().unwrap()).collect();
+    let count = done.len();
+    done.sort_unstable();
+    done.dedup();
+    assert_eq!(done.len(), count, "something was done twice: {lines}");
+    let events = at.events("a").await;
+    check_history(&events);
+    let answer_of = |id: i64| events.iter().find(|event| event["cause"] == id && event["observation"].is_string());
+    for (number, sent) in &sent {
+        let Sent::Accepted(id) = sent else { continue };
+        let event = &events[usize::try_from(*id).unwrap()];
+        let command = event["args"]["command"].as_str().unwrap();
+        assert!(command.starts_with(&format!("echo {number} >> done;")), "{command}");
+        let answer = answer_of(*id).unwrap();
+        // What is told as done is done.
+        assert!(answer["extras"]["metadata"]["exit_code"] != 0 || done.contains(number), "{number}: {answer}");
+    }
+    // Each action of the history is answered, also those of which no client has heard.
+    for action in events.iter().filter(|event| event["action"].is_string()) {
+        assert!(answer_of(action["id"].as_i64().unwrap()).is_some(), "{action}");
+    }
+    let accepted = sent.iter().filter(|(_, sent)| matches!(sent, Sent::Accepted(_))).count();
+    assert!(accepted > rounds, "only {accepted} actions were accepted");
+    at.delete("a").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_session_whose_sandbox_is_gone_says_so_and_answers_its_actions() {
     let home = Home::new();
     let at = home.gateway(&["--session-idle", "300ms"]);
@@ -690,7 +801,9 @@ async fn hostile_ids_and_bodies_make_nothing_and_are_told_what_is_wrong() {
     let at = home.gateway(&[]);
     at.start(json!({"session_id": "a"})).await;
     for id in ["..", "%2e%2e", "..%2f..%2fetc", "a%2f..%2fa", "a%00", "%ff", "a'%20OR%201=1", &"x".repeat(200), "-a"] {
-        for (method, path) in [("GET", ""), ("DELETE", ""), ("GET", "/events"), ("POST", "/actions"), ("POST", "/pause")] {
+        for (method, path) in
+            [("GET", ""), ("DELETE", ""), ("GET", "/events"), ("POST", "/actions"), ("POST", "/pause")]
+        {
             let status = at.ask(method, &format!("/{id}{path}"), (method == "POST").then(|| run("id"))).await.0;
             assert!((400..500).contains(&status), "{method} {id}{path}: {status}");
         }
@@ -740,11 +853,12 @@ async fn hostile_ids_and_bodies_make_nothing_and_are_told_what_is_wrong() {
         line
     });
     assert!(answer.await.unwrap().starts_with("HTTP/1.1 413"));
-    let names: Vec<String> = ["users", "users/default", "users/default/conversations", "served/default", "secrets/default"]
-        .iter()
-        .flat_map(|path| fs::read_dir(home.path().join("sessions").join(path)).unwrap())
-        .map(|entry| entry.unwrap().file_name().display().to_string())
-        .collect();
+    let names: Vec<String> =
+        ["users", "users/default", "users/default/conversations", "served/default", "secrets/default"]
+            .iter()
+            .flat_map(|path| fs::read_dir(home.path().join("sessions").join(path)).unwrap())
+            .map(|entry| entry.unwrap().file_name().display().to_string())
+            .collect();
     assert_eq!(names, ["default", "conversations", "a", "a", "a.json"]);
     at.delete("a").await;
     at.end();
