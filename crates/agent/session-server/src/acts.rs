@@ -17,13 +17,13 @@ use serde_json::{Value, json};
 use tokio::time::{Instant, timeout, timeout_at};
 
 use crate::{
-    api::{self, Handle, Wait, Who},
+    ask::{self, Handle, Wait, Who},
     fault::Fault,
     ledger::{Asked, Ledger},
     live::{InUse, Live, joined},
     record::State as SessionState,
     request::check_variables,
-    server::Sessions,
+    sessions::Sessions,
 };
 
 /// Most actions without an answer.
@@ -52,7 +52,7 @@ pub(crate) async fn act(
     body: Bytes,
 ) -> Result<Response, Fault> {
     let wait = Wait::of(&uri)?;
-    let key = api::key(&owner, &session)?;
+    let key = ask::key(&owner, &session)?;
     let (action, source) = action(&body)?;
     let used = at_work(&sessions, &key, &owner).await?;
     let live = &used.live;
@@ -82,7 +82,7 @@ pub(crate) async fn act(
 
 /// The action that a body has, and whose it is.
 fn action(body: &Bytes) -> Result<(ActionEvent, EventSource), Fault> {
-    let value: Value = api::json(body)?;
+    let value: Value = ask::json(body)?;
     let mut action =
         ActionEvent::from_value(value).map_err(|error| Fault::wrong(format!("it is no action: {error}")))?;
     // The history gives these.
@@ -133,7 +133,7 @@ pub(crate) async fn questions(
     Extension(owner): Who,
     Path(session): Path<String>,
 ) -> Result<Json<Value>, Fault> {
-    let key = api::key(&owner, &session)?;
+    let key = ask::key(&owner, &session)?;
     let record = sessions.record(&key).await?;
     let ledger = match sessions.served(&key).await {
         Some(used) => used.live.tracker.ledger(),
@@ -182,8 +182,8 @@ pub(crate) async fn confirm(
     body: Bytes,
 ) -> Result<Response, Fault> {
     let wait = Wait::of(&uri)?;
-    let Confirmation { event_id, decision } = api::json(&body)?;
-    let key = api::key(&owner, &session)?;
+    let Confirmation { event_id, decision } = ask::json(&body)?;
+    let key = ask::key(&owner, &session)?;
     let used = at_work(&sessions, &key, &owner).await?;
     let live = &used.live;
     let next = live.stream.store().next_id().await?;
@@ -223,7 +223,7 @@ pub(crate) async fn environment(
     Path(session): Path<String>,
     body: Bytes,
 ) -> Result<Json<Value>, Fault> {
-    let Variables { variables } = api::json(&body)?;
+    let Variables { variables } = ask::json(&body)?;
     let set = variables.clone();
     let change = |hidden: &mut crate::record::Hidden| hidden.environment = joined(&hidden.environment, set);
     add(&sessions, &owner, &session, variables, change).await
@@ -236,7 +236,7 @@ pub(crate) async fn secrets(
     Path(session): Path<String>,
     body: Bytes,
 ) -> Result<Json<Value>, Fault> {
-    let Variables { variables } = api::json(&body)?;
+    let Variables { variables } = ask::json(&body)?;
     let set = variables.clone();
     let change = |hidden: &mut crate::record::Hidden| hidden.secrets = joined(&hidden.secrets, set);
     add(&sessions, &owner, &session, variables, change).await
@@ -250,7 +250,7 @@ async fn add(
     change: impl FnOnce(&mut crate::record::Hidden),
 ) -> Result<Json<Value>, Fault> {
     check_variables(&variables)?;
-    let key = api::key(owner, session)?;
+    let key = ask::key(owner, session)?;
     let used = at_work(sessions, &key, owner).await?;
     used.live.risen(RISE).await?;
     if !used.live.tracker.rests() {
@@ -267,7 +267,7 @@ pub(crate) async fn microagents(
     Extension(owner): Who,
     Path(session): Path<String>,
 ) -> Result<Json<Value>, Fault> {
-    let key = api::key(&owner, &session)?;
+    let key = ask::key(&owner, &session)?;
     let used = at_work(&sessions, &key, &owner).await?;
     used.live.risen(RISE).await?;
     let repository = used.live.record.lock().await.wanted.repository.clone();

@@ -5,34 +5,29 @@ use std::{sync::Arc, time::Duration};
 use axum::{
     Extension, Json, Router,
     body::Bytes,
-    extract::{DefaultBodyLimit, Path, Query, State},
+    extract::{DefaultBodyLimit, Path, State},
     response::{IntoResponse as _, Response},
     routing::{get, post},
 };
-use gloveport_provider::SessionId;
 use http::{StatusCode, Uri, header::LOCATION};
-use serde::{Deserialize, de::DeserializeOwned};
+use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::{
-    acts, events,
+    acts,
+    ask::{Handle, Wait, Who, json as body_of, key as key_of, query},
+    events,
     fault::Fault,
     ledger::Ledger,
-    owner::Owner,
     record::{Key, Record, State as SessionState},
     request::StartRequest,
-    server::Sessions,
+    sessions::Sessions,
 };
 
 /// Most bytes of a body.
 const BODY: usize = 4 * 1024 * 1024;
-/// Longest time that a request waits for what it asks for.
-const WAIT: f64 = 300.0;
 /// Most sessions on a page, and how many there are unless it is said.
 const PAGE: usize = 100;
-
-pub(crate) type Handle = State<Arc<Sessions>>;
-pub(crate) type Who = Extension<Owner>;
 
 pub(crate) fn router(sessions: &Arc<Sessions>) -> Router {
     Router::new()
@@ -51,54 +46,11 @@ pub(crate) fn router(sessions: &Arc<Sessions>) -> Router {
         .with_state(Arc::clone(sessions))
 }
 
-/// The session of a path, as the tenant's. What cannot be an id is none.
-pub(crate) fn key(owner: &Owner, session: &str) -> Result<Key, Fault> {
-    // Tenants are parts of paths, as sessions are.
-    SessionId::new(owner.tenant.as_str()).map_err(|_| Fault::missing())?;
-    let id = SessionId::new(session).map_err(|_| Fault::missing())?;
-    Ok(Key { tenant: owner.tenant.clone(), id })
-}
-
-pub(crate) fn json<T: DeserializeOwned>(body: &Bytes) -> Result<T, Fault> {
-    // An array would be taken for the members in their order.
-    if !body.trim_ascii_start().starts_with(b"{") {
-        return Err(Fault::wrong("the body of the request must be a JSON object"));
-    }
-    serde_json::from_slice(body)
-        .map_err(|error| Fault::wrong(format!("the body of the request is not as it must be: {error}")))
-}
-
-pub(crate) fn query<T: DeserializeOwned>(uri: &Uri) -> Result<T, Fault> {
-    let read =
-        Query::try_from_uri(uri).map_err(|error| Fault::wrong(format!("the query cannot be understood: {error}")))?;
-    let Query(read) = read;
-    Ok(read)
-}
-
-/// `?wait=SECONDS`.
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct Wait {
-    wait: Option<f64>,
-}
-
-impl Wait {
-    /// How long to wait, if at all.
-    pub(crate) fn of(uri: &Uri) -> Result<Option<Duration>, Fault> {
-        let Self { wait } = query(uri)?;
-        let Some(seconds) = wait else { return Ok(None) };
-        if !(0.0..=WAIT).contains(&seconds) {
-            return Err(Fault::wrong(format!("`wait` must be 0 to {WAIT} seconds")));
-        }
-        Ok(Some(Duration::from_secs_f64(seconds)))
-    }
-}
-
 async fn start(State(sessions): Handle, Extension(owner): Who, uri: Uri, body: Bytes) -> Result<Response, Fault> {
     let wait = Wait::of(&uri)?;
-    let request: StartRequest = if body.is_empty() { StartRequest::default() } else { json(&body)? };
+    let request: StartRequest = if body.is_empty() { StartRequest::default() } else { body_of(&body)? };
     let (id, wanted, hidden) = request.parse()?;
-    let key = key(&owner, id.as_str())?;
+    let key = key_of(&owner, id.as_str())?;
     let used = sessions.start(&key, &owner, wanted, hidden).await?;
     if let Some(limit) = wait {
         // What did not work is told in what is shown.
@@ -124,7 +76,7 @@ async fn list(State(sessions): Handle, Extension(owner): Who, uri: Uri) -> Resul
         return Err(Fault::wrong(format!("`limit` must be 1 to {PAGE}")));
     }
     // It checks the tenant, too.
-    key(&owner, "any")?;
+    key_of(&owner, "any")?;
     let mut all = sessions.files.of_tenant(&owner.tenant).await?;
     if let Some(after) = &page.after {
         all.retain(|key| key.id.as_str() > after.as_str());
@@ -148,7 +100,7 @@ async fn show(
     Extension(owner): Who,
     Path(session): Path<String>,
 ) -> Result<Json<Value>, Fault> {
-    let key = key(&owner, &session)?;
+    let key = key_of(&owner, &session)?;
     let record = sessions.record(&key).await?;
     if record.state == SessionState::Starting && sessions.served(&key).await.is_none() {
         // Whoever has begun it may have died; if not, it is told as it is.
@@ -171,7 +123,7 @@ async fn delete(
     uri: Uri,
 ) -> Result<Json<Value>, Fault> {
     let Deletion { history } = query(&uri)?;
-    let key = key(&owner, &session)?;
+    let key = key_of(&owner, &session)?;
     sessions.delete(&key, &owner, history).await?;
     if history {
         return Ok(Json(json!({"id": key.id, "state": SessionState::Ended})));
@@ -184,7 +136,7 @@ async fn pause(
     Extension(owner): Who,
     Path(session): Path<String>,
 ) -> Result<Json<Value>, Fault> {
-    let key = key(&owner, &session)?;
+    let key = key_of(&owner, &session)?;
     sessions.pause(&key, &owner).await?;
     Ok(Json(tell(&sessions, &key).await?))
 }
@@ -197,7 +149,7 @@ async fn resume(
     Extension(owner): Who,
     Path(session): Path<String>,
 ) -> Result<Json<Value>, Fault> {
-    let key = key(&owner, &session)?;
+    let key = key_of(&owner, &session)?;
     let used = sessions.take_up(&key, &owner).await?;
     used.live.rise();
     used.live.risen(RESUME).await?;

@@ -24,10 +24,10 @@ use serde_json::{Value, json};
 use tokio::time::{sleep, timeout};
 
 use crate::{
-    api::{self, Handle, Who},
+    ask::{self, Handle, Who},
     fault::Fault,
     record::Key,
-    server::Sessions,
+    sessions::Sessions,
 };
 
 /// Most events on a page, and how many there are unless it is said.
@@ -59,8 +59,8 @@ pub(crate) async fn events(
     uri: Uri,
     headers: HeaderMap,
 ) -> Result<Response, Fault> {
-    let Page { from, limit } = api::query(&uri)?;
-    let key = api::key(&owner, &session)?;
+    let Page { from, limit } = ask::query(&uri)?;
+    let key = ask::key(&owner, &session)?;
     let record = sessions.record(&key).await?;
     let follows =
         headers.get_all(ACCEPT).iter().any(|accept| accept.to_str().is_ok_and(|it| it.contains("text/event-stream")));

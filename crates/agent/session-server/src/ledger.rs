@@ -122,7 +122,9 @@ mod tests {
         let done = |cause, id| answer(Observation::Error(ErrorObservation::new("done")), cause, id);
         let mut ledger = Ledger::default();
         let mut see = |events: &[Event]| {
-            events.iter().for_each(|event| ledger.see(event));
+            for event in events {
+                ledger.see(event);
+            }
             (ledger.open.keys().copied().collect::<Vec<_>>(), ledger.asked.keys().copied().collect::<Vec<_>>())
         };
         let message = Action::Message(MessageAction::new("hello"));

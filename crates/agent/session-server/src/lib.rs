@@ -6,10 +6,12 @@
 //!
 //! | module | idea |
 //! |---|---|
-//! | [`SessionServer`] | the sessions that this process serves, and those that it takes over and lets go |
+//! | [`SessionServer`] | the whole, and what it does by itself |
 //! | [`SessionOptions`] | what can be set on it |
 //! | [`Owner`] | who asks, and whose sandboxes |
 //! | `api`, `acts`, `events` | the requests: sessions, what is done in them, their histories |
+//! | `ask` | what all requests are read with |
+//! | `sessions` | which sessions this process serves, takes up and lets go |
 //! | `request` | what a session is asked to be |
 //! | `record` | what is kept of a session beside its history |
 //! | `live` | a session that is served here |
@@ -20,6 +22,7 @@
 
 mod acts;
 mod api;
+mod ask;
 mod events;
 mod fault;
 mod ledger;
@@ -30,6 +33,7 @@ mod record;
 mod request;
 mod rise;
 mod server;
+mod sessions;
 mod tracker;
 
 pub use options::SessionOptions;

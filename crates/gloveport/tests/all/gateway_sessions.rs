@@ -12,6 +12,7 @@ use std::{
 
 use futures_util::future::join_all;
 use gloveport_client::{Certificates, Pool};
+use gloveport_testing::MCP_SERVER;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::time::timeout;
@@ -667,6 +668,48 @@ async fn a_session_in_which_nothing_happens_is_let_go_and_comes_back_when_it_is_
     assert_eq!(follower.numbers(4).await, [0, 1, 2, 3]);
     at.delete("a").await;
     assert_eq!(follower.next().await.unwrap().0, "end");
+    at.end();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn mcp_servers_of_a_session_run_in_its_sandbox_and_the_next_gateway_knows_them() {
+    let home = Home::new();
+    let at = home.gateway(&[]);
+    let script = home.path().join("server.py");
+    fs::write(&script, MCP_SERVER).unwrap();
+    let server =
+        json!({"name": "demo", "command": "python3", "args": [script, "demo"], "env": {"DEMO_KEY": "hunter2-hunter2"}});
+    at.start(json!({"session_id": "a", "mcp_servers": [server]})).await;
+    let call = |tool: &str| json!({"action": "call_tool_mcp", "args": {"name": tool, "arguments": {"text": "hello"}}});
+    let (status, told) = at.post("/a/actions?wait=30", call("echo")).await;
+    assert_eq!(status, 200, "{told}");
+    assert!(told["observation"]["content"].as_str().unwrap().contains("demo: hello"), "{told}");
+    let script = home.path().join("server.py").display().to_string();
+    let shown = format!("tr '\\0' '\\n' < /proc/$(pgrep -f 'python3 {script} demo' | head -1)/environ | grep DEMO_KEY");
+    assert_eq!(at.run("a", &shown).await.1, "DEMO_KEY=<secret_hidden>");
+    at.kill();
+    let at = home.gateway(&[]);
+    let (status, told) = at.post("/a/actions?wait=30", call("echo")).await;
+    assert_eq!(status, 200, "{told}");
+    assert!(told["observation"]["content"].as_str().unwrap().contains("demo: hello"), "{told}");
+    at.delete("a").await;
+    at.end();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_session_whose_repository_cannot_be_had_fails_with_words_and_leaves_no_sandbox() {
+    let home = Home::new();
+    let at = home.gateway(&[]);
+    // No host of repositories is reached here, and none has this one.
+    let request = json!({"session_id": "a", "repository": {"name": "nobody-here/nothing", "branch": "main"}});
+    let (status, told) = at.post("?wait=60", request).await;
+    assert_eq!((status, &told["state"]), (201, &json!("failed")), "{told}");
+    assert!(!told["reason"].as_str().unwrap().is_empty(), "{told}");
+    let (status, told) = at.post("/a/actions", run("echo no")).await;
+    assert!(status == 409 && told["detail"].as_str().unwrap().contains("has failed"), "{told}");
+    let pool = Pool::new(Certificates::Checked).unwrap();
+    let list = pool.http().get(format!("{}/list", at.program.url)).header("X-API-Key", KEY).send().await.unwrap();
+    assert_eq!(list.json::<Value>().await.unwrap(), json!({"runtimes": []}));
     at.end();
 }
 
