@@ -111,6 +111,7 @@ async fn observation(live: &Live, id: i64, limit: Duration) -> Result<Option<Val
     let mut from = id + 1;
     loop {
         latest.mark_unchanged();
+        let is_gone = live.gone.is_cancelled();
         let mut found = live.stream.store().search(Search { start: from, ..Search::default() });
         while let Some(event) = found.next().await? {
             from = event.id().map_or(from, |id| id + 1);
@@ -120,9 +121,14 @@ async fn observation(live: &Live, id: i64, limit: Duration) -> Result<Option<Val
                 return Ok(Some(event.to_value()));
             }
         }
-        match timeout_at(deadline, latest.changed()).await {
-            Ok(Ok(())) => {}
-            Ok(Err(_)) | Err(_) => return Ok(None),
+        if is_gone {
+            return Ok(None);
+        }
+        // When it is let go, all that comes has come.
+        let grown = timeout_at(deadline, live.gone.run_until_cancelled(latest.changed()));
+        match grown.await {
+            Ok(Some(Ok(())) | None) => {}
+            Ok(Some(Err(_))) | Err(_) => return Ok(None),
         }
     }
 }

@@ -19,7 +19,7 @@ use tokio::{
     sync::{Mutex as AsyncMutex, watch},
     time::timeout,
 };
-use tokio_util::task::AbortOnDropHandle;
+use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 
 use crate::{
     fault::Fault,
@@ -87,6 +87,8 @@ pub(crate) struct Live {
     answering: AsyncMutex<()>,
     /// Answers actions that gave no observation.
     _answers_failed: AbortOnDropHandle<()>,
+    /// It was let go.
+    pub(crate) gone: CancellationToken,
     used: Mutex<Instant>,
     /// One for each request that uses it, and ours.
     users: Arc<()>,
@@ -152,6 +154,7 @@ impl Live {
             rising: Mutex::new(None),
             answering: AsyncMutex::new(()),
             _answers_failed: AbortOnDropHandle::new(tokio::spawn(answering)),
+            gone: CancellationToken::new(),
             used: Mutex::new(Instant::now()),
             users: Arc::new(()),
         }))
@@ -176,10 +179,15 @@ impl Live {
         *self.used.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
     }
 
+    /// Whether a request uses it. Whoever asks holds its slot.
+    pub(crate) fn is_used(&self) -> bool {
+        Arc::strong_count(&self.users) > 1
+    }
+
     /// Whether nobody has used it for this long, and nothing is being done. Whoever asks holds its slot.
     pub(crate) fn is_idle(&self, limit: Duration) -> bool {
         let used = self.used.lock().unwrap_or_else(PoisonError::into_inner).elapsed();
-        Arc::strong_count(&self.users) == 1 && used >= limit && self.tracker.rests() && !self.is_rising()
+        !self.is_used() && used >= limit && self.tracker.rests() && !self.is_rising()
     }
 
     pub(crate) fn is_rising(&self) -> bool {
@@ -248,6 +256,7 @@ impl Live {
             tracing::warn!(session = %self.key.id, "a session was not let go in time; it is put in order when it is taken up");
         }
         self.stream.close().await;
+        self.gone.cancel();
         if let Err(error) = self.files.unmark(&self.key).await {
             tracing::warn!(session = %self.key.id, %error, "a session looks as if it was served");
         }
@@ -290,8 +299,10 @@ async fn answer_failed(stream: EventStream, tracker: Arc<Tracker>, status: Arc<S
     let mut errors = status.errors.subscribe();
     while errors.changed().await.is_ok() {
         let (_, text) = status.latest();
-        // What has been handled and has no answer now gets none by itself.
+        // The ledger has all that was announced before the error.
+        stream.delivered().await;
         let open = tracker.ledger().open;
+        // And what of that was handled and has no answer gets none by itself.
         stream.delivered().await;
         let left = tracker.ledger().open;
         for id in open.into_keys().filter(|id| left.contains_key(id)) {

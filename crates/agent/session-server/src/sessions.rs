@@ -124,8 +124,11 @@ impl Sessions {
         not_over(&self.record(key).await?)?;
         let slot = self.slot(key)?;
         let mut slot = slot.lock().await;
-        if let Some(spent) = slot.take_if(|live| live.is_spent()) {
+        if let Some(spent) = slot.take_if(|live| live.is_spent() && !live.is_used()) {
             spent.let_go(ENDS).await;
+        }
+        if let Some(fault) = slot.as_ref().and_then(|live| live.over()) {
+            return Err(fault);
         }
         if let Some(live) = &*slot {
             return Ok(Arc::clone(live).in_use());
@@ -322,7 +325,8 @@ impl Sessions {
         for (key, slot) in slots {
             // Whoever holds it uses it.
             let Ok(mut held) = slot.try_lock() else { continue };
-            let is_unused = |live: &mut Arc<Live>| live.is_idle(self.options.idle) || live.is_spent();
+            let is_unused =
+                |live: &mut Arc<Live>| live.is_idle(self.options.idle) || (live.is_spent() && !live.is_used());
             if let Some(live) = held.take_if(is_unused) {
                 tracing::debug!(session = %key.id, tenant = key.tenant, "a session is let go");
                 live.let_go(ENDS).await;

@@ -1,5 +1,5 @@
 //! Sessions over HTTP, at the program itself: their whole life, their histories, and gateways that are killed.
-#![expect(clippy::unwrap_used, clippy::panic, reason = "a test stops at the first broken assumption")]
+#![expect(clippy::unwrap_used, reason = "a test stops at the first broken assumption")]
 
 use std::{
     fs,
