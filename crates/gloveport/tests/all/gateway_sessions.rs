@@ -590,6 +590,29 @@ async fn a_session_goes_on_after_its_gateway_was_killed_in_the_midst_of_an_actio
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_gateway_that_is_asked_to_end_answers_what_is_being_done() {
+    let home = Home::new();
+    let at = home.gateway(&["--drain", "1s"]);
+    at.start(json!({"session_id": "a"})).await;
+    let (_, told) = at.post("/a/actions", run("sleep 60")).await;
+    let began = Instant::now();
+    let log = at.end();
+    assert!(began.elapsed() < Duration::from_secs(20), "{log}");
+    assert!(!home.path().join("sessions/served/default/a").exists());
+    let at = home.gateway(&[]);
+    let events = at.events("a").await;
+    check_history(&events);
+    assert_eq!((events.len(), &events[1]["cause"]), (2, &told["id"]));
+    assert!(events[1]["content"].as_str().unwrap().contains("the gateway ended"), "{events:?}");
+    // The command goes on in the sandbox, and can be interrupted.
+    let interrupt = json!({"action": "run", "args": {"command": "C-c", "is_input": true}});
+    assert_eq!(at.post("/a/actions?wait=20", interrupt).await.0, 200);
+    assert_eq!(at.run("a", "echo free").await.1, "free");
+    at.delete("a").await;
+    at.end();
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_start_that_a_killed_gateway_has_begun_is_finished_by_the_next_one() {
     let home = Home::new();
     let at = home.gateway(&[]);
