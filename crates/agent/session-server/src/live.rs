@@ -84,7 +84,7 @@ pub(crate) struct Live {
     pub(crate) rise: watch::Sender<Rise>,
     pub(crate) rising: Mutex<Option<AbortOnDropHandle<()>>>,
     /// Held by whoever answers what is unanswered.
-    answering: AsyncMutex<()>,
+    answering: Arc<AsyncMutex<()>>,
     /// Answers actions that gave no observation.
     _answers_failed: AbortOnDropHandle<()>,
     /// It was let go.
@@ -139,7 +139,9 @@ impl Live {
         stream
             .subscribe(SubscriberId::Server, "sessions", subscriber)
             .map_err(|error| Fault::later(error.to_string()))?;
-        let answering = answer_failed(stream.clone(), Arc::clone(&tracker), Arc::clone(&status));
+        let answering = Arc::new(AsyncMutex::new(()));
+        let answers_failed =
+            answer_failed(stream.clone(), Arc::clone(&tracker), Arc::clone(&status), Arc::clone(&answering));
         Ok(Arc::new(Self {
             key,
             owner,
@@ -152,8 +154,8 @@ impl Live {
             status,
             rise: watch::Sender::new(Rise::Down),
             rising: Mutex::new(None),
-            answering: AsyncMutex::new(()),
-            _answers_failed: AbortOnDropHandle::new(tokio::spawn(answering)),
+            answering,
+            _answers_failed: AbortOnDropHandle::new(tokio::spawn(answers_failed)),
             gone: CancellationToken::new(),
             used: Mutex::new(Instant::now()),
             users: Arc::new(()),
@@ -252,14 +254,14 @@ impl Live {
             self.answer_open(text).await;
             self.note_settled(1).await;
         };
+        // As long as its history is open, nobody else marks it; and one that is not in order keeps its mark.
         if timeout(LETTING_GO, going).await.is_err() {
             tracing::warn!(session = %self.key.id, "a session was not let go in time; it is put in order when it is taken up");
+        } else if let Err(error) = self.files.unmark(&self.key).await {
+            tracing::warn!(session = %self.key.id, %error, "a session looks as if it was served");
         }
         self.stream.close().await;
         self.gone.cancel();
-        if let Err(error) = self.files.unmark(&self.key).await {
-            tracing::warn!(session = %self.key.id, %error, "a session looks as if it was served");
-        }
     }
 
     /// A text without the secrets of the session.
@@ -295,7 +297,12 @@ pub(crate) async fn answer(stream: &EventStream, id: i64, text: &str) -> Result<
 }
 
 /// Answers the actions that failed without an observation, with the status that told it.
-async fn answer_failed(stream: EventStream, tracker: Arc<Tracker>, status: Arc<Status>) {
+async fn answer_failed(
+    stream: EventStream,
+    tracker: Arc<Tracker>,
+    status: Arc<Status>,
+    answering: Arc<AsyncMutex<()>>,
+) {
     let mut errors = status.errors.subscribe();
     while errors.changed().await.is_ok() {
         let (_, text) = status.latest();
@@ -304,12 +311,14 @@ async fn answer_failed(stream: EventStream, tracker: Arc<Tracker>, status: Arc<S
         let open = tracker.ledger().open;
         // And what of that was handled and has no answer gets none by itself.
         stream.delivered().await;
+        let _alone = answering.lock().await;
         let left = tracker.ledger().open;
         for id in open.into_keys().filter(|id| left.contains_key(id)) {
             if let Err(error) = answer(&stream, id, &text).await {
                 tracing::error!(id, %error, "an action stays without an answer for now");
             }
         }
+        stream.delivered().await;
     }
 }
 

@@ -6,6 +6,7 @@ use std::{
 };
 
 use axum::Router;
+use futures_util::{StreamExt as _, stream};
 use gloveport_event_stream::StoreError;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
@@ -14,6 +15,8 @@ use crate::{SessionOptions, api, sessions::Sessions};
 
 /// Pause between two looks at what others want.
 const HAND_OVER: Duration = Duration::from_millis(200);
+/// Sessions that are handed over at a time.
+const AT_ONCE: usize = 16;
 /// Pause between two looks at what others have left.
 const LOOK: Duration = Duration::from_secs(5);
 /// Longest pause between two looks at what is idle.
@@ -73,9 +76,8 @@ impl SessionServer {
         while stop.run_until_cancelled(sleep(HAND_OVER)).await.is_some() {
             match self.sessions.files.wanted().await {
                 Ok(wanted) => {
-                    for key in wanted {
-                        self.sessions.hand_over(&key).await;
-                    }
+                    let each = stream::iter(wanted);
+                    each.for_each_concurrent(AT_ONCE, async |key| self.sessions.hand_over(&key).await).await;
                 }
                 Err(error) => tracing::warn!(%error, "what other servers want cannot be seen"),
             }

@@ -151,8 +151,8 @@ impl Sessions {
 
     async fn or_closed<T>(&self, done: Result<T, Fault>, key: &Key, stream: &EventStream) -> Result<T, Fault> {
         if done.is_err() {
-            stream.close().await;
             let _tried = self.files.unmark(key).await;
+            stream.close().await;
         }
         done
     }
@@ -296,10 +296,14 @@ impl Sessions {
             Ok::<_, Fault>(())
         };
         let ended = ended.await;
+        let unmarked = self.files.unmark(key).await;
         stream.close().await;
         ended?;
-        let left = if with_history { self.files.remove(key).await } else { self.files.unmark(key).await };
-        Ok(left?)
+        unmarked?;
+        if with_history {
+            self.files.remove(key).await?;
+        }
+        Ok(())
     }
 
     /// Adds variables or secrets: to the tools, to what is masked, and to what is kept.
@@ -376,11 +380,9 @@ impl Sessions {
     }
 
     async fn put_one_in_order(&self, key: &Key) -> Result<(), Fault> {
-        let slot = self.slot(key)?;
-        let Ok(held) = slot.try_lock() else { return Ok(()) };
         let stream = match self.files.stream(key).await {
             Ok(stream) => stream,
-            // It is served.
+            // It is served, here or elsewhere.
             Err(HistoryError::Locked { .. }) => return Ok(()),
             Err(error) => return Err(error.into()),
         };
@@ -403,10 +405,11 @@ impl Sessions {
             Ok::<_, Fault>(())
         };
         let done = done.await;
+        // As long as it is open, nobody else marks it; and one that is not in order keeps its mark.
+        let unmarked = if done.is_ok() { self.files.unmark(key).await } else { Ok(()) };
         stream.close().await;
-        drop(held);
         done?;
-        Ok(self.files.unmark(key).await?)
+        Ok(unmarked?)
     }
 }
 
