@@ -43,6 +43,7 @@ mkdir site && echo '<title>Site</title><form><input name="q" aria-label="Search"
 python3 -m http.server 3000 --bind 127.0.0.1 --directory site >/dev/null 2>&1 &
 curl -sf --retry 50 --retry-delay 1 --retry-connrefused http://127.0.0.1:3000/ >/dev/null
 """
+SESSIONS = "openssl rand -hex 32 > key\ngloveport gateway --port 8080 --key-file key --sessions-directory sessions\n"
 VSCODE = 'PATH="$CACHE/vscode/code-server/bin:$PATH"\n'
 EXAMPLES = 'ln -s "$CHECKOUT/examples" examples\n'
 TRAJECTORY = r"""
@@ -138,6 +139,9 @@ PLANS = {
     ("docs/gateway.md", "gloveport gateway env"): Plan(
         given="openssl rand -hex 32 > key\ngloveport gateway --runtime local --port 8080 --key-file key\n"
     ),
+    ("docs/sessions-over-http.md", "openssl rand"): Plan(),
+    ("docs/sessions-over-http.md", "(umask 077"): Plan(given=SESSIONS),
+    ("docs/sessions-over-http.md", "python3 examples/sessions"): Plan(given=EXAMPLES + SESSIONS),
     ("docs/gateway.md", "export GLOVEPORT_GATEWAY_DATABASE"): Plan(),
     ("docs/gateway.md", "gloveport gateway audit"): Plan(
         given="export GLOVEPORT_GATEWAY_DATABASE=gateway.db\ngloveport gateway tenant create team-a\n"

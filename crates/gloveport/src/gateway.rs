@@ -7,6 +7,7 @@ mod front;
 mod history;
 mod keys;
 mod serve;
+mod sessions;
 mod settings;
 mod tenants;
 

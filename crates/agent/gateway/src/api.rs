@@ -82,7 +82,7 @@ pub(crate) async fn healthy() -> Json<serde_json::Value> {
 }
 
 /// The request with all of its body, which must come in time and be small.
-async fn whole(request: Request) -> Result<Request, Fault> {
+pub(crate) async fn whole(request: Request) -> Result<Request, Fault> {
     let (parts, body) = request.into_parts();
     let large =
         || Fault::new(StatusCode::PAYLOAD_TOO_LARGE, format!("the body of the request has more than {BODY} bytes"));

@@ -65,6 +65,11 @@ impl Fault {
         &self.detail
     }
 
+    /// When it is worth trying again.
+    pub(crate) fn retry_after(&self) -> Duration {
+        self.retry_after.unwrap_or(RETRY)
+    }
+
     /// The request cannot be understood, or not be done as it is.
     pub(crate) fn wrong(detail: impl Into<String>) -> Self {
         Self::new(StatusCode::BAD_REQUEST, detail)
@@ -88,6 +93,9 @@ impl Fault {
 
 impl From<ProviderError> for Fault {
     fn from(error: ProviderError) -> Self {
+        if let ProviderError::Quota { reason, retry_after } = error {
+            return Self::new(StatusCode::TOO_MANY_REQUESTS, reason).after(retry_after);
+        }
         let status = match &error {
             ProviderError::NotFound(_) => StatusCode::NOT_FOUND,
             ProviderError::Access { .. } => StatusCode::FORBIDDEN,

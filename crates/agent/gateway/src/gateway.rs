@@ -24,9 +24,10 @@ use crate::{
     shared::Shared,
     streams::Streams,
     tenancy::Tenancy,
+    tenant,
     tls::{Tls, TlsError},
-    v1,
     turns::Turns,
+    v1,
     waking::Waking,
     warm::{Warm, WarmPool},
 };
@@ -72,6 +73,8 @@ pub enum GatewayError {
 #[derive(Clone, Debug)]
 pub struct Gateway {
     shared: Arc<Shared>,
+    /// What is served beside the interface, for whoever has a key.
+    beside: Option<Router>,
 }
 
 impl Gateway {
@@ -112,6 +115,7 @@ impl Gateway {
         let tls = options.tls.clone().map(Tls::new).transpose()?.map(Arc::new);
         let stop = CancellationToken::new();
         Ok(Self {
+            beside: None,
             shared: Arc::new(Shared {
                 warm: Warm::new(&options.warm),
                 builds: options.images.clone().map(|images| Builds::new(images, stop.clone())),
@@ -159,11 +163,20 @@ impl Gateway {
         Domain::new(text).map(drop).ok_or_else(|| GatewayError::Domain(text.to_owned()))
     }
 
+    /// Serves these routes, too. Nobody reaches them without a key, their bodies are as small and quick as those of the
+    /// interface, and each request has a [`Tenant`](crate::Tenant) as an extension.
+    #[must_use]
+    pub fn with_routes(self, routes: Router) -> Self {
+        let with_key = middleware::from_fn_with_state(Arc::clone(&self.shared), tenant::with_key);
+        Self { beside: Some(routes.route_layer(with_key)), ..self }
+    }
+
     /// The interface, and the ways to sandboxes.
     pub fn router(&self) -> Router {
         let enter = middleware::from_fn_with_state(Arc::clone(&self.shared), entry::enter);
         let interface = api::router(&self.shared).merge(v1::router(&self.shared)).merge(openapi::router());
-        interface.merge(operations::beside_interface(&self.shared)).layer(enter)
+        let interface = interface.merge(operations::beside_interface(&self.shared));
+        self.beside.iter().cloned().fold(interface, Router::merge).layer(enter)
     }
 
     /// Serves until `stop` is cancelled; then no more connections are accepted, and the answers in flight are finished. The

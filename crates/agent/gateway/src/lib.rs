@@ -14,6 +14,7 @@
 //! | `shared` | what all requests share |
 //! | `labels` | labels of sandboxes |
 //! | `identity` | who asks, and what is whose |
+//! | [`Tenant`] | the sandboxes of who asks as a provider, for routes beside the interface |
 //! | `tenancy` | tenants of a gateway with a database, and the places of their sandboxes |
 //! | `policy` | what a tenant may ask for |
 //! | `reconcile` | the database is compared with the engine |
@@ -81,6 +82,7 @@ mod start;
 mod starting;
 mod streams;
 mod tenancy;
+mod tenant;
 mod tls;
 mod trace;
 mod turns;
@@ -96,6 +98,7 @@ mod way;
 pub use builds::ImageService;
 pub use gateway::{Gateway, GatewayError};
 pub use options::{GatewayOptions, Size};
+pub use tenant::Tenant;
 pub use tls::{TlsError, TlsFiles, TlsSource};
 pub use trace::TRACE_TARGET;
 pub use warm::WarmPool;

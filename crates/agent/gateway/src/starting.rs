@@ -62,10 +62,7 @@ pub(crate) fn said(status: StatusCode, told: &impl Serialize) -> Result<Said, Fa
 async fn run<M, S>(
     shared: Arc<Shared>,
     Ask { who, session, target, action }: Ask,
-    (make, say): (
-        impl FnOnce(Arc<Shared>, Identity, Option<SandboxId>) -> M,
-        impl FnOnce(Sandbox, bool) -> S,
-    ),
+    (make, say): (impl FnOnce(Arc<Shared>, Identity, Option<SandboxId>) -> M, impl FnOnce(Sandbox, bool) -> S),
     tell: oneshot::Sender<Result<Response, Fault>>,
     gone: CancellationToken,
 ) where

@@ -3,7 +3,7 @@
 use std::{net::IpAddr, sync::Arc, time::Duration};
 
 use gloveport_gateway_store::{KeyCheck, Place, Reserved, SessionState, Store, StoreError, Tenant, Wants};
-use gloveport_provider::{ProviderError, Sandbox, SandboxId, SandboxSpec, SandboxState, SessionId};
+use gloveport_provider::{Phase, Progress, ProviderError, Sandbox, SandboxId, SandboxSpec, SandboxState, SessionId};
 use http::{HeaderMap, HeaderValue, StatusCode};
 use tokio::{
     runtime::Handle,
@@ -138,7 +138,18 @@ impl Shared {
     }
 
     /// The sandbox of a session: a new one, or the one that it has.
-    pub(crate) async fn start(&self, who: &Identity, mut spec: SandboxSpec, asked: &Asked) -> Result<Started, Fault> {
+    pub(crate) async fn start(&self, who: &Identity, spec: SandboxSpec, asked: &Asked) -> Result<Started, Fault> {
+        self.start_telling(who, spec, asked, &Progress::silent()).await
+    }
+
+    /// The same, told as it goes on: what is told comes after the decision that the tenant may have it.
+    pub(crate) async fn start_telling(
+        &self,
+        who: &Identity,
+        mut spec: SandboxSpec,
+        asked: &Asked,
+        progress: &Progress,
+    ) -> Result<Started, Fault> {
         let image = asked.image.as_deref().unwrap_or_default();
         if self.builds.as_ref().is_some_and(|builds| builds.is_of_others(who.name(), image)) {
             return Err(Fault::new(StatusCode::FORBIDDEN, "the image is another tenant's"));
@@ -146,7 +157,7 @@ impl Shared {
         let is_own = self.builds.as_ref().is_some_and(|builds| builds.is_of(who.name(), image));
         let session = spec.session_id.clone();
         let (Some(tenancy), Some(tenant)) = (&self.tenancy, &who.tenant) else {
-            return self.create(who, &spec).await;
+            return self.create(who, &spec, progress).await;
         };
         policy::apply(tenant, asked, (self.can.images, is_own), &mut spec)?;
         spec.session_id = self.engine_session(&tenant.name, &session)?;
@@ -160,7 +171,10 @@ impl Shared {
                 Reserved::NoTenant => return Err(refused()),
                 Reserved::Refused(refusal) => return Err(policy::used_up(&refusal)),
                 Reserved::Made(place) => {
-                    let making = self.warm.make(&*self.provider, &spec);
+                    let making = async {
+                        progress.enter(Phase::Creating, "");
+                        self.warm.make(&*self.provider, &spec, progress).await
+                    };
                     return self.create_in(tenancy, who, making, (place, &wants)).await;
                 }
                 // Another gateway is at it: what it makes is there when its client has been told, or gone.
@@ -208,8 +222,9 @@ impl Shared {
         }
     }
 
-    async fn create(&self, who: &Identity, spec: &SandboxSpec) -> Result<Started, Fault> {
-        match self.warm.make(&*self.provider, spec).await {
+    async fn create(&self, who: &Identity, spec: &SandboxSpec, progress: &Progress) -> Result<Started, Fault> {
+        progress.enter(Phase::Creating, "");
+        match self.warm.make(&*self.provider, spec, progress).await {
             Ok(sandbox) => Ok(Started { sandbox, is_new: true }),
             Err(ProviderError::SessionExists { sandbox, .. }) => Ok(Started::there(self.go_on(who, &sandbox).await?)),
             Err(error) => Err(error.into()),

@@ -2,10 +2,11 @@
 
 use std::{
     collections::VecDeque,
+    pin::pin,
     sync::{
         Arc, Mutex, PoisonError,
         atomic::{
-            AtomicBool, AtomicUsize,
+            AtomicUsize,
             Ordering::{Relaxed, SeqCst},
         },
     },
@@ -17,7 +18,7 @@ use gloveport_provider::{
     Capabilities, Phase, Progress, Provider, ProviderError, STARTED_AHEAD, Sandbox, SandboxSpec, WarmKind,
 };
 use tokio::{
-    sync::Notify,
+    sync::{Notify, mpsc},
     time::{Instant, MissedTickBehavior, interval, timeout},
 };
 use tokio_util::sync::CancellationToken;
@@ -200,24 +201,41 @@ impl Warm {
     }
 
     /// Makes a sandbox, of those that wait if there is one.
-    pub(crate) async fn make(&self, provider: &dyn Provider, spec: &SandboxSpec) -> Result<Sandbox, ProviderError> {
+    pub(crate) async fn make(
+        &self,
+        provider: &dyn Provider,
+        spec: &SandboxSpec,
+        progress: &Progress,
+    ) -> Result<Sandbox, ProviderError> {
         let Some(pool) = self.pools.iter().find(|pool| pool.options.kind(0).fits(spec)) else {
-            return provider.create(spec, &Progress::silent()).await;
+            return provider.create(spec, progress).await;
         };
-        let was_warm = Arc::new(AtomicBool::new(false));
-        let progress = Progress::to(Arc::new({
-            let was_warm = Arc::clone(&was_warm);
-            move |report| {
-                // What was of no use is followed by another one.
-                if report.phase == Phase::Creating {
-                    was_warm.store(report.detail == STARTED_AHEAD, Relaxed);
-                }
-            }
+        let (tell, mut told) = mpsc::unbounded_channel();
+        let making = Progress::to(Arc::new(move |report| {
+            let _over = tell.send((report.phase, report.detail.to_string()));
         }));
+        let mut was_warm = false;
+        let mut hear = |(phase, detail): (Phase, String)| {
+            // What was of no use is followed by another one.
+            if phase == Phase::Creating {
+                was_warm = detail == STARTED_AHEAD;
+            }
+            progress.enter(phase, &detail);
+        };
         let began = Instant::now();
-        let made = provider.create(spec, &progress).await;
+        let mut made = pin!(provider.create(spec, &making));
+        let made = loop {
+            tokio::select! {
+                biased;
+                Some(report) = told.recv() => hear(report),
+                made = &mut made => break made,
+            }
+        };
+        while let Ok(report) = told.try_recv() {
+            hear(report);
+        }
         if made.is_ok() {
-            pool.asked(was_warm.load(Relaxed), began.elapsed());
+            pool.asked(was_warm, began.elapsed());
             self.asked.notify_one();
         }
         made

@@ -77,6 +77,14 @@ pub enum ProviderError {
         /// What to do.
         hint: String,
     },
+    /// Whoever asks may not have more for now.
+    #[error("{reason}")]
+    Quota {
+        /// Which quota, and how much of it is used.
+        reason: String,
+        /// When it is worth trying again.
+        retry_after: Duration,
+    },
     /// The engine cannot be reached.
     #[error("{engine} cannot be reached: {source}; {hint}")]
     Unreachable {

@@ -14,6 +14,7 @@
 //! | `git`, `tasks`, `mcp`, `knowledge` | what else a backend asks of a session |
 //! | [`microagents`], [`git_providers`], [`llm_edit`] | texts of repositories, hosts of repositories, edits by a model |
 //! | `hosting` | pause, resume, delete, and the addresses of a sandbox that a provider hosts |
+//! | `taken_over` | questions of a session before this one |
 //! | `exit` | ends the sessions of a process that ends |
 
 mod connection;
@@ -42,6 +43,7 @@ mod repository;
 mod runtime;
 mod setup;
 mod status;
+mod taken_over;
 mod tasks;
 mod variables;
 

@@ -25,6 +25,7 @@ use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 use super::{
     acme::AcmeArgs,
     database::{self, DatabaseArgs},
+    sessions::{self, SessionArgs},
     settings::{self, Settings},
 };
 use crate::{
@@ -101,6 +102,8 @@ pub(super) struct ServeArgs {
     #[arg(long, value_name = "TIME", value_parser = duration)]
     idle_stop: Option<Duration>,
     #[command(flatten)]
+    sessions: SessionArgs,
+    #[command(flatten)]
     database: DatabaseArgs,
 }
 
@@ -129,6 +132,7 @@ impl ServeArgs {
             drain: self.drain.or(settings.drain),
             ttl: self.ttl.or(settings.ttl),
             idle_stop: self.idle_stop.or(settings.idle_stop),
+            sessions: self.sessions.with(settings),
             database: self.database,
         }
     }
@@ -244,7 +248,9 @@ pub(super) async fn serve(arguments: ServeArgs) -> anyhow::Result<ExitCode> {
         }
         take_over(store, &settings).await?;
     }
+    let sessions = arguments.sessions.server()?;
     let gateway = Gateway::new(Arc::clone(&provider), GatewayOptions { database: database.clone(), ..options })?;
+    let gateway = sessions::beside(gateway, sessions.as_ref());
     let has_tls = arguments.tls_cert.is_some() || arguments.acme.is_asked_for();
     let tenants = database.clone().zip(arguments.database.config.clone());
     // What can be read again is read at this signal, as servers do.
@@ -265,12 +271,19 @@ pub(super) async fn serve(arguments: ServeArgs) -> anyhow::Result<ExitCode> {
         let (gateway, ended) = (gateway.clone(), ended.clone());
         AbortOnDropHandle::new(tokio::spawn(async move { gateway.serve_operations(listener, ended).await }))
     });
+    let caring = sessions::care(sessions.as_ref(), &stop);
     tokio::select! {
         () = gateway.serve(listener, stop) => {}
         () = at_once.cancelled() => tracing::warn!("ended at once"),
     }
+    if let Some(sessions) = &sessions {
+        tokio::select! {
+            () = sessions.close() => {}
+            () = at_once.cancelled() => tracing::warn!("sessions are put in order by whoever takes them up"),
+        }
+    }
     ended.cancel();
-    drop((telling, rereading));
+    drop((telling, rereading, caring));
     if let Some(store) = database {
         store.close().await;
     }

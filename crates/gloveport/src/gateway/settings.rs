@@ -77,6 +77,9 @@ pub(super) struct Settings {
     pub(super) ttl: Option<Duration>,
     #[serde(deserialize_with = "time")]
     pub(super) idle_stop: Option<Duration>,
+    pub(super) sessions_directory: Option<PathBuf>,
+    #[serde(deserialize_with = "time")]
+    pub(super) session_idle: Option<Duration>,
     pub(super) database: Option<Secret>,
     pub(super) database_file: Option<PathBuf>,
     /// Processors that a sandbox of factor 1 counts for.
@@ -177,6 +180,7 @@ pub(super) fn read(path: &Path) -> anyhow::Result<Settings> {
         &mut settings.acme_root,
         &mut settings.acme_dns_hook,
         &mut settings.acme_store,
+        &mut settings.sessions_directory,
     ];
     for file in files.into_iter().flatten() {
         *file = directory.join(&*file);
