@@ -23,7 +23,7 @@ use crate::{
 };
 
 /// The key of the file.
-const FILE: &str = "the key of a file, long enough";
+pub(crate) const FILE: &str = "the key of a file, long enough";
 
 /// A gateway over SQLite, or another database, with the tenants `one` and `two`.
 pub(crate) struct Tenants {
@@ -45,11 +45,6 @@ impl Tenants {
         let directory = tempfile::tempdir().unwrap();
         let location = Location::File(directory.path().join("gateway.db"));
         Self::start_changed(None, (directory, &location), limits, change).await
-    }
-
-    /// The key of the file.
-    pub(crate) fn file(&self) -> &'static str {
-        FILE
     }
 
     async fn start_over(directory: TempDir, location: &Location, limits: Limits) -> Self {

@@ -14,7 +14,7 @@ use tokio::time::{sleep, timeout};
 
 use crate::{
     gateway::{KEY, Program, Running},
-    gateway_tenants::Tenants,
+    gateway_tenants::{FILE, Tenants},
     gateway_wire::request,
     sandboxes::{LIMIT, Place, client, run},
     support::{self, gloveport, text},
@@ -26,14 +26,14 @@ fn pool(floor: usize, ceiling: usize) -> Vec<WarmPool> {
 }
 
 /// A number of the metrics.
-async fn metric(running: &Running, key: &str, name: &str) -> f64 {
+async fn metric(running: &Running, key: &str, name: &str) -> u64 {
     let text = request(running.address, "GET /metrics", &[("Host", "a"), ("X-API-Key", key)]).await.body;
     let line = text.lines().find_map(|line| line.strip_prefix(&format!("gloveport_gateway_{name} ")));
-    line.map_or(0.0, |value| value.parse().unwrap())
+    line.map_or(0, |value| value.parse().unwrap())
 }
 
 /// Waits until so many sandboxes wait.
-async fn filled(running: &Running, key: &str, count: f64) {
+async fn filled(running: &Running, key: &str, count: u64) {
     let full = async {
         while metric(running, key, "warm_waiting{pool=\"p\"}").await < count {
             sleep(Duration::from_millis(10)).await;
@@ -69,8 +69,8 @@ async fn what_waits_is_nobodys_until_it_is_claimed_and_then_it_is_the_sessions_o
         options.warm = pool(2, 2);
     })
     .await;
-    let (running, [one, two], file) = (&tenants.running, &tenants.keys, tenants.file());
-    filled(running, file, 2.0).await;
+    let (running, [one, two], file) = (&tenants.running, &tenants.keys, FILE);
+    filled(running, file, 2).await;
     // Nobody sees it, and it takes no place in a quota.
     for key in [one, two] {
         assert_eq!(running.ask("GET", "/list", Some(key), None).await.1, json!({"runtimes": []}));
@@ -82,7 +82,7 @@ async fn what_waits_is_nobodys_until_it_is_claimed_and_then_it_is_the_sessions_o
     let body = json!({"session_id": "a", "environment": {"GREETING": "hello"}, "session_api_key": "its own key"});
     let told = start(running, one, body).await;
     assert_eq!((&told["created"], &told["session_api_key"]), (&json!(true), &json!("its own key")));
-    assert_eq!(metric(running, file, HITS).await, 1.0);
+    assert_eq!(metric(running, file, HITS).await, 1);
     let sandbox = running.engine.list(&gloveport_provider::ListFilter::default()).await.unwrap().remove(0);
     assert_eq!(run(&sandbox, "echo $GREETING").await, "hello");
     assert_eq!(run(&sandbox, "pwd -P").await, sandbox.workspace.clone().unwrap());
@@ -92,7 +92,7 @@ async fn what_waits_is_nobodys_until_it_is_claimed_and_then_it_is_the_sessions_o
     assert_eq!(tenants.store.usage("one").await.unwrap().running, 1);
     let (status, _) = running.ask("POST", "/start", Some(one), Some(json!({"session_id": "b"}))).await;
     assert_eq!(status, 429);
-    filled(running, file, 2.0).await;
+    filled(running, file, 2).await;
     // A command of its own, and a sandbox of another kind, are made as ever.
     tenants.running.end().await;
 }
@@ -105,7 +105,7 @@ async fn many_clients_of_two_gateways_get_a_sandbox_each() {
     let options = GatewayOptions { warm: pool(4, 8), ..GatewayOptions::new(Secret::new(KEY)) };
     let two = Running::start_on(Place::new(), Arc::clone(&engine), options).await;
     for running in [&one, &two] {
-        filled(running, KEY, 4.0).await;
+        filled(running, KEY, 4).await;
     }
     let asked = (0..CLIENTS).map(|number| {
         let running = if number.is_multiple_of(2) { &one } else { &two };
@@ -124,15 +124,15 @@ async fn many_clients_of_two_gateways_get_a_sandbox_each() {
         // The server is that of this session: it knows the key, and works in the directory that the engine tells.
         assert_eq!(Some(run(sandbox, "pwd -P").await), sandbox.workspace);
     }
-    let (mut hits, mut misses) = (0.0, 0.0);
+    let (mut hits, mut misses) = (0, 0);
     for running in [&one, &two] {
         hits += metric(running, KEY, HITS).await;
         misses += metric(running, KEY, MISSES).await;
         // So many were asked for at once that as many wait now as may.
-        filled(running, KEY, 8.0).await;
-        assert_eq!(metric(running, KEY, "warm_target{pool=\"p\"}").await, 8.0);
+        filled(running, KEY, 8).await;
+        assert_eq!(metric(running, KEY, "warm_target{pool=\"p\"}").await, 8);
     }
-    assert!(hits >= 8.0 && hits + misses == 24.0, "{hits} {misses}");
+    assert!(hits >= 8 && hits + misses == 24, "{hits} {misses}");
     two.leave().await;
     one.end().await;
 }
@@ -140,7 +140,7 @@ async fn many_clients_of_two_gateways_get_a_sandbox_each() {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_waits_and_is_not_well_reaches_nobody_and_is_replaced() {
     let running = Running::with(|options| options.warm = pool(3, 3)).await;
-    filled(&running, KEY, 3.0).await;
+    filled(&running, KEY, 3).await;
     let servers = waiting(running.place.path());
     assert_eq!(servers.len(), 3);
     let signal = |pid: u32, signal| kill_process(Pid::from_raw(pid.cast_signed()).unwrap(), signal).unwrap();

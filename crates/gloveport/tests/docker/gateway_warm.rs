@@ -61,14 +61,14 @@ impl Running {
         serde_json::from_str(&text).unwrap()
     }
 
-    async fn metric(&self, name: &str) -> f64 {
+    async fn metric(&self, name: &str) -> u64 {
         let text = self.ask("GET", "/metrics", FILE, None).await.1;
         let line =
             text.lines().find_map(|line| line.strip_prefix(&format!("gloveport_gateway_{name} ")).map(str::to_owned));
-        line.map_or(0.0, |value| value.parse().unwrap())
+        line.map_or(0, |value| value.parse().unwrap())
     }
 
-    async fn filled(&self, count: f64) {
+    async fn filled(&self, count: u64) {
         let full = async {
             while self.metric("warm_waiting{pool=\"p\"}").await < count {
                 sleep(Duration::from_millis(50)).await;
@@ -108,7 +108,7 @@ async fn a_container_that_waited_is_its_sessions_own_for_all_gateways_and_after_
     let one = Running::start(&place, Some(&store), 3).await;
     let two = Running::start(&place, Some(&store), 3).await;
     for running in [&one, &two] {
-        running.filled(3.0).await;
+        running.filled(3).await;
         assert_eq!(running.ask("GET", "/list", &key, None).await.1, "{\"runtimes\":[]}");
     }
     let session = |number: usize| format!("{}-{number}", place.prefix);
@@ -121,7 +121,7 @@ async fn a_container_that_waited_is_its_sessions_own_for_all_gateways_and_after_
     let distinct = |field: &str| told.iter().map(|it| it[field].to_string()).collect::<BTreeSet<_>>().len();
     assert_eq!((distinct("runtime_id"), distinct("session_api_key")), (6, 6));
     let hits = "warm_start_duration_seconds_count{pool=\"p\",result=\"hit\"}";
-    assert_eq!(one.metric(hits).await + two.metric(hits).await, 6.0);
+    assert_eq!(one.metric(hits).await + two.metric(hits).await, 6);
     // The other gateway, and one that is started anew, know all of it.
     let third = Running::start(&place, Some(&store), 0).await;
     for (number, told) in told.iter().enumerate() {
