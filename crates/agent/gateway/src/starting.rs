@@ -39,8 +39,8 @@ pub(crate) async fn answer<M, S>(
     say: impl FnOnce(Sandbox, bool) -> S + Send + 'static,
 ) -> Result<Response, Fault>
 where
-    M: Future<Output = Result<Started, Fault>> + Send,
-    S: Future<Output = Result<Said, Fault>> + Send,
+    M: Future<Output = Result<Started, Fault>> + Send + 'static,
+    S: Future<Output = Result<Said, Fault>> + Send + 'static,
 {
     let (tell, told) = oneshot::channel();
     let gone = CancellationToken::new();

@@ -71,6 +71,7 @@ impl Tenant {
             image: asked.image.clone(),
             class: asked.runtime_class.clone(),
             factor: asked.limits.factor.unwrap_or(1),
+            amounts: None,
         };
         let session = asked.session_id.clone();
         let made = self.shared.start_telling(&self.who, self.spec(asked), &limits, progress).await;

@@ -77,7 +77,7 @@ async fn passed(shared: &Arc<Shared>, mut request: Request) -> Result<Response, 
     let reads = matches!(*request.method(), Method::GET | Method::HEAD) && !heads::is_websocket(request.headers());
     if at_host.is_none()
         && reads
-        && let Some(place) = shared.place_of_page(request.uri()).await?
+        && let Some(place) = shared.place_of_page(request.uri(), client).await?
     {
         return Ok((StatusCode::TEMPORARY_REDIRECT, [(LOCATION, place)]).into_response());
     }
@@ -209,13 +209,13 @@ impl Shared {
     }
 
     /// Where the page of a port with a name is, if its slash is missing: the links of a page begin at its last one.
-    async fn place_of_page(self: &Arc<Self>, uri: &Uri) -> Result<Option<String>, Fault> {
+    async fn place_of_page(self: &Arc<Self>, uri: &Uri, client: Option<IpAddr>) -> Result<Option<String>, Fault> {
         let Aim { id, rest } = path::aim(uri.path())?;
         // Nothing is asked about what surely is no such page.
         let Some(name) = rest.strip_prefix('/').filter(|name| !name.is_empty() && !name.contains('/')) else {
             return Ok(None);
         };
-        if !self.place(&id).await?.urls.contains_key(name) {
+        if !self.place(&id, client).await?.urls.contains_key(name) {
             return Ok(None);
         }
         let query = uri.query().map(|query| format!("?{query}")).unwrap_or_default();
