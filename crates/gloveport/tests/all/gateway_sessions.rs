@@ -5,7 +5,7 @@ use std::{
     fs,
     io::{BufRead as _, BufReader, Write as _},
     os::unix::fs::PermissionsExt as _,
-    path::Path,
+    path::{Path, PathBuf},
     process::Command,
     time::{Duration, Instant},
 };
@@ -546,13 +546,15 @@ async fn a_session_goes_on_after_its_gateway_was_killed_in_the_midst_of_an_actio
     let home = Home::new();
     let at = home.gateway(&[]);
     at.start(json!({"session_id": "a", "security": {"confirmation_mode": true, "analyzer": "rules"}})).await;
-    at.run("a", "x=5").await;
+    let workspace = PathBuf::from(at.run("a", "x=5; pwd").await.1);
     let (_, asked) = at.post("/a/actions", run("git push --force 2>/dev/null; echo pushed $x")).await;
     assert_eq!(asked["outcome"], "awaiting", "{asked}");
     // One is being executed, and one waits behind it.
     let (_, first) = at.post("/a/actions", run("echo begun > begun; sleep 1; echo done >> begun")).await;
     let (_, second) = at.post("/a/actions", run("echo never > never")).await;
     let before = at.events("a").await;
+    let begun = workspace.join("begun");
+    until("it is begun", async || begun.exists().then_some(Value::Null)).await;
     at.kill();
     let at = home.gateway(&[]);
     // Nobody has to ask for it.
