@@ -2,6 +2,7 @@
 
 use std::{fs::File, io::Read as _, path::Path, time::Instant};
 
+use rustix::fs::{StatVfs, statvfs};
 use serde::Serialize;
 use tempfile::TempDir;
 
@@ -41,7 +42,7 @@ pub(super) fn measure(
     amount: GatewayAmount,
 ) -> anyhow::Result<BodyNumbers> {
     let size = amount.body;
-    let place = place()?;
+    let place = place(size)?;
     let file = place.path().join("large");
     let path = format!("/v1/files/content?path={}", file.display());
     let piece: Vec<u8> = (0..PIECE).map(|at| u8::try_from(at % 251).unwrap_or_default()).collect();
@@ -67,10 +68,13 @@ pub(super) fn measure(
     Ok(BodyNumbers { up, direct_up, down, direct_down, growth, size })
 }
 
-/// A directory for the file, in memory where there is such a place.
-fn place() -> anyhow::Result<TempDir> {
-    let directory = tempfile::Builder::new().prefix("gloveport-bench-").tempdir_in(MEMORY);
-    Ok(directory.or_else(|_| tempfile::tempdir())?)
+/// A directory for the file, in memory where there is room for it.
+fn place(size: u64) -> anyhow::Result<TempDir> {
+    // The old file is there until the new one is whole.
+    let has_room = |room: StatVfs| room.f_bavail.saturating_mul(room.f_frsize) / 3 > size;
+    let mut place = tempfile::Builder::new();
+    place.prefix("gloveport-bench-");
+    Ok(if statvfs(MEMORY).is_ok_and(has_room) { place.tempdir_in(MEMORY)? } else { place.tempdir()? })
 }
 
 /// Times of one thing over two ways.

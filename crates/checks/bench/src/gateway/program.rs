@@ -24,6 +24,8 @@ use crate::{client::Client, sandboxes};
 
 /// Longest wait for a gateway, a sandbox, or the end of one of them.
 const LIMIT: Duration = Duration::from_mins(2);
+/// Time for what ends by itself when the gateway has ended.
+const GRACE: Duration = Duration::from_secs(2);
 /// Pause between two looks at something that is waited for.
 const LOOK: Duration = Duration::from_micros(500);
 /// Clients that ask at the same time, where many sandboxes are concerned.
@@ -190,9 +192,13 @@ impl Gateway {
         let runtimes = self.sandboxes()?.len();
         let status = self.terminate()?;
         anyhow::ensure!(status.success(), "the gateway ended with {status}: {}", self.log());
+        let ended = Instant::now();
+        while !self.servers().is_empty() && ended.elapsed() < GRACE {
+            thread::sleep(Duration::from_millis(5));
+        }
         let places = ["sandboxes", "new", "old"].map(|name| self.state().join(name));
         let files = places.iter().filter_map(|path| fs::read_dir(path).ok()).flatten().count();
-        Ok(runtimes + files + self.kill())
+        Ok(runtimes + files + self.servers().len())
     }
 
     fn sandboxes(&self) -> anyhow::Result<Vec<String>> {
@@ -217,18 +223,22 @@ impl Gateway {
         }
     }
 
-    /// Ends whatever is left of its sandboxes on this machine; gives how many processes that were.
-    fn kill(&self) -> usize {
+    /// Servers of its sandboxes on this machine.
+    fn servers(&self) -> Vec<u32> {
         let state = format!("--state {}", self.state().display());
         let is_ours = |pid: &u32| process::command_line(*pid).is_some_and(|line| line.contains(&state));
-        let servers: Vec<u32> = process::all().into_iter().filter(is_ours).collect();
+        process::all().into_iter().filter(is_ours).collect()
+    }
+
+    /// Ends whatever is left of its sandboxes on this machine.
+    fn kill(&self) {
+        let servers = self.servers();
         let below = servers.iter().flat_map(|pid| process::descendants(*pid));
         let all: Vec<u32> = servers.iter().copied().chain(below).collect();
         for pid in all.into_iter().filter_map(|pid| i32::try_from(pid).ok().and_then(Pid::from_raw)) {
             // It may have ended with the one above it.
             let _gone = kill_process(pid, Signal::KILL);
         }
-        servers.len()
     }
 }
 
