@@ -98,7 +98,7 @@ impl Client {
     /// Status and length of an answer.
     fn answer_head(&mut self) -> anyhow::Result<(u16, u64)> {
         let mut line = String::new();
-        self.stream.read_line(&mut line)?;
+        anyhow::ensure!(self.stream.read_line(&mut line)? > 0, "the server has closed the connection");
         let status = line.split(' ').nth(1).and_then(|code| code.parse().ok()).context("no status line")?;
         let mut length = 0;
         loop {

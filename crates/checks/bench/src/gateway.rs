@@ -64,7 +64,7 @@ pub(crate) struct GatewayNumbers {
 
 /// Measures gateways of this program, over sandboxes of this machine, and containers of the engine if one is named.
 pub(crate) fn measure(binary: &Path, engine: Option<&str>, amount: GatewayAmount) -> anyhow::Result<GatewayNumbers> {
-    let mut gateway = Gateway::start(binary, &Engine::Local, &[])?;
+    let gateway = Gateway::start(binary, &Engine::Local, &[])?;
     let sandbox = gateway.sandbox("bench")?;
     let place = gateway.inside(&sandbox)?;
     let (mut through, mut direct) = (gateway.client_of(&sandbox)?, place.client(&sandbox)?);
@@ -74,11 +74,11 @@ pub(crate) fn measure(binary: &Path, engine: Option<&str>, amount: GatewayAmount
 
     // The gateway has the limits of this program.
     sockets::allow(amount.sockets)?;
-    let mut gateway = Gateway::start(binary, &Engine::Local, &[])?;
+    let gateway = Gateway::start(binary, &Engine::Local, &[])?;
     let sockets = sockets::measure(&gateway, amount.sockets)?;
     left += gateway.end()?;
 
-    let mut gateway = Gateway::start(binary, &Engine::Local, &[])?;
+    let gateway = Gateway::start(binary, &Engine::Local, &[])?;
     let crowd = crowd::measure(&gateway, amount.crowd)?;
     left += gateway.end()?;
 

@@ -134,3 +134,27 @@ impl<'a> Comparison<'a> {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_body_is_the_same_only_with_every_byte_in_its_place() {
+        let ends = |parts: &[&[u8]], size| {
+            let mut comparison = Comparison::with(b"abc");
+            parts.iter().for_each(|part| comparison.take(part));
+            comparison.end(size).is_ok()
+        };
+        for (parts, size, expected) in [
+            (&[&b"abcabca"[..]][..], 7, true),
+            (&[b"a", b"bca", b"", b"bca"], 7, true),
+            (&[b"abcabca"], 8, false),
+            (&[b"abcab"], 4, false),
+            (&[b"abcabcb"], 7, false),
+            (&[b"abc", b"bca"], 6, false),
+        ] {
+            assert_eq!(ends(parts, size), expected, "{parts:?} {size}");
+        }
+    }
+}

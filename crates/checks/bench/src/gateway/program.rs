@@ -3,7 +3,6 @@
 use std::{
     fs::{self, File},
     io::{BufRead as _, BufReader, Read as _},
-    os::unix::process::CommandExt as _,
     path::{Path, PathBuf},
     process::{Child, Command, ExitStatus, Stdio},
     sync::mpsc,
@@ -84,6 +83,8 @@ impl Gateway {
         fs::create_dir(place.join("tmp"))?;
         let mut command = Command::new(&binary);
         command.args(["gateway", "--port", "0", "--key-file"]).arg(place.join("key")).args(flags);
+        // If this program is interrupted, so is the gateway, which is of its process group; the sandboxes then end by themselves.
+        command.args(["--ttl", "1h"]);
         // Nothing of the user is read or written, and a slow `~/.bashrc` does not count.
         command.env_clear().env("PATH", std::env::var("PATH")?).env("HOME", &place).env("XDG_STATE_HOME", &place);
         command.env("TMPDIR", place.join("tmp")).env("LOG_LEVEL", "warning");
@@ -91,7 +92,7 @@ impl Gateway {
             command.args(["--runtime", "docker"]).env("DOCKER_HOST", address);
             command.env("SANDBOX_RUNTIME_CONTAINER_IMAGE", crate::containers::IMAGE);
         }
-        command.current_dir(&place).stdin(Stdio::null()).stdout(Stdio::piped()).process_group(0);
+        command.current_dir(&place).stdin(Stdio::null()).stdout(Stdio::piped());
         command.stderr(File::create(place.join("log"))?);
         let child = command.spawn().with_context(|| format!("cannot start {}", binary.display()))?;
         let mut gateway = Self { child, binary, port: 0, key, home, has_ended: false };
@@ -185,7 +186,11 @@ impl Gateway {
     }
 
     /// Ends all sandboxes and the gateway; gives what is left of them.
-    pub(super) fn end(&mut self) -> anyhow::Result<usize> {
+    pub(super) fn end(mut self) -> anyhow::Result<usize> {
+        self.finish()
+    }
+
+    fn finish(&mut self) -> anyhow::Result<usize> {
         self.has_ended = true;
         let ids = self.sandboxes()?;
         in_parallel(self, ids.len(), |client, number| stop(client, &ids[number]))?;
@@ -247,7 +252,7 @@ impl Drop for Gateway {
     fn drop(&mut self) {
         if !self.has_ended && matches!(self.child.try_wait(), Ok(None)) {
             // What it cannot do any more is done below.
-            let _left = self.end();
+            let _left = self.finish();
         }
         if matches!(self.child.try_wait(), Ok(None)) {
             let _gone = self.child.kill();

@@ -35,7 +35,7 @@ pub(super) fn measure(
     if !Gateway::has_flag(binary, "--warm")? {
         return Ok(None);
     }
-    let mut gateway = Gateway::start(binary, engine, &["--warm", WAITING])?;
+    let gateway = Gateway::start(binary, engine, &["--warm", WAITING])?;
     let mut client = gateway.client()?;
     let mut times = Vec::with_capacity(claims);
     for number in 0..claims {
