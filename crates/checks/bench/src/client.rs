@@ -12,10 +12,16 @@ use serde_json::{Value, json};
 /// Longest wait for an answer.
 const LIMIT: Duration = Duration::from_secs(150);
 
+/// Bytes of a large body that are sent or read at once.
+const PIECE: usize = 256 * 1024;
+
 /// A kept-alive connection.
-#[derive(Debug)]
 pub(crate) struct Client {
     stream: BufReader<TcpStream>,
+    /// What stands before all paths.
+    prefix: String,
+    /// Headers of all requests, each with the end of its line.
+    headers: String,
 }
 
 impl Client {
@@ -23,28 +29,84 @@ impl Client {
         let stream = TcpStream::connect(("127.0.0.1", port))?;
         stream.set_nodelay(true)?;
         stream.set_read_timeout(Some(LIMIT))?;
-        Ok(Self { stream: BufReader::with_capacity(64 * 1024, stream) })
+        stream.set_write_timeout(Some(LIMIT))?;
+        let stream = BufReader::with_capacity(64 * 1024, stream);
+        Ok(Self { stream, prefix: String::new(), headers: String::new() })
+    }
+
+    /// The same connection for requests below this path, with this header.
+    pub(crate) fn below(self, prefix: &str, (name, value): (&str, &str)) -> Self {
+        Self { prefix: prefix.to_owned(), headers: format!("{name}: {value}\r\n"), ..self }
     }
 
     /// Sends one request and reads the whole answer: status and body.
     pub(crate) fn request(&mut self, method: &str, path: &str, body: &[u8]) -> anyhow::Result<(u16, Vec<u8>)> {
-        let mut request = format!(
-            "{method} {path} HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n",
-            body.len()
-        )
-        .into_bytes();
+        let mut request = self.head(method, path, body.len() as u64);
         request.extend_from_slice(body);
         self.stream.get_mut().write_all(&request)?;
+        let (status, length) = self.answer_head()?;
+        let mut answer = vec![0; usize::try_from(length)?];
+        self.stream.read_exact(&mut answer)?;
+        Ok((status, answer))
+    }
+
+    /// Sends a body of this length, which is `piece` again and again.
+    pub(crate) fn upload(&mut self, path: &str, piece: &[u8], length: u64) -> anyhow::Result<()> {
+        let head = self.head("PUT", path, length);
+        let stream = self.stream.get_mut();
+        stream.write_all(&head)?;
+        let mut left = length;
+        while left > 0 {
+            let part = piece.get(..usize::try_from(left)?).unwrap_or(piece);
+            stream.write_all(part)?;
+            left -= part.len() as u64;
+        }
+        let (status, length) = self.answer_head()?;
+        let mut answer = vec![0; usize::try_from(length)?];
+        self.stream.read_exact(&mut answer)?;
+        anyhow::ensure!(status == 200, "status {status}: {}", String::from_utf8_lossy(&answer));
+        Ok(())
+    }
+
+    /// Reads a body of any length piece by piece; gives its length.
+    pub(crate) fn download(&mut self, path: &str, mut each: impl FnMut(&[u8])) -> anyhow::Result<u64> {
+        let head = self.head("GET", path, 0);
+        self.stream.get_mut().write_all(&head)?;
+        let (status, length) = self.answer_head()?;
+        anyhow::ensure!(status == 200, "status {status} for {path}");
+        let mut piece = vec![0; PIECE];
+        let mut left = length;
+        while left > 0 {
+            let wanted = usize::try_from(left).unwrap_or(PIECE).min(PIECE);
+            let read = self.stream.read(&mut piece[..wanted])?;
+            anyhow::ensure!(read > 0, "the answer ended {left} bytes too early");
+            each(&piece[..read]);
+            left -= read as u64;
+        }
+        Ok(length)
+    }
+
+    fn head(&self, method: &str, path: &str, length: u64) -> Vec<u8> {
+        let Self { prefix, headers, .. } = self;
+        format!(
+            "{method} {prefix}{path} HTTP/1.1\r\nhost: localhost\r\n{headers}content-type: application/json\r\n\
+             content-length: {length}\r\n\r\n"
+        )
+        .into_bytes()
+    }
+
+    /// Status and length of an answer.
+    fn answer_head(&mut self) -> anyhow::Result<(u16, u64)> {
         let mut line = String::new();
-        self.stream.read_line(&mut line)?;
+        anyhow::ensure!(self.stream.read_line(&mut line)? > 0, "the server has closed the connection");
         let status = line.split(' ').nth(1).and_then(|code| code.parse().ok()).context("no status line")?;
         let mut length = 0;
         loop {
             line.clear();
-            self.stream.read_line(&mut line)?;
+            anyhow::ensure!(self.stream.read_line(&mut line)? > 0, "the answer ended in its head");
             let header = line.trim_end();
             if header.is_empty() {
-                break;
+                return Ok((status, length));
             }
             if let Some((_, value)) =
                 header.split_once(':').filter(|(name, _)| name.eq_ignore_ascii_case("content-length"))
@@ -52,9 +114,6 @@ impl Client {
                 length = value.trim().parse().context("a content-length that is no number")?;
             }
         }
-        let mut answer = vec![0; length];
-        self.stream.read_exact(&mut answer)?;
-        Ok((status, answer))
     }
 
     /// Runs a command and returns the observation.

@@ -17,7 +17,7 @@ use tokio::task::JoinSet;
 use crate::{sample::Sample, sandboxes::hello};
 
 /// The image of all containers.
-const IMAGE: &str = "gloveport-test/debian:12";
+pub(crate) const IMAGE: &str = "gloveport-test/debian:12";
 
 /// How much is measured.
 #[derive(Debug, Clone, Copy)]

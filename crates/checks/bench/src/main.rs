@@ -12,6 +12,7 @@
 //! | [`mcp`] | the measurements of a sandbox as an MCP server |
 //! | [`containers`] | the measurements of containers, where there is an engine |
 //! | [`sandboxes`] | the measurements of sandboxes of this machine, cold, warm and many |
+//! | [`gateway`] | the measurements of the gateway: its way, large bodies, WebSockets, many sandboxes, warm ones |
 //! | [`measure`] | the measurements, the same for every server |
 //! | [`table`] | the bounds, the ratios, and how they are printed |
 //! | [`plot`] | the picture of the numbers that the documentation has |
@@ -22,6 +23,7 @@ mod client;
 mod commands;
 mod containers;
 mod files;
+mod gateway;
 mod history;
 mod mcp;
 mod measure;
@@ -105,6 +107,8 @@ fn run() -> anyhow::Result<()> {
         }
         None => None,
     };
+    eprintln!("measuring gateways, one of them over {} sandboxes ...", amount.gateway.crowd);
+    let gateway = gateway::measure(&arguments.binary, arguments.docker.as_deref(), amount.gateway)?;
     eprintln!("measuring single commands ...");
     let commands = commands::measure(&arguments.binary, amount.spawn, amount.mcp)?;
     eprintln!("measuring the history ...");
@@ -123,6 +127,7 @@ fn run() -> anyhow::Result<()> {
     let sizes = Sizes { whole: size(&arguments.binary)?, sandbox: size(inside)? };
     let mut table = Table::new(&ours, reference.as_ref(), &sandboxes, containers.as_ref(), &commands, &history, sizes);
     table.add_browser(browser);
+    table.add_gateway(gateway);
     println!("{}", table.text());
     if let Some(path) = &arguments.json {
         fs::write(path, table.json()?).with_context(|| format!("cannot write {}", path.display()))?;

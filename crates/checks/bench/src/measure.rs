@@ -10,6 +10,7 @@ use crate::{
     client::{Client, run_body},
     containers::ContainerAmount,
     files::{self, FileAmount, FileNumbers},
+    gateway::GatewayAmount,
     history::HistoryAmount,
     mcp::McpAmount,
     sample::{Sample, repeat},
@@ -32,6 +33,7 @@ pub(crate) struct Amount {
     pub(crate) mcp: McpAmount,
     cells: CellAmount,
     pub(crate) browser: BrowserAmount,
+    pub(crate) gateway: GatewayAmount,
 }
 
 impl Amount {
@@ -48,6 +50,7 @@ impl Amount {
         mcp: McpAmount { starts: 20, calls: 2000 },
         cells: CellAmount { starts: 5, cells: 500 },
         browser: BrowserAmount { starts: 5, steps: 40 },
+        gateway: GatewayAmount { echo: 5000, body: 1_000_000_000, bodies: 5, sockets: 2000, crowd: 500, claims: 50 },
     };
     pub(crate) const SMOKE: Self = Self {
         echo: 200,
@@ -62,6 +65,7 @@ impl Amount {
         mcp: McpAmount { starts: 2, calls: 50 },
         cells: CellAmount { starts: 1, cells: 20 },
         browser: BrowserAmount { starts: 1, steps: 3 },
+        gateway: GatewayAmount { echo: 200, body: 16_000_000, bodies: 2, sockets: 100, crowd: 10, claims: 3 },
     };
 
     /// The reference needs more than half a second for each command.
@@ -78,6 +82,7 @@ impl Amount {
         mcp: McpAmount { starts: 0, calls: 0 },
         cells: CellAmount { starts: 1, cells: 200 },
         browser: BrowserAmount { starts: 0, steps: 0 },
+        gateway: GatewayAmount { echo: 0, body: 0, bodies: 0, sockets: 0, crowd: 0, claims: 0 },
     };
 }
 

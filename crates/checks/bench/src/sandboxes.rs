@@ -154,7 +154,7 @@ pub(crate) async fn hello(client: &ActionExecutionClient) -> anyhow::Result<()> 
 }
 
 /// A home of their own: nothing of the user is read or written, and a slow `~/.bashrc` does not count.
-fn options(place: &Path, binary: &Path) -> anyhow::Result<LocalOptions> {
+pub(crate) fn options(place: &Path, binary: &Path) -> anyhow::Result<LocalOptions> {
     let directory = |name: &str| -> anyhow::Result<PathBuf> {
         let path = place.join(name);
         std::fs::create_dir_all(&path)?;

@@ -4,8 +4,11 @@ use serde::Serialize;
 
 use crate::{
     browser::BrowserNumbers, cells::CellNumbers, commands::CommandNumbers, containers::ContainerNumbers,
-    history::HistoryNumbers, measure::Numbers, sandboxes::SandboxNumbers,
+    gateway::GatewayNumbers, history::HistoryNumbers, measure::Numbers, sample::Sample, sandboxes::SandboxNumbers,
 };
+
+/// The part of the direct rate that large bodies must have through a gateway.
+const SHARE: f64 = 0.8;
 
 /// One line of the table.
 #[derive(Debug, Serialize)]
@@ -43,6 +46,7 @@ pub(crate) struct Table {
     containers: Option<ContainerNumbers>,
     commands: CommandNumbers,
     browser: Option<BrowserNumbers>,
+    gateway: Option<GatewayNumbers>,
 }
 
 /// Sizes of our programs, in bytes.
@@ -141,6 +145,7 @@ impl Table {
             containers: containers.cloned(),
             commands: commands.clone(),
             browser: None,
+            gateway: None,
         }
     }
 
@@ -182,6 +187,38 @@ impl Table {
         self.browser = browser;
     }
 
+    /// Adds what was measured of the gateway.
+    pub(crate) fn add_gateway(&mut self, numbers: GatewayNumbers) {
+        let row = |what, unit, ours, bound| Row { what, unit, ours, reference: None, bound, bound_ratio: None };
+        let GatewayNumbers { echo, direct, bodies, sockets, crowd, warm, warm_containers, left } = &numbers;
+        let longer = |direct: &Sample| Some(direct.p50_ms / SHARE);
+        self.rows.extend([
+            row("gateway, echo hi above direct, p50", "ms", echo.p50_ms - direct.p50_ms, Some(0.15)),
+            row("gateway, echo hi, p50", "ms", echo.p50_ms, None),
+            row("gateway, echo hi, p99", "ms", echo.p99_ms, None),
+            row("the same sandbox directly, p50", "ms", direct.p50_ms, None),
+            row("the same sandbox directly, p99", "ms", direct.p99_ms, None),
+            row("gateway, large body up, p50", "ms", bodies.up.p50_ms, longer(&bodies.direct_up)),
+            row("large body up directly, p50", "ms", bodies.direct_up.p50_ms, None),
+            row("gateway, large body down, p50", "ms", bodies.down.p50_ms, longer(&bodies.direct_down)),
+            row("large body down directly, p50", "ms", bodies.direct_down.p50_ms, None),
+            row("gateway, memory growth by them", "MiB", mib(bodies.growth), Some(64.0)),
+            row("gateway, memory of a WebSocket", "KiB", 1024.0 * mib(sockets.growth) / count(sockets.count), None),
+            row("gateway, idle WebSockets lost", "", count(sockets.lost), Some(0.0)),
+            row("gateway, echo hi beside them, p99", "ms", sockets.echo.p99_ms, None),
+            row("gateway, start of many, p50", "ms", crowd.start.p50_ms, None),
+            row("gateway, echo hi in many, p99", "ms", crowd.echo.p99_ms, Some(20.0)),
+        ]);
+        for (what, numbers, bound) in [
+            ("gateway, /start of a warm one, p50", warm, 10.0),
+            ("gateway, warm container, p50", warm_containers, 60.0),
+        ] {
+            self.rows.extend(numbers.as_ref().map(|numbers| row(what, "ms", numbers.claim.p50_ms, Some(bound))));
+        }
+        self.rows.push(row("gateway: left at the end", "", count(*left), Some(0.0)));
+        self.gateway = Some(numbers);
+    }
+
     pub(crate) fn text(&self) -> String {
         let mut lines = vec![format!(
             "{:<36} {:>12} {:>12} {:>9}  {:<22} {}",
@@ -212,6 +249,7 @@ impl Table {
             Some(containers) => lines.push(format!("containers at once: {} of them", containers.count)),
             None => lines.push("containers were not measured; set GLOVEPORT_TEST_DOCKER (see scripts/docker)".into()),
         }
+        lines.extend(self.gateway.iter().flat_map(about_gateway));
         if self.browser.is_none() {
             lines.push("the browser was not measured: there is no Chromium".into());
         }
@@ -224,6 +262,24 @@ impl Table {
     pub(crate) fn json(&self) -> serde_json::Result<String> {
         serde_json::to_string_pretty(self)
     }
+}
+
+/// How much of everything there was behind the gateway, and what was not measured.
+fn about_gateway(numbers: &GatewayNumbers) -> Vec<String> {
+    let GatewayNumbers { bodies, sockets, crowd, warm, warm_containers, .. } = numbers;
+    let mut lines = vec![format!(
+        "gateway: bodies of {} MB; {} WebSockets; {} sandboxes, {} of them asked at the same time",
+        megabytes(bodies.size),
+        sockets.count,
+        crowd.count,
+        crowd.at_once
+    )];
+    if warm.is_none() {
+        lines.push("warm sandboxes of gateways were not measured: `gloveport gateway` has no --warm".into());
+    } else if warm_containers.is_none() {
+        lines.push("warm containers of gateways were not measured: no engine was named".into());
+    }
+    lines
 }
 
 /// A number of the notebook, where there is one.
