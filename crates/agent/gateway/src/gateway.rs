@@ -26,6 +26,7 @@ use crate::{
     tenancy::Tenancy,
     tenant,
     tls::{Tls, TlsError},
+    traced::Traced,
     turns::Turns,
     v1,
     waking::Waking,
@@ -112,6 +113,7 @@ impl Gateway {
             Some(text) => Some(Domain::new(text).ok_or_else(|| GatewayError::Domain(text.clone()))?),
             None => None,
         };
+        let provider: Arc<dyn Provider> = Arc::new(Traced(provider));
         let tls = options.tls.clone().map(Tls::new).transpose()?.map(Arc::new);
         let stop = CancellationToken::new();
         Ok(Self {

@@ -48,6 +48,7 @@
 //! | `engine` | whether the engine answers, and what it has |
 //! | `metrics` | what is counted |
 //! | `trace` | spans for traces |
+//! | `traced` | a provider whose calls have spans |
 //! | `operations` | what operators ask |
 
 mod api;
@@ -85,6 +86,7 @@ mod tenancy;
 mod tenant;
 mod tls;
 mod trace;
+mod traced;
 mod turns;
 mod upload;
 mod v1;

@@ -100,10 +100,10 @@ impl Authority {
         let asking = reqwest::Client::builder().tls_certs_only([own]).no_proxy().build().unwrap();
         let url = format!("https://localhost:{}/roots/0", self.management);
         let root = loop {
-            match asking.get(&url).send().await {
-                Ok(answer) => break answer.bytes().await.unwrap(),
-                Err(_) => sleep(Duration::from_millis(50)).await,
+            if let Ok(answer) = asking.get(&url).send().await {
+                break answer.bytes().await.unwrap();
             }
+            sleep(Duration::from_millis(50)).await;
         };
         let root = reqwest::Certificate::from_pem(&root).unwrap();
         let builder = reqwest::Client::builder().tls_certs_only([root]).no_proxy().pool_max_idle_per_host(0);
@@ -129,10 +129,10 @@ impl Authority {
 async fn status(client: &reqwest::Client, url: &str) -> u16 {
     let asking = async {
         loop {
-            match client.get(url).send().await {
-                Ok(answer) => break answer.status().as_u16(),
-                Err(_) => sleep(Duration::from_millis(100)).await,
+            if let Ok(answer) = client.get(url).send().await {
+                break answer.status().as_u16();
             }
+            sleep(Duration::from_millis(100)).await;
         }
     };
     timeout(LIMIT, asking).await.expect("there is a certificate")

@@ -21,6 +21,7 @@ mod gateway_session;
 mod gateway_sessions;
 mod gateway_starts;
 mod gateway_tenants;
+mod gateway_traces;
 mod gateway_v1;
 mod gateway_warm;
 mod gateway_ways;
