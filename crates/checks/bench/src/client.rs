@@ -121,6 +121,14 @@ impl Client {
         self.execute(&run_body(command)).with_context(|| command.to_owned())
     }
 
+    /// Runs a command and makes sure that the work was done.
+    pub(crate) fn expect(&mut self, command: &str, content: &str) -> anyhow::Result<()> {
+        let observation = self.run(command)?;
+        let found = observation.get("content").and_then(Value::as_str);
+        anyhow::ensure!(found == Some(content), "{command}: {observation}");
+        Ok(())
+    }
+
     /// Executes an action and returns the observation.
     pub(crate) fn execute(&mut self, body: &[u8]) -> anyhow::Result<Value> {
         let (status, answer) = self.request("POST", "/execute_action", body)?;

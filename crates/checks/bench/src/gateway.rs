@@ -14,7 +14,7 @@ mod program;
 mod sockets;
 mod warm;
 
-use std::{path::Path, time::Instant};
+use std::path::Path;
 
 use serde::Serialize;
 
@@ -25,7 +25,10 @@ use self::{
     sockets::SocketNumbers,
     warm::WarmNumbers,
 };
-use crate::{client::Client, sample::Sample};
+use crate::sample::{Sample, in_turn};
+
+/// Commands before times are taken.
+const WARM_UP: usize = 3;
 
 /// How much is measured.
 #[derive(Debug, Clone, Copy)]
@@ -68,8 +71,10 @@ pub(crate) fn measure(binary: &Path, engine: Option<&str>, amount: GatewayAmount
     let sandbox = gateway.sandbox("bench")?;
     let place = gateway.inside(&sandbox)?;
     let (mut through, mut direct) = (gateway.client_of(&sandbox)?, place.client(&sandbox)?);
-    let (echo, direct) = in_turn(&mut through, &mut direct, amount.echo)?;
-    let bodies = bodies::measure(&gateway, &sandbox, &place, amount)?;
+    // The first ones make connections.
+    in_turn(&mut through, &mut direct, WARM_UP, |client| client.expect("echo hi", "hi"))?;
+    let (echo, direct) = in_turn(&mut through, &mut direct, amount.echo, |client| client.expect("echo hi", "hi"))?;
+    let bodies = bodies::measure(&gateway, &sandbox, &place, amount.body, amount.bodies)?;
     let mut left = gateway.end()?;
 
     // The gateway has the limits of this program.
@@ -90,30 +95,4 @@ pub(crate) fn measure(binary: &Path, engine: Option<&str>, amount: GatewayAmount
         _ => None,
     };
     Ok(GatewayNumbers { echo, direct, bodies, sockets, crowd, warm, warm_containers, left })
-}
-
-/// Times of `echo hi` over two ways to the same sandbox, in turn, so that what the machine does besides meets both.
-fn in_turn(one: &mut Client, other: &mut Client, count: usize) -> anyhow::Result<(Sample, Sample)> {
-    let (mut first, mut second) = (Vec::with_capacity(count), Vec::with_capacity(count));
-    // The first ones make connections.
-    for _warm in 0..3 {
-        hello(one)?;
-        hello(other)?;
-    }
-    for _round in 0..count {
-        for (client, times) in [(&mut *one, &mut first), (&mut *other, &mut second)] {
-            let began = Instant::now();
-            hello(client)?;
-            times.push(began.elapsed());
-        }
-    }
-    Ok((Sample::new(first), Sample::new(second)))
-}
-
-/// Runs a command and makes sure that the work was done.
-fn hello(client: &mut Client) -> anyhow::Result<()> {
-    let observation = client.run("echo hi")?;
-    let found = observation.get("content").and_then(serde_json::Value::as_str);
-    anyhow::ensure!(found == Some("hi"), "echo hi: {observation}");
-    Ok(())
 }

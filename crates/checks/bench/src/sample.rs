@@ -35,3 +35,21 @@ pub(crate) fn repeat(count: usize, mut work: impl FnMut() -> anyhow::Result<()>)
     }
     Ok(Sample::new(times))
 }
+
+/// The same done with two things in turn, so that what the machine does besides meets both.
+pub(crate) fn in_turn<T>(
+    one: &mut T,
+    other: &mut T,
+    count: usize,
+    mut work: impl FnMut(&mut T) -> anyhow::Result<()>,
+) -> anyhow::Result<(Sample, Sample)> {
+    let (mut first, mut second) = (Vec::with_capacity(count), Vec::with_capacity(count));
+    for _round in 0..count {
+        for (thing, times) in [(&mut *one, &mut first), (&mut *other, &mut second)] {
+            let began = Instant::now();
+            work(thing)?;
+            times.push(began.elapsed());
+        }
+    }
+    Ok((Sample::new(first), Sample::new(second)))
+}

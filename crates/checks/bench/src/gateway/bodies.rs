@@ -1,16 +1,13 @@
 //! Large bodies through the gateway, beside the direct way to the same sandbox.
 
-use std::{fs::File, io::Read as _, path::Path, time::Instant};
+use std::{fs::File, io::Read as _, path::Path};
 
 use rustix::fs::{StatVfs, statvfs};
 use serde::Serialize;
 use tempfile::TempDir;
 
-use super::{
-    GatewayAmount,
-    program::{Gateway, Inside, Runtime},
-};
-use crate::{client::Client, sample::Sample};
+use super::program::{Gateway, Inside, Runtime};
+use crate::sample::{Sample, in_turn};
 
 /// Where files are in memory, so that no disk is measured.
 const MEMORY: &str = "/dev/shm";
@@ -34,14 +31,14 @@ pub(crate) struct BodyNumbers {
     pub(crate) size: u64,
 }
 
-/// Sends and fetches a file, through the gateway and directly in turn.
+/// Sends and fetches a file of this size so many times, through the gateway and directly in turn.
 pub(super) fn measure(
     gateway: &Gateway,
     sandbox: &Runtime,
     inside: &Inside,
-    amount: GatewayAmount,
+    size: u64,
+    rounds: usize,
 ) -> anyhow::Result<BodyNumbers> {
-    let size = amount.body;
     let place = place(size)?;
     let file = place.path().join("large");
     let path = format!("/v1/files/content?path={}", file.display());
@@ -51,12 +48,11 @@ pub(super) fn measure(
 
     let before = gateway.resident()?;
     gateway.forget_peak()?;
-    let (up, direct_up) =
-        in_turn(&mut through, &mut direct, amount.bodies, |client| client.upload(&path, &piece, size))?;
+    let (up, direct_up) = in_turn(&mut through, &mut direct, rounds, |client| client.upload(&path, &piece, size))?;
     // The last one may have gone directly.
     through.upload(&path, &piece, size)?;
     compare_file(&file, &piece, size)?;
-    let (down, direct_down) = in_turn(&mut through, &mut direct, amount.bodies, |client| {
+    let (down, direct_down) = in_turn(&mut through, &mut direct, rounds, |client| {
         let read = client.download(&path, |_| ())?;
         anyhow::ensure!(read == size, "{read} bytes of {size} came");
         Ok(())
@@ -75,24 +71,6 @@ fn place(size: u64) -> anyhow::Result<TempDir> {
     let mut place = tempfile::Builder::new();
     place.prefix("gloveport-bench-");
     Ok(if statvfs(MEMORY).is_ok_and(has_room) { place.tempdir_in(MEMORY)? } else { place.tempdir()? })
-}
-
-/// Times of one thing over two ways.
-fn in_turn(
-    one: &mut Client,
-    other: &mut Client,
-    count: usize,
-    work: impl Fn(&mut Client) -> anyhow::Result<()>,
-) -> anyhow::Result<(Sample, Sample)> {
-    let (mut first, mut second) = (Vec::new(), Vec::new());
-    for _round in 0..count {
-        for (client, times) in [(&mut *one, &mut first), (&mut *other, &mut second)] {
-            let began = Instant::now();
-            work(client)?;
-            times.push(began.elapsed());
-        }
-    }
-    Ok((Sample::new(first), Sample::new(second)))
 }
 
 fn compare_file(path: &Path, piece: &[u8], size: u64) -> anyhow::Result<()> {

@@ -14,7 +14,7 @@ use tokio::{
 };
 use tokio_tungstenite::{WebSocketStream, accept_async, client_async, tungstenite::Message};
 
-use super::{hello, program::Gateway};
+use super::program::Gateway;
 use crate::sample::{Sample, repeat};
 
 /// WebSockets that are opened, or asked, at the same time.
@@ -48,7 +48,7 @@ pub(super) fn measure(gateway: &Gateway, count: usize) -> anyhow::Result<SocketN
     let sandbox = gateway.sandbox("bench")?;
     let port = gateway.inside(&sandbox)?.work;
     let mut client = gateway.client_of(&sandbox)?;
-    hello(&mut client)?;
+    client.expect("echo hi", "hi")?;
 
     let runtime = Runtime::new()?;
     let listener = runtime.block_on(TcpListener::bind(("127.0.0.1", port)));
@@ -62,7 +62,7 @@ pub(super) fn measure(gateway: &Gateway, count: usize) -> anyhow::Result<SocketN
     let opened = runtime.block_on(all((1..count).map(|_| open(host, way.clone()))))?;
     let sockets: Vec<Socket> = std::iter::once(first).chain(opened).collect();
     let growth = gateway.resident()?.saturating_sub(before);
-    let echo = repeat(REQUESTS, || hello(&mut client))?;
+    let echo = repeat(REQUESTS, || client.expect("echo hi", "hi"))?;
     let asked = sockets.into_iter().map(|socket| async { Ok(answers(socket).await) });
     let lost = runtime.block_on(all(asked))?.into_iter().filter(|answers| !answers).count();
     runtime.shutdown_timeout(LIMIT);
