@@ -74,12 +74,11 @@ impl AcmeArgs {
             !names.is_empty(),
             "--acme needs the name that the certificate is for: give --public-url https://NAME, or --domain"
         );
-        let store = match &self.acme_store {
-            Some(store) => store.clone(),
-            None => {
-                let data = data_directory(environment).context("HOME is not set; set it, or give --acme-store")?;
-                data.join("gloveport").join(STORE)
-            }
+        let store = if let Some(store) = &self.acme_store {
+            store.clone()
+        } else {
+            let data = data_directory(environment).context("HOME is not set; set it, or give --acme-store")?;
+            data.join("gloveport").join(STORE)
         };
         Ok(Some(AcmeOptions {
             directory: self.acme_directory.clone().unwrap_or_else(|| LETS_ENCRYPT.to_owned()),

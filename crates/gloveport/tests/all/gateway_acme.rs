@@ -1,4 +1,5 @@
-//! A gateway that has its certificate made by an authority: Pebble, the test server of ACME, with a DNS of its own.
+//! A gateway that has its certificate made by an authority: Pebble, the test server of ACME (scripts/setup installs it), with a DNS of
+//! its own.
 
 #![expect(clippy::unwrap_used, reason = "a test stops at the first broken assumption")]
 
@@ -77,7 +78,7 @@ impl Authority {
             let log = fs::File::create(home.path().join(program)).unwrap();
             command.args(words).env("PEBBLE_VA_NOSLEEP", "1").stdin(Stdio::null());
             command.stdout(log.try_clone().unwrap()).stderr(log);
-            Running(command.spawn().expect("Pebble is there; scripts/setup installs it"))
+            Running(command.spawn().unwrap())
         };
         let (dns, managing) = (at(names), at(records));
         let off = ["-http01", "", "-https01", "", "-tlsalpn01", "", "-defaultIPv6", ""];
@@ -88,7 +89,7 @@ impl Authority {
                 sleep(Duration::from_millis(20)).await;
             }
         };
-        timeout(LIMIT, up).await.expect("Pebble listens");
+        timeout(LIMIT, up).await.unwrap();
         let address = format!("https://localhost:{listen}/dir");
         Self { _pebble: pebble, _names: names, files, address, management, records, tls, home }
     }
@@ -126,7 +127,7 @@ impl Authority {
 }
 
 /// The status of a request, as soon as there is a certificate that the client takes.
-async fn status(client: &reqwest::Client, url: &str) -> u16 {
+async fn answered(client: &reqwest::Client, url: &str) -> u16 {
     let asking = async {
         loop {
             if let Ok(answer) = client.get(url).send().await {
@@ -135,7 +136,7 @@ async fn status(client: &reqwest::Client, url: &str) -> u16 {
             sleep(Duration::from_millis(100)).await;
         }
     };
-    timeout(LIMIT, asking).await.expect("there is a certificate")
+    timeout(LIMIT, asking).await.unwrap()
 }
 
 /// The files of a directory, without those whose names begin with `lock`.
@@ -152,9 +153,9 @@ async fn a_gateway_has_its_certificate_made_and_keeps_it() {
     let url = format!("https://{NAME}:{}", authority.tls);
     let program = authority.gateway(&["--public-url", &url]);
     let client = authority.client(program.url.strip_prefix("https://").unwrap().parse().unwrap()).await;
-    assert_eq!(status(&client, &format!("{url}/healthz")).await, 200);
+    assert_eq!(answered(&client, &format!("{url}/healthz")).await, 200);
     assert_eq!(listed(&authority.store()), ["account.json", "certificate.pem"]);
-    let made = fs::read(authority.store().join("certificate.pem")).unwrap();
+    let kept = fs::read(authority.store().join("certificate.pem")).unwrap();
     let mode = fs::metadata(authority.store().join("certificate.pem")).unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o600);
     // The protocol of the challenge leads nowhere else.
@@ -169,9 +170,9 @@ async fn a_gateway_has_its_certificate_made_and_keeps_it() {
     assert!(!log.contains("PRIVATE KEY"), "{log}");
     // The next one has the same, at once.
     let program = authority.gateway(&["--public-url", &url]);
-    assert_eq!(status(&client, &format!("{url}/healthz")).await, 200);
+    assert_eq!(answered(&client, &format!("{url}/healthz")).await, 200);
     program.end();
-    assert_eq!(fs::read(authority.store().join("certificate.pem")).unwrap(), made);
+    assert_eq!(fs::read(authority.store().join("certificate.pem")).unwrap(), kept);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -195,8 +196,8 @@ open({:?}, "a").write(f"{{verb}} {{name}}\n")
     let program = authority.gateway(&["--domain", NAME, "--acme-dns-hook", hook.to_str().unwrap()]);
     let client = authority.client(program.url.strip_prefix("https://").unwrap().parse().unwrap()).await;
     let port = authority.tls;
-    assert_eq!(status(&client, &format!("https://{NAME}:{port}/healthz")).await, 200);
-    assert_eq!(status(&client, &format!("https://a.{NAME}:{port}/alive")).await, 404);
+    assert_eq!(answered(&client, &format!("https://{NAME}:{port}/healthz")).await, 200);
+    assert_eq!(answered(&client, &format!("https://a.{NAME}:{port}/alive")).await, 404);
     let changes = fs::read_to_string(authority.home.path().join("changes")).unwrap();
     let record = format!("_acme-challenge.{NAME}");
     let lines: Vec<String> = ["add", "add", "remove", "remove"].map(|verb| format!("{verb} {record}")).into();
