@@ -7,6 +7,14 @@ use gloveport_protocol::Secret;
 
 use crate::{Capabilities, Isolation, ProviderError, SessionId};
 
+/// Most characters of the key of a sandbox.
+const LONGEST_KEY: usize = 1024;
+
+/// Whether a text is the same behind a header of HTTP.
+fn is_header(text: &str) -> bool {
+    text.len() <= LONGEST_KEY && text.trim() == text && text.bytes().all(|byte| (b' '..=b'~').contains(&byte))
+}
+
 /// What a sandbox is made from.
 ///
 /// What a provider cannot do is refused by [`check`](Self::check) before anything is made, never passed over: a limit
@@ -141,6 +149,10 @@ impl SandboxSpec {
         }
         if self.session_key.as_ref().is_some_and(Secret::is_empty) {
             return wrong("session_key", "it is empty");
+        }
+        if !self.session_key.as_ref().is_none_or(|key| is_header(key.expose())) {
+            let reason = format!("it must be up to {LONGEST_KEY} visible ASCII characters, as it travels in a header");
+            return wrong("session_key", &reason);
         }
         if self.limits.cpus.is_some_and(|cpus| !cpus.is_finite() || cpus <= 0.0) {
             return wrong("limits.cpus", "it must be a positive number");
@@ -304,6 +316,10 @@ mod tests {
             (SandboxSpec { environment: [("A=B".to_owned(), String::new())].into(), ..spec() }, "environment"),
             (SandboxSpec { secrets: [("A".to_owned(), Secret::new("\0"))].into(), ..spec() }, "environment"),
             (SandboxSpec { session_key: Some(Secret::new("")), ..spec() }, "session_key"),
+            (SandboxSpec { session_key: Some(Secret::new("a ")), ..spec() }, "session_key"),
+            (SandboxSpec { session_key: Some(Secret::new("a\nb")), ..spec() }, "session_key"),
+            (SandboxSpec { session_key: Some(Secret::new("\u{e4}")), ..spec() }, "session_key"),
+            (SandboxSpec { session_key: Some(Secret::new("a".repeat(LONGEST_KEY + 1))), ..spec() }, "session_key"),
             (SandboxSpec { workspace: Workspace::Directory("w".into()), ..spec() }, "workspace"),
             (
                 SandboxSpec { limits: ResourceLimits { memory: Some(0), ..ResourceLimits::default() }, ..spec() },

