@@ -60,7 +60,8 @@ impl Traces {
     {
         let tracer = self.0.tracer(SERVICE);
         let spans = Targets::new().with_target(TRACE_TARGET, tracing::Level::INFO);
-        tracing_opentelemetry::layer().with_tracer(tracer).with_location(false).with_threads(false).with_filter(spans)
+        let layer = tracing_opentelemetry::layer().with_tracer(tracer).with_location(false).with_threads(false);
+        layer.with_target(false).with_tracked_inactivity(false).with_filter(spans)
     }
 
     /// Tells what is left.
@@ -79,6 +80,7 @@ struct Client {
 
 impl Client {
     fn new() -> anyhow::Result<Self> {
+        let _installed_before = rustls::crypto::ring::default_provider().install_default();
         let http = reqwest::Client::builder().timeout(LIMIT).redirect(reqwest::redirect::Policy::none()).build()?;
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         Ok(Self { http, runtime })

@@ -8,6 +8,7 @@ use futures_util::TryStreamExt as _;
 use http::{Request, Response};
 use http_body_util::{BodyExt as _, Full};
 use instant_acme::{Account, AccountBuilder, BodyWrapper, BytesResponse, Error, HttpClient};
+use rustls::crypto::ring;
 
 use crate::AcmeError;
 
@@ -21,6 +22,7 @@ struct Client(reqwest::Client);
 /// Makes accounts of authorities that this certificate vouches for, or those of the system.
 pub(crate) fn accounts(root: Option<&Path>) -> Result<AccountBuilder, AcmeError> {
     let failed = |reason: String| AcmeError::Authority { what: "the authority cannot be asked", reason };
+    let _installed_before = ring::default_provider().install_default();
     let mut builder = reqwest::Client::builder().https_only(true).timeout(LIMIT);
     if let Some(path) = root {
         let text = fs::read(path);

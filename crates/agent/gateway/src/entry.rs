@@ -37,18 +37,21 @@ pub(crate) async fn enter(State(shared): State<Arc<Shared>>, mut request: Reques
     // Whatever is logged for a request says so, warnings among it.
     let span = tracing::error_span!("request", id = id.to_str().unwrap_or_default());
     let method = request.method().clone();
-    let traced = trace::request(&method, request.headers(), id.to_str().unwrap_or_default());
+    let aim = span.in_scope(|| prepare(&shared, &mut request));
+    // What is for a sandbox, or for nobody, has no route.
+    let route = request.extensions().get::<MatchedPath>().filter(|_| matches!(aim, Ok(Aim::Gateway)));
+    let route = route.map_or_else(|| SANDBOX.to_owned(), |path| path.as_str().to_owned());
+    let traced = trace::request(&method, &route, request.headers(), id.to_str().unwrap_or_default());
     let answered = async {
-        let route = request.extensions().get::<MatchedPath>().map(|path| path.as_str().to_owned());
+        let route = route.as_str();
         let is_post = request.method() == Method::POST;
-        let aim = prepare(&shared, &mut request);
         let client = request.extensions().get::<ClientAddress>().map(|client| tracing::field::display(client.0));
-        let (route, mut response) = match aim {
-            Ok(Aim::Gateway) => (route, next.run(request).await),
-            Ok(Aim::Sandbox) => (None, way::pass(State(Arc::clone(&shared)), request).await),
-            Err(fault) => (None, fault.into_response()),
+        let mut response = match aim {
+            Ok(Aim::Gateway) => next.run(request).await,
+            Ok(Aim::Sandbox) => way::pass(State(Arc::clone(&shared)), request).await,
+            Err(fault) => fault.into_response(),
         };
-        let (route, status, took) = (route.as_deref().unwrap_or(SANDBOX), response.status(), began.elapsed());
+        let (status, took) = (response.status(), began.elapsed());
         shared.metrics.answered(route, status, took);
         if is_post && STARTS.contains(&route) {
             shared.metrics.started(status, took);
@@ -56,7 +59,7 @@ pub(crate) async fn enter(State(shared): State<Arc<Shared>>, mut request: Reques
         if response.extensions_mut().remove::<EngineFault>().is_some() {
             shared.metrics.engine_failed();
         }
-        trace::answered(&Span::current(), &method, route, status);
+        trace::record(&Span::current(), status);
         tracing::info!(client, route, status = status.as_u16(), ms = took.as_secs_f64() * 1e3, "answered");
         response
     };

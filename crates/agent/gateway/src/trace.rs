@@ -11,15 +11,15 @@ use tracing_opentelemetry::OpenTelemetrySpanExt as _;
 pub const TRACE_TARGET: &str = "gloveport::trace";
 
 /// The span of a request; its parent is what the client names.
-pub(crate) fn request(method: &Method, headers: &HeaderMap, id: &str) -> Span {
+pub(crate) fn request(method: &Method, route: &str, headers: &HeaderMap, id: &str) -> Span {
     let span = info_span!(
         target: TRACE_TARGET,
         "request",
         otel.kind = "server",
-        otel.name = Empty,
+        otel.name = format!("{method} {route}"),
         otel.status_code = Empty,
         http.request.method = %method,
-        http.route = Empty,
+        http.route = route,
         http.response.status_code = Empty,
         request.id = id,
     );
@@ -29,16 +29,6 @@ pub(crate) fn request(method: &Method, headers: &HeaderMap, id: &str) -> Span {
         let _set = span.set_parent(parent);
     }
     span
-}
-
-/// What became of a request.
-pub(crate) fn answered(span: &Span, method: &Method, route: &str, status: StatusCode) {
-    if span.is_disabled() {
-        return;
-    }
-    span.record("otel.name", format!("{method} {route}"));
-    span.record("http.route", route);
-    record(span, status);
 }
 
 /// The span of a request on its way to a sandbox.
