@@ -94,7 +94,7 @@ impl Fault {
 impl From<ProviderError> for Fault {
     fn from(error: ProviderError) -> Self {
         if let ProviderError::Quota { reason, retry_after } = error {
-            return Self::new(StatusCode::TOO_MANY_REQUESTS, reason).after(retry_after);
+            return Self::new(StatusCode::TOO_MANY_REQUESTS, reason).after(retry_after).called("quota_exceeded");
         }
         let status = match &error {
             ProviderError::NotFound(_) => StatusCode::NOT_FOUND,
