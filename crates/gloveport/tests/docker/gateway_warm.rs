@@ -101,10 +101,10 @@ fn backend_of(place: &Place, container: &str) -> String {
 async fn a_container_that_waited_is_its_sessions_own_for_all_gateways_and_after_a_stop() {
     let place = Place::new();
     let store = Store::open(&Location::File(place.path().join("gateway.db"))).await.unwrap();
-    for tenant in ["default", "one"] {
+    for tenant in ["default", "warm"] {
         store.add_tenant(tenant, &Limits::default()).await.unwrap();
     }
-    let key = store.add_key("one", "", None).await.unwrap().key.expose().to_owned();
+    let key = store.add_key("warm", "", None).await.unwrap().key.expose().to_owned();
     let one = Running::start(&place, Some(&store), 3).await;
     let two = Running::start(&place, Some(&store), 3).await;
     for running in [&one, &two] {
