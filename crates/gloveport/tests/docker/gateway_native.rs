@@ -19,7 +19,7 @@ fn client(running: &Running, tenant: &Tenant<'_>) -> Remote {
 #[tokio::test]
 async fn a_tenant_keeps_the_files_of_a_sandbox_and_forks_it_within_its_quotas_and_others_do_not() {
     let running = Running::start().await;
-    let one = running.tenant("one", Limits { running: Some(2), ..Limits::default() }).await;
+    let one = running.tenant("native", Limits { running: Some(2), ..Limits::default() }).await;
     let two = running.tenant("two", Limits::default()).await;
     let (backend, other) = (client(&running, &one), client(&running, &two));
     backend.learn().await.unwrap();
@@ -74,7 +74,7 @@ async fn a_tenant_keeps_the_files_of_a_sandbox_and_forks_it_within_its_quotas_an
     let spec = SandboxSpec { image: Some(snapshot.clone()), keep_alive: true, ..SandboxSpec::new(session("later")) };
     let later = start(&backend, &spec).await;
     assert_eq!(run(&later, "cat /kept").await, "kept");
-    let rows = running.store.history(Some("one"), None, 10).await.unwrap();
+    let rows = running.store.history(Some("native"), None, 10).await.unwrap();
     let mut rows: Vec<(&str, SessionState)> = rows.iter().map(|row| (row.session.as_str(), row.state)).collect();
     rows.sort_by_key(|row| row.0);
     assert_eq!(
