@@ -55,7 +55,8 @@ def build(url, base, home, seen):
     def folder(*lines):
         path = tempfile.mkdtemp(dir=home)
         with open(os.path.join(path, "Dockerfile"), "w") as file:
-            file.write("\n".join((f"FROM {base}", "USER root", *lines)) + "\n")
+            # No layer is shared with another test, which removes its own.
+            file.write("\n".join((f"FROM {base}", f"LABEL of={PREFIX}", "USER root", *lines)) + "\n")
         with open(os.path.join(path, "made"), "w") as file:
             file.write("made by the build")
         return path
