@@ -249,7 +249,11 @@ impl Live {
     /// Lets it go: the sandbox stays, what is being done is answered with this text, and others can take the session up.
     pub(crate) async fn let_go(&self, text: &str) {
         let going = async {
-            drop(self.rising.lock().unwrap_or_else(PoisonError::into_inner).take());
+            {
+                // An answer that is being written is written, though nobody waits for it any more: it must be seen first.
+                let _alone = self.answering.lock().await;
+                drop(self.rising.lock().unwrap_or_else(PoisonError::into_inner).take());
+            }
             self.runtime.close().await;
             self.answer_open(text).await;
             self.note_settled(1).await;
