@@ -71,7 +71,9 @@ def map_case(context, case):
         case.query["path"] = "/nowhere/" + case.query["path"]
     if path in ("/v1/exec", "/v1/kernels/{name}/execute") and isinstance(case.body, dict):
         shorten(case.body, LIMIT)
-    if path in ("/start", "/v1/sandboxes") and isinstance(case.body, dict):
+    if isinstance(case.query, dict) and isinstance(case.query.get("wait"), (int, float)) and case.query["wait"] > LIMIT:
+        case.query["wait"] = LIMIT
+    if path in ("/start", "/v1/sandboxes", "/v1/sessions") and isinstance(case.body, dict):
         tame(case.body)
     if path == "/execute_action" and isinstance(case.body, dict) and isinstance(case.body.get("action"), dict):
         shorten(case.body["action"], LIMIT)

@@ -113,7 +113,8 @@ class Gateway(Server):
         key = root / "key"
         key.write_text(KEY)
         key.chmod(0o644)
-        return ["gateway", "--runtime", "local", "--port", "0", "--key-file", key]
+        sessions = self.home / "sessions"
+        return ["gateway", "--runtime", "local", "--port", "0", "--key-file", key, "--sessions-directory", sessions]
 
     def ask(self, method, path):
         request = urllib.request.Request(self.url + path, method=method, headers={self.header: KEY})
@@ -141,9 +142,10 @@ CALLS = 36
 PARTS_OF_GATEWAY = [
     # Events have no end.
     ["--include-tag=sandboxes", "--exclude-path=/v1/sandboxes/events"],
-    ["--exclude-tag=sandboxes"],
+    ["--include-tag=sessions"],
+    ["--exclude-tag=sandboxes", "--exclude-tag=sessions"],
 ]
-CALLS_OF_GATEWAY = 24
+CALLS_OF_GATEWAY = 38
 # Most requests for a gateway.
 CASES_OF_GATEWAY = 3000
 

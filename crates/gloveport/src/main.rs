@@ -121,7 +121,7 @@ fn start(cli: Cli) -> anyhow::Result<ExitCode> {
         Command::Gateway(arguments) => {
             let traces = traces::Traces::of_environment()?;
             logging::for_operators(traces.as_ref());
-            let done = runtime()?.block_on(gateway::gateway(*arguments));
+            let done = runtime_beside(1)?.block_on(gateway::gateway(*arguments));
             if let Some(traces) = traces {
                 traces.end();
             }
@@ -159,5 +159,16 @@ fn people(command: impl Future<Output = anyhow::Result<ExitCode>>) -> anyhow::Re
 /// Where the tasks of this program run.
 fn runtime() -> anyhow::Result<tokio::runtime::Runtime> {
     let workers = std::thread::available_parallelism().map_or(2, usize::from).clamp(2, 8);
+    runtime_of(workers)
+}
+
+/// The same of a program that passes on what others do, and leaves them so many processors: a worker more than that wakes up for
+/// each message, and finds that it has come in vain.
+fn runtime_beside(others: usize) -> anyhow::Result<tokio::runtime::Runtime> {
+    let processors = std::thread::available_parallelism().map_or(2, usize::from);
+    runtime_of(processors.saturating_sub(others).clamp(1, 8))
+}
+
+fn runtime_of(workers: usize) -> anyhow::Result<tokio::runtime::Runtime> {
     Ok(tokio::runtime::Builder::new_multi_thread().worker_threads(workers).enable_all().build()?)
 }

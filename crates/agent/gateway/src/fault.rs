@@ -28,6 +28,22 @@ pub(crate) struct Fault {
 #[derive(Clone, Debug)]
 pub(crate) struct Told(pub(crate) Fault);
 
+/// Why a request to a route beside the interface is not answered as hoped: an extension of the answer, which gets the form of
+/// the native API.
+#[derive(Clone, Debug)]
+pub struct Refusal {
+    /// A word for programs, where the status does not say it.
+    pub code: Option<&'static str>,
+    /// What failed, and why.
+    pub message: String,
+}
+
+impl Refusal {
+    pub(crate) fn fault(&self, status: StatusCode) -> Fault {
+        Fault { code: self.code, ..Fault::new(status, self.message.as_str()) }
+    }
+}
+
 /// Says of an answer that the engine is to blame; it is an extension.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct EngineFault;

@@ -6,6 +6,7 @@ use axum::{Router, middleware};
 use gloveport_client::{Certificates, ClientError, Pool};
 use gloveport_provider::{GcOptions, Provider};
 use http::Uri;
+use serde_json::Value;
 use tokio::{net::TcpListener, sync::Semaphore, time::sleep};
 use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 
@@ -74,8 +75,8 @@ pub enum GatewayError {
 #[derive(Clone, Debug)]
 pub struct Gateway {
     shared: Arc<Shared>,
-    /// What is served beside the interface, for whoever has a key.
-    beside: Option<Router>,
+    /// What is served beside the interface, for whoever has a key, and what the document of the interface says of it.
+    beside: Option<(Router, Value)>,
 }
 
 impl Gateway {
@@ -166,19 +167,23 @@ impl Gateway {
     }
 
     /// Serves these routes, too. Nobody reaches them without a key, their bodies are as small and quick as those of the
-    /// interface, and each request has a [`Tenant`](crate::Tenant) as an extension.
+    /// interface, each request has a [`Tenant`](crate::Tenant) as an extension, and errors have the form of the native API, made
+    /// of a [`Refusal`](crate::Refusal) where the answer has one. `document` is an `OpenAPI` document of them.
     #[must_use]
-    pub fn with_routes(self, routes: Router) -> Self {
+    pub fn with_routes(self, routes: Router, document: Value) -> Self {
         let with_key = middleware::from_fn_with_state(Arc::clone(&self.shared), tenant::with_key);
-        Self { beside: Some(routes.route_layer(with_key)), ..self }
+        let routes = routes.route_layer(with_key).route_layer(middleware::from_fn(v1::shape));
+        Self { beside: Some((routes, document)), ..self }
     }
 
     /// The interface, and the ways to sandboxes.
     pub fn router(&self) -> Router {
         let enter = middleware::from_fn_with_state(Arc::clone(&self.shared), entry::enter);
-        let interface = api::router(&self.shared).merge(v1::router(&self.shared)).merge(openapi::router());
+        let (beside, document) = self.beside.clone().unzip();
+        let interface = api::router(&self.shared).merge(v1::router(&self.shared));
+        let interface = interface.merge(openapi::router(document.as_ref()));
         let interface = interface.merge(operations::beside_interface(&self.shared));
-        self.beside.iter().cloned().fold(interface, Router::merge).layer(enter)
+        beside.into_iter().fold(interface, Router::merge).layer(enter)
     }
 
     /// Serves until `stop` is cancelled; then no more connections are accepted, and the answers in flight are finished. The

@@ -14,6 +14,7 @@
 //! | `shared` | what all requests share |
 //! | `labels` | labels of sandboxes |
 //! | `identity` | who asks, and what is whose |
+//! | [`Refusal`] | why a request to such a route is not answered as hoped |
 //! | [`Tenant`] | the sandboxes of who asks as a provider, for routes beside the interface |
 //! | `tenancy` | tenants of a gateway with a database, and the places of their sandboxes |
 //! | `policy` | what a tenant may ask for |
@@ -98,6 +99,7 @@ mod watch;
 mod way;
 
 pub use builds::ImageService;
+pub use fault::Refusal;
 pub use gateway::{Gateway, GatewayError};
 pub use options::{GatewayOptions, Size};
 pub use tenant::Tenant;

@@ -50,6 +50,7 @@ use crate::{
 use context::{Handle, Who, own};
 use query::Query;
 use request::{CreateRequest, ExtendRequest, ForkRequest, SnapshotRequest};
+pub(crate) use shape::shape;
 use view::View;
 
 /// The requests of the native API.
@@ -70,7 +71,7 @@ pub(crate) fn router(shared: &Arc<Shared>) -> Router {
         .route_layer(middleware::from_fn_with_state(Arc::clone(shared), with_key))
         // No sandbox can be called so.
         .route("/v1/{*rest}", any(nowhere))
-        .layer(middleware::from_fn(shape::shape))
+        .layer(middleware::from_fn(shape))
         .with_state(Arc::clone(shared))
 }
 

@@ -15,17 +15,32 @@ use http::{HeaderValue, StatusCode, header::RETRY_AFTER};
 /// When it is worth trying again, unless it is known better.
 const RETRY: Duration = Duration::from_secs(2);
 
+/// What an answer that is an error was made of. Each has one as an extension, for whoever gives all errors one form.
+#[derive(Clone, Debug)]
+pub struct Refusal {
+    /// A word for programs, where the status does not say it.
+    pub code: Option<&'static str>,
+    /// What failed, and why.
+    pub message: String,
+}
+
 /// Why a request is not answered as hoped.
 #[derive(Clone, Debug)]
 pub(crate) struct Fault {
     pub(crate) status: StatusCode,
     pub(crate) detail: String,
     retry_after: Option<Duration>,
+    code: Option<&'static str>,
 }
 
 impl Fault {
     pub(crate) fn new(status: StatusCode, detail: impl Into<String>) -> Self {
-        Self { status, detail: detail.into(), retry_after: None }
+        Self { status, detail: detail.into(), retry_after: None, code: None }
+    }
+
+    /// The same, with a word for programs.
+    pub(crate) fn called(self, code: &'static str) -> Self {
+        Self { code: Some(code), ..self }
     }
 
     /// The request cannot be understood, or not be done as it is.
@@ -35,7 +50,7 @@ impl Fault {
 
     /// The session is in a state in which this is not possible.
     pub(crate) fn conflict(detail: impl Into<String>) -> Self {
-        Self::new(StatusCode::CONFLICT, detail)
+        Self::new(StatusCode::CONFLICT, detail).called("wrong_state")
     }
 
     /// There is no such session, or it is of somebody else.
@@ -73,7 +88,8 @@ impl From<ProviderError> for Fault {
     fn from(error: ProviderError) -> Self {
         let status = match &error {
             ProviderError::Quota { retry_after, .. } => {
-                return Self::new(StatusCode::TOO_MANY_REQUESTS, error.to_string()).after(*retry_after);
+                let fault = Self::new(StatusCode::TOO_MANY_REQUESTS, error.to_string());
+                return fault.after(*retry_after).called("quota_exceeded");
             }
             ProviderError::NotFound(_) => StatusCode::NOT_FOUND,
             ProviderError::Access { reason, .. } => return Self::new(StatusCode::FORBIDDEN, reason.clone()),
@@ -133,7 +149,8 @@ impl From<HistoryError> for Fault {
     fn from(error: HistoryError) -> Self {
         match error {
             HistoryError::Locked { .. } => {
-                Self::later("another gateway serves this session now; ask that one, or ask again")
+                let detail = "another gateway serves this session now; ask that one, or ask again";
+                Self::later(detail).called("served_elsewhere")
             }
             error => Self::internal(&error),
         }
@@ -148,11 +165,12 @@ impl From<StoreError> for Fault {
 
 impl IntoResponse for Fault {
     fn into_response(self) -> Response {
-        let mut response = (self.status, Json(serde_json::json!({"detail": self.detail}))).into_response();
+        let mut response = (self.status, Json(serde_json::json!({"detail": &self.detail}))).into_response();
         if let Some(after) = self.retry_after {
             let seconds = after.as_secs() + u64::from(after.subsec_nanos() > 0);
             response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(seconds.max(1)));
         }
+        response.extensions_mut().insert(Refusal { code: self.code, message: self.detail });
         response
     }
 }

@@ -9,6 +9,8 @@
 //! | [`SessionServer`] | the whole, and what it does by itself |
 //! | [`SessionOptions`] | what can be set on it |
 //! | [`Owner`] | who asks, and whose sandboxes |
+//! | [`Refusal`] | what an answer that is an error was made of |
+//! | [`document`] | the requests for an `OpenAPI` document |
 //! | `api`, `acts`, `events` | the requests: sessions, what is done in them, their histories |
 //! | `ask` | what all requests are read with |
 //! | `sessions` | which sessions this process serves, takes up and lets go |
@@ -27,6 +29,7 @@ mod events;
 mod fault;
 mod ledger;
 mod live;
+mod openapi;
 mod options;
 mod owner;
 mod record;
@@ -36,6 +39,8 @@ mod server;
 mod sessions;
 mod tracker;
 
+pub use fault::Refusal;
+pub use openapi::document;
 pub use options::SessionOptions;
 pub use owner::Owner;
 pub use server::{SessionServer, SessionServerError};

@@ -189,7 +189,7 @@ impl Sessions {
         let exists = || {
             let detail =
                 format!("there is a session `{}` already; delete it with its history, or choose another id", key.id);
-            Fault::conflict(detail)
+            Fault::conflict(detail).called("session_exists")
         };
         if self.files.record(key).await?.is_some() {
             return Err(exists());

@@ -73,6 +73,8 @@ struct Arguments {
     docker: Option<String>,
     /// Where the JSON goes.
     json: Option<PathBuf>,
+    /// Nothing but the gateway.
+    gateway_alone: bool,
     /// Few repetitions: shows that everything works, not how fast it is.
     smoke: bool,
 }
@@ -96,6 +98,12 @@ fn run() -> anyhow::Result<()> {
     };
     let inside = arguments.sandbox_binary.as_ref().unwrap_or(&arguments.binary);
     let amount = if arguments.smoke { Amount::SMOKE } else { Amount::FULL };
+    if arguments.gateway_alone {
+        eprintln!("measuring gateways, one of them over {} sandboxes ...", amount.gateway.crowd);
+        let numbers = gateway::measure(&arguments.binary, arguments.docker.as_deref(), amount.gateway)?;
+        println!("{}", table::gateway_alone(&numbers));
+        return write(&arguments, || serde_json::to_string_pretty(&numbers));
+    }
     eprintln!("measuring gloveport ...");
     let ours = measure(&Program::Gloveport(arguments.binary.clone()), &amount)?;
     eprintln!("measuring sandboxes, and {} of them at once ...", amount.sandboxes.crowd);
@@ -129,8 +137,13 @@ fn run() -> anyhow::Result<()> {
     table.add_browser(browser);
     table.add_gateway(gateway);
     println!("{}", table.text());
+    write(&arguments, || table.json())
+}
+
+/// Writes the numbers to where they were asked for.
+fn write(arguments: &Arguments, json: impl FnOnce() -> serde_json::Result<String>) -> anyhow::Result<()> {
     if let Some(path) = &arguments.json {
-        fs::write(path, table.json()?).with_context(|| format!("cannot write {}", path.display()))?;
+        fs::write(path, json()?).with_context(|| format!("cannot write {}", path.display()))?;
     }
     Ok(())
 }
@@ -147,6 +160,11 @@ fn parse() -> anyhow::Result<Asked> {
             "--browser-times" => arguments.browser_times = Some(value()?.into()),
             "--docker" => arguments.docker = Some(value()?),
             "--json" => arguments.json = Some(value()?.into()),
+            "--only" => {
+                let what = value()?;
+                anyhow::ensure!(what == "gateway", "nothing but `gateway` can be measured alone, not `{what}`");
+                arguments.gateway_alone = true;
+            }
             "--smoke" => arguments.smoke = true,
             "--plot" => return Ok(Asked::Plot { page: value()?.into(), picture: value()?.into() }),
             other => anyhow::bail!("unknown argument {other}; see scripts/bench --help"),

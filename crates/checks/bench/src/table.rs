@@ -189,61 +189,12 @@ impl Table {
 
     /// Adds what was measured of the gateway.
     pub(crate) fn add_gateway(&mut self, numbers: GatewayNumbers) {
-        let row = |what, unit, ours, bound| Row { what, unit, ours, reference: None, bound, bound_ratio: None };
-        let GatewayNumbers { echo, direct, bodies, sockets, crowd, warm, warm_containers, left } = &numbers;
-        let longer = |direct: &Sample| Some(direct.p50_ms / SHARE);
-        self.rows.extend([
-            row("gateway, echo hi above direct, p50", "ms", echo.p50_ms - direct.p50_ms, Some(0.15)),
-            row("gateway, echo hi, p50", "ms", echo.p50_ms, None),
-            row("gateway, echo hi, p99", "ms", echo.p99_ms, None),
-            row("the same sandbox directly, p50", "ms", direct.p50_ms, None),
-            row("the same sandbox directly, p99", "ms", direct.p99_ms, None),
-            row("gateway, large body up, p50", "ms", bodies.up.p50_ms, longer(&bodies.direct_up)),
-            row("large body up directly, p50", "ms", bodies.direct_up.p50_ms, None),
-            row("gateway, large body down, p50", "ms", bodies.down.p50_ms, longer(&bodies.direct_down)),
-            row("large body down directly, p50", "ms", bodies.direct_down.p50_ms, None),
-            row("gateway, memory growth by them", "MiB", mib(bodies.growth), Some(64.0)),
-            row("gateway, memory of a WebSocket", "KiB", 1024.0 * mib(sockets.growth) / count(sockets.count), None),
-            row("gateway, idle WebSockets lost", "", count(sockets.lost), Some(0.0)),
-            row("gateway, echo hi beside them, p99", "ms", sockets.echo.p99_ms, None),
-            row("gateway, start of many, p50", "ms", crowd.start.p50_ms, None),
-            row("gateway, echo hi in many, p99", "ms", crowd.echo.p99_ms, Some(20.0)),
-        ]);
-        for (what, numbers, bound) in [
-            ("gateway, /start of a warm one, p50", warm, 10.0),
-            ("gateway, warm container, p50", warm_containers, 60.0),
-        ] {
-            self.rows.extend(numbers.as_ref().map(|numbers| row(what, "ms", numbers.claim.p50_ms, Some(bound))));
-        }
-        self.rows.push(row("gateway: left at the end", "", count(*left), Some(0.0)));
+        self.rows.extend(gateway_rows(&numbers));
         self.gateway = Some(numbers);
     }
 
     pub(crate) fn text(&self) -> String {
-        let mut lines = vec![format!(
-            "{:<36} {:>12} {:>12} {:>9}  {:<22} {}",
-            "", "gloveport", "reference", "ratio", "bound", "holds"
-        )];
-        for row in &self.rows {
-            let number = |value: f64| format!("{value:.3} {}", row.unit).trim_end().to_owned();
-            let ratio = row.ratio().map(|ratio| format!("{ratio:.1} x")).unwrap_or_default();
-            let bounds = [
-                row.bound.map(|bound| format!("<= {}", number(bound))),
-                row.bound_ratio.filter(|_| row.reference.is_some()).map(|bound| format!(">= {bound} x")),
-            ];
-            let bound = bounds.into_iter().flatten().collect::<Vec<_>>().join(", ");
-            let holds = match (bound.is_empty(), row.holds()) {
-                (true, _) => "",
-                (false, true) => "yes",
-                (false, false) => "NO",
-            };
-            let reference = row.reference.map(number).unwrap_or_default();
-            lines.push(format!(
-                "{:<36} {:>12} {reference:>12} {ratio:>9}  {bound:<22} {holds}",
-                row.what,
-                number(row.ours)
-            ));
-        }
+        let mut lines = lines(&self.rows);
         lines.push(format!("many sandboxes: {} of them", self.sandboxes.crowd));
         match &self.containers {
             Some(containers) => lines.push(format!("containers at once: {} of them", containers.count)),
@@ -262,6 +213,70 @@ impl Table {
     pub(crate) fn json(&self) -> serde_json::Result<String> {
         serde_json::to_string_pretty(self)
     }
+}
+
+/// The rows of a gateway.
+fn gateway_rows(numbers: &GatewayNumbers) -> Vec<Row> {
+    let row = |what, unit, ours, bound| Row { what, unit, ours, reference: None, bound, bound_ratio: None };
+    let GatewayNumbers { echo, direct, bodies, sockets, crowd, warm, warm_containers, left } = numbers;
+    let longer = |direct: &Sample| Some(direct.p50_ms / SHARE);
+    let mut rows = vec![
+        row("gateway, echo hi above direct, p50", "ms", echo.p50_ms - direct.p50_ms, Some(0.15)),
+        row("gateway, echo hi, p50", "ms", echo.p50_ms, None),
+        row("gateway, echo hi, p99", "ms", echo.p99_ms, None),
+        row("the same sandbox directly, p50", "ms", direct.p50_ms, None),
+        row("the same sandbox directly, p99", "ms", direct.p99_ms, None),
+        row("gateway, large body up, p50", "ms", bodies.up.p50_ms, longer(&bodies.direct_up)),
+        row("large body up directly, p50", "ms", bodies.direct_up.p50_ms, None),
+        row("gateway, large body down, p50", "ms", bodies.down.p50_ms, longer(&bodies.direct_down)),
+        row("large body down directly, p50", "ms", bodies.direct_down.p50_ms, None),
+        row("gateway, memory growth by them", "MiB", mib(bodies.growth), Some(64.0)),
+        row("gateway, memory of a WebSocket", "KiB", 1024.0 * mib(sockets.growth) / count(sockets.count), None),
+        row("gateway, idle WebSockets lost", "", count(sockets.lost), Some(0.0)),
+        row("gateway, echo hi beside them, p99", "ms", sockets.echo.p99_ms, None),
+        row("gateway, start of many, p50", "ms", crowd.start.p50_ms, None),
+        row("gateway, echo hi in many, p99", "ms", crowd.echo.p99_ms, Some(20.0)),
+    ];
+    for (what, numbers, bound) in
+        [("gateway, /start of a warm one, p50", warm, 10.0), ("gateway, warm container, p50", warm_containers, 60.0)]
+    {
+        rows.extend(numbers.as_ref().map(|numbers| row(what, "ms", numbers.claim.p50_ms, Some(bound))));
+    }
+    rows.push(row("gateway: left at the end", "", count(*left), Some(0.0)));
+    rows
+}
+
+/// What was measured of the gateway, where that is all.
+pub(crate) fn gateway_alone(numbers: &GatewayNumbers) -> String {
+    let lines = lines(&gateway_rows(numbers)).into_iter().chain(about_gateway(numbers));
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+/// A head, and a line for each row.
+fn lines(rows: &[Row]) -> Vec<String> {
+    let mut lines =
+        vec![format!("{:<36} {:>12} {:>12} {:>9}  {:<22} {}", "", "gloveport", "reference", "ratio", "bound", "holds")];
+    for row in rows {
+        let number = |value: f64| format!("{value:.3} {}", row.unit).trim_end().to_owned();
+        let ratio = row.ratio().map(|ratio| format!("{ratio:.1} x")).unwrap_or_default();
+        let bounds = [
+            row.bound.map(|bound| format!("<= {}", number(bound))),
+            row.bound_ratio.filter(|_| row.reference.is_some()).map(|bound| format!(">= {bound} x")),
+        ];
+        let bound = bounds.into_iter().flatten().collect::<Vec<_>>().join(", ");
+        let holds = match (bound.is_empty(), row.holds()) {
+            (true, _) => "",
+            (false, true) => "yes",
+            (false, false) => "NO",
+        };
+        let reference = row.reference.map(number).unwrap_or_default();
+        lines.push(format!(
+            "{:<36} {:>12} {reference:>12} {ratio:>9}  {bound:<22} {holds}",
+            row.what,
+            number(row.ours)
+        ));
+    }
+    lines
 }
 
 /// How much of everything there was behind the gateway, and what was not measured.

@@ -7,6 +7,7 @@
 //! | [`is_alive`], [`user_name`], [`free_port`], [`python`], [`mcp_program`] | what a test asks of the system |
 //! | [`MCP_SERVER`] | a program that speaks MCP |
 //! | [`run_guarded`] | test programs whose cases need a guard |
+//! | `openapi` (feature `openapi`) | whether a document says what is served |
 //! | `Postgres` (feature `postgres`) | a database of a test's own |
 //! | `Server` (feature `server`) | a real server with a real shell, in directories of its own |
 
@@ -14,6 +15,8 @@
 
 mod documents;
 mod guarded;
+#[cfg(feature = "openapi")]
+pub mod openapi;
 #[cfg(feature = "postgres")]
 mod postgres;
 #[cfg(feature = "server")]

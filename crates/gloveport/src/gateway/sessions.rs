@@ -3,10 +3,10 @@
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use anyhow::Context as _;
-use axum::{Router, extract::Request, middleware};
+use axum::{Router, extract::Request, middleware, response::Response};
 use clap::Args;
-use gloveport_gateway::{Gateway, Tenant};
-use gloveport_session_server::{Owner, SessionOptions, SessionServer};
+use gloveport_gateway::{self as gateway, Gateway, Tenant};
+use gloveport_session_server::{self as session, Owner, SessionOptions, SessionServer};
 use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 
 use super::settings::Settings;
@@ -51,20 +51,28 @@ impl SessionArgs {
 /// The gateway with its sessions.
 pub(super) fn beside(gateway: Gateway, server: Option<&SessionServer>) -> Gateway {
     match server {
-        Some(server) => gateway.with_routes(routes(server)),
+        Some(server) => gateway.with_routes(routes(server), session::document()),
         None => gateway,
     }
 }
 
-/// The requests about sessions, in the name of the tenant that asks.
+/// The requests about sessions, in the name of the tenant that asks, with errors as the gateway tells them.
 fn routes(server: &SessionServer) -> Router {
-    server.router().route_layer(middleware::map_request(async |mut request: Request| {
+    let in_the_name_of_the_tenant = middleware::map_request(async |mut request: Request| {
         if let Some(tenant) = request.extensions().get::<Tenant>().cloned() {
             let owner = Owner { tenant: tenant.tenant().to_owned(), provider: Arc::new(tenant) };
             request.extensions_mut().insert(owner);
         }
         request
-    }))
+    });
+    let as_the_gateway_tells_them = middleware::map_response(async |mut response: Response| {
+        if let Some(refusal) = response.extensions_mut().remove::<session::Refusal>() {
+            let session::Refusal { code, message } = refusal;
+            response.extensions_mut().insert(gateway::Refusal { code, message });
+        }
+        response
+    });
+    server.router().route_layer(in_the_name_of_the_tenant).route_layer(as_the_gateway_tells_them)
 }
 
 /// Takes care of sessions until the gateway is asked to end.

@@ -262,7 +262,13 @@ async fn a_session_lives_its_whole_life_over_http() {
         (&json!("ready"), &json!("STATUS$READY"), &json!(6), &json!([]))
     );
     let (_, again) = at.post("", json!({"session_id": "one"})).await;
-    assert!(again["detail"].as_str().unwrap().contains("already"), "{again}");
+    assert!(again["error"]["message"].as_str().unwrap().contains("already"), "{again}");
+    assert_eq!(again["error"]["code"], "session_exists", "{again}");
+    assert!(again["error"]["request_id"].as_str().unwrap().len() > 8, "{again}");
+    let (status, told) = at.ask("PUT", "/one", None).await;
+    assert_eq!((status, &told["error"]["code"]), (405, &json!("method_not_allowed")), "{told}");
+    let (status, told) = at.post("/one/actions?wait=0", json!({"action": "fly"})).await;
+    assert_eq!((status, &told["error"]["code"]), (400, &json!("invalid")), "{told}");
     // Variables and microagents.
     assert_eq!(at.post("/one/environment", json!({"variables": {"LATER": "it's $HOME"}})).await.0, 200);
     assert_eq!(at.run("one", "echo \"$LATER\"").await.1, "it's $HOME");
@@ -281,7 +287,7 @@ async fn a_session_lives_its_whole_life_over_http() {
     assert_eq!((status, &told["state"]), (200, &json!("paused")), "{told}");
     assert_eq!(at.get("?state=paused").await["sessions"].as_array().unwrap().len(), 1);
     let (status, told) = at.post("/one/actions", run("echo no")).await;
-    assert!(status == 409 && told["detail"].as_str().unwrap().contains("resume it first"), "{told}");
+    assert!(status == 409 && told["error"]["message"].as_str().unwrap().contains("resume it first"), "{told}");
     let (status, told) = at.ask("POST", "/one/resume", None).await;
     assert_eq!((status, &told["state"], &told["status"]), (200, &json!("ready"), &json!("STATUS$READY")), "{told}");
     assert_eq!(at.run("one", "echo $x").await.1, "5");
@@ -292,7 +298,7 @@ async fn a_session_lives_its_whole_life_over_http() {
     check_history(&events);
     assert_eq!(events[0]["args"]["command"], "x=5; echo $MINE");
     let (status, told) = at.post("/one/actions", run("echo no")).await;
-    assert!(status == 409 && told["detail"].as_str().unwrap().contains("has ended"), "{told}");
+    assert!(status == 409 && told["error"]["message"].as_str().unwrap().contains("has ended"), "{told}");
     assert_eq!(at.ask("DELETE", "/one?history=true", None).await.0, 200);
     for path in ["/one", "/one/events", "/one/questions", "/one/microagents"] {
         assert_eq!(at.ask("GET", path, None).await.0, 404, "{path}");
@@ -393,13 +399,13 @@ async fn risky_actions_wait_for_a_decision_and_a_late_or_wrong_one_is_told() {
     // What does not wait cannot be decided on.
     for wrong in [0, id + 1, 99, -1] {
         let (status, told) = at.post("/a/confirm", json!({"event_id": wrong, "decision": "accept"})).await;
-        assert!(status == 409 && told["detail"].as_str().unwrap().contains("waits for the user"), "{told}");
+        assert!(status == 409 && told["error"]["message"].as_str().unwrap().contains("waits for the user"), "{told}");
     }
     assert_eq!(at.post("/a/confirm", json!({"event_id": id, "decision": "maybe"})).await.0, 400);
     let (status, told) = at.post("/a/confirm?wait=10", json!({"event_id": id, "decision": "reject"})).await;
     assert_eq!((status, &told["observation"]["observation"]), (200, &json!("user_rejected")), "{told}");
     let (status, told) = at.post("/a/confirm", json!({"event_id": id, "decision": "accept"})).await;
-    assert!(status == 409 && told["detail"].as_str().unwrap().contains("decided on already"), "{told}");
+    assert!(status == 409 && told["error"]["message"].as_str().unwrap().contains("decided on already"), "{told}");
     assert_eq!(at.get("/a/questions").await, json!({"questions": []}));
     // One that is let pass is executed under its new number.
     let mischief = "git push --force 2>/dev/null; echo pushed";
@@ -501,10 +507,10 @@ async fn sessions_of_other_tenants_are_not_there_and_quotas_and_audit_are_those_
     // A quota refuses at once, and nothing is left of what it has refused.
     let answer = at.send("POST", "?wait=30", &at.key, Some(json!({"session_id": "more"}))).await;
     assert!(answer.status == 429 && answer.retry_after.is_some(), "{answer:?}");
-    assert!(answer.body["detail"].as_str().unwrap().contains("1 of 1 sandboxes"), "{answer:?}");
+    assert!(answer.body["error"]["message"].as_str().unwrap().contains("1 of 1 sandboxes"), "{answer:?}");
     assert_eq!(at.ask("GET", "/more", None).await.0, 404);
     let answer = at.send("POST", "", &at.key, Some(json!({"session_id": "more", "image": "evil/x"}))).await;
-    assert!(answer.status == 403 && answer.body["detail"].as_str().unwrap().contains("evil/x"), "{answer:?}");
+    assert!(answer.status == 403 && answer.body["error"]["message"].as_str().unwrap().contains("evil/x"), "{answer:?}");
     assert_eq!(at.get("").await["sessions"].as_array().unwrap().len(), 1);
     // One that rests does not count, and comes back only where there is room.
     assert_eq!(at.ask("POST", "/same/pause", None).await.0, 200);
@@ -648,7 +654,7 @@ async fn one_gateway_at_a_time_serves_a_session_and_hands_it_over_when_nothing_i
     for (method, path, body) in [("POST", "/a/actions", Some(run("echo no"))), ("DELETE", "/a", None)] {
         let answer = two.send(method, path, KEY, body).await;
         assert!(answer.status == 503 && answer.retry_after.is_some(), "{answer:?}");
-        assert!(answer.body["detail"].as_str().unwrap().contains("another gateway"), "{answer:?}");
+        assert!(answer.body["error"]["message"].as_str().unwrap().contains("another gateway"), "{answer:?}");
     }
     let shown = two.get("/a").await;
     assert_eq!((&shown["state"], &shown["last_event_id"]), (&json!("ready"), &json!(2)), "{shown}");
@@ -731,7 +737,7 @@ async fn a_session_whose_repository_cannot_be_had_fails_with_words_and_leaves_no
     assert_eq!((status, &told["state"]), (201, &json!("failed")), "{told}");
     assert!(!told["reason"].as_str().unwrap().is_empty(), "{told}");
     let (status, told) = at.post("/a/actions", run("echo no")).await;
-    assert!(status == 409 && told["detail"].as_str().unwrap().contains("has failed"), "{told}");
+    assert!(status == 409 && told["error"]["message"].as_str().unwrap().contains("has failed"), "{told}");
     let pool = Pool::new(Certificates::Checked).unwrap();
     let list = pool.http().get(format!("{}/list", at.program.url)).header("X-API-Key", KEY).send().await.unwrap();
     assert_eq!(list.json::<Value>().await.unwrap(), json!({"runtimes": []}));
@@ -750,7 +756,7 @@ async fn a_session_that_is_started_at_two_gateways_at_once_is_one() {
         for (status, told) in &answers {
             match status {
                 201 => made += 1,
-                409 => assert!(told["detail"].as_str().unwrap().contains("already"), "{told}"),
+                409 => assert!(told["error"]["message"].as_str().unwrap().contains("already"), "{told}"),
                 // Whoever has begun it is at it.
                 503 => {}
                 other => panic!("{other}: {told}"),
@@ -855,7 +861,7 @@ async fn a_session_whose_sandbox_is_gone_says_so_and_answers_its_actions() {
         (status == 409).then_some(told)
     });
     let failed = failed.await;
-    assert!(failed["detail"].as_str().unwrap().contains("is gone"), "{failed}");
+    assert!(failed["error"]["message"].as_str().unwrap().contains("is gone"), "{failed}");
     check_history(&at.events("a").await);
     // It stays what it is when it is deleted.
     let (status, told) = at.ask("DELETE", "/a", None).await;
@@ -884,7 +890,7 @@ async fn hostile_ids_and_bodies_make_nothing_and_are_told_what_is_wrong() {
         (json!({"session_id": "b", "environment": {"PATH\n": "x"}}), "variable"),
     ] {
         let (status, told) = at.post("", body).await;
-        assert!(status == 400 && told["detail"].as_str().unwrap().contains(words), "{told}");
+        assert!(status == 400 && told["error"]["message"].as_str().unwrap().contains(words), "{told}");
     }
     for (path, body, words) in [
         ("/a/actions", json!({"action": "fly"}), "no action"),
@@ -901,7 +907,7 @@ async fn hostile_ids_and_bodies_make_nothing_and_are_told_what_is_wrong() {
         ("/a/actions?key=x", run("id"), "query"),
     ] {
         let (status, told) = at.post(path, body).await;
-        assert!(status == 400 && told["detail"].as_str().unwrap().contains(words), "{path}: {status} {told}");
+        assert!(status == 400 && told["error"]["message"].as_str().unwrap().contains(words), "{path}: {status} {told}");
     }
     // A client does not say which number an event has, and when it was.
     let forged = json!({"action": "run", "id": 77, "cause": 3, "timestamp": "1999-01-01T00:00:00", "args": {"command": "echo one"}});

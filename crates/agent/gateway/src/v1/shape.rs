@@ -9,7 +9,7 @@ use serde_json::json;
 
 use crate::{
     entry::ID,
-    fault::{Fault, Told},
+    fault::{Fault, Refusal, Told},
 };
 
 /// Gives all errors of the native API their form.
@@ -22,7 +22,8 @@ pub(crate) async fn shape(request: Request, next: Next) -> Response {
     }
     let (mut parts, _) = response.into_parts();
     let told = parts.extensions.remove::<Told>().map(|Told(fault)| fault);
-    let fault = told.unwrap_or_else(|| Fault::new(status, reason(status)));
+    let beside = || parts.extensions.get::<Refusal>().map(|refusal| refusal.fault(status));
+    let fault = told.or_else(beside).unwrap_or_else(|| Fault::new(status, reason(status)));
     let code = fault.code().unwrap_or_else(|| word(status));
     // The old API has no such words.
     parts.status = match code {
