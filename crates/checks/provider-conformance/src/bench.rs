@@ -15,8 +15,8 @@ use crate::{
 };
 use gloveport_hosting::{WaitOptions, wait_until_alive};
 use gloveport_provider::{
-    Capabilities, GcOptions, Isolation, ListFilter, Progress, Provider, Sandbox, SandboxId, SandboxSpec, SessionId,
-    StandsFor,
+    Capabilities, GcOptions, Isolation, ListFilter, Progress, Provider, Sandbox, SandboxId, SandboxSpec, SandboxState,
+    SessionId, StandsFor,
 };
 
 /// Limit of a command in a sandbox, in seconds.
@@ -40,6 +40,17 @@ pub(super) struct Bench {
 pub(super) struct Live {
     pub(super) sandbox: Sandbox,
     pub(super) client: ActionExecutionClient,
+}
+
+/// What becomes of a sandbox whose server was killed.
+#[derive(Debug)]
+pub(super) enum Fate {
+    /// The engine knows nothing of it any more.
+    Gone,
+    /// It has ended.
+    Ended(Sandbox),
+    /// It rests, as one that is kept may: it can go on, with its files.
+    Rests(Sandbox),
 }
 
 impl Bench {
@@ -118,19 +129,30 @@ impl Bench {
         Ok(all)
     }
 
-    /// Waits until a sandbox has ended or is gone, and gives it.
-    pub(super) async fn ended(&self, id: &SandboxId, limit: Duration) -> Result<Option<Sandbox>, Problem> {
+    /// Waits until a sandbox has ended or is gone.
+    pub(super) async fn ended(&self, id: &SandboxId, limit: Duration) -> Result<(), Problem> {
+        self.fate(id, limit, false).await.map(drop)
+    }
+
+    /// Kills the server of a sandbox, and waits for what becomes of that.
+    pub(super) async fn killed(&self, live: &Live, limit: Duration) -> Result<Fate, Problem> {
+        live.kill().await?;
+        self.fate(&live.sandbox.id, limit, true).await
+    }
+
+    async fn fate(&self, id: &SandboxId, limit: Duration, may_rest: bool) -> Result<Fate, Problem> {
         let began = Instant::now();
         loop {
-            let found = self.find(id).await?;
-            match found {
-                Some(sandbox) if sandbox.state.is_live() => {
+            match self.find(id).await? {
+                None => return Ok(Fate::Gone),
+                Some(sandbox) if !sandbox.state.is_live() => return Ok(Fate::Ended(sandbox)),
+                Some(sandbox) if may_rest && sandbox.state == SandboxState::Paused => return Ok(Fate::Rests(sandbox)),
+                Some(sandbox) => {
                     if began.elapsed() > limit {
                         let got = format!("it is {} after {} s", sandbox.state, began.elapsed().as_secs());
                         return Err(Problem::new("waiting for the end of the sandbox", "an end", got));
                     }
                 }
-                ended => return Ok(ended),
             }
             sleep(POLL.max(self.provider.poll_interval())).await;
         }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use tokio::time::timeout;
 
 use crate::{
-    bench::Bench,
+    bench::{Bench, Fate},
     check::{At as _, Check, Found, Problem, check, must, same},
 };
 use gloveport_provider::{GcOptions, ListFilter, Progress, ProviderError, SandboxSpec};
@@ -16,7 +16,11 @@ const NOTICED: Duration = Duration::from_secs(20);
 pub(super) const CHECKS: &[Check] = &[
     check!("ends/delete", "a deleted sandbox is gone, and a second delete finds nothing", delete),
     check!("ends/delete-at-once", "one that is deleted by several at the same time is gone once", delete_at_once),
-    check!("ends/killed-server", "a sandbox whose server was killed has ended, and says why", killed_server),
+    check!(
+        "ends/killed-server",
+        "a sandbox whose server was killed has ended, and says why, or rests and can go on",
+        killed_server
+    ),
     check!("ends/replaced", "a session whose sandbox has ended gets a new one", replaced),
     check!("ends/close", "the end of the backend ends the sandboxes that live with it", close),
     check!("ends/keep-alive", "a kept sandbox outlives its backend, with its processes", keep_alive),
@@ -48,12 +52,21 @@ async fn delete_at_once(bench: &Bench) -> Found {
 
 async fn killed_server(bench: &Bench) -> Found {
     let live = bench.start(&bench.spec("a")?).await?;
-    live.kill().await?;
-    if let Some(ended) = bench.ended(&live.sandbox.id, NOTICED).await? {
-        must(!ended.state.reason().is_empty(), "the state", "a reason", &ended.state)?;
-        let live = bench.provider.list(&ListFilter::default()).await.at("list")?;
-        must(live.iter().all(|one| one.id != ended.id), "the list of live ones", "without it", &ended.id)?;
-        same(&bench.provider.delete(&ended.id).await.at("delete")?, &true, "delete of one that has ended")?;
+    live.run("echo mine > mark").await?;
+    match bench.killed(&live, NOTICED).await? {
+        Fate::Gone => {}
+        Fate::Ended(ended) => {
+            must(!ended.state.reason().is_empty(), "the state", "a reason", &ended.state)?;
+            let live = bench.provider.list(&ListFilter::default()).await.at("list")?;
+            must(live.iter().all(|one| one.id != ended.id), "the list of live ones", "without it", &ended.id)?;
+            same(&bench.provider.delete(&ended.id).await.at("delete")?, &true, "delete of one that has ended")?;
+        }
+        Fate::Rests(resting) => {
+            bench.provider.resume(&resting.id).await.at("resume")?;
+            let again = bench.live(&*bench.provider, resting).await?;
+            same(&again.run("cat mark").await?, &"mine".to_owned(), "an action of one that goes on")?;
+            same(&bench.provider.delete(&again.sandbox.id).await.at("delete")?, &true, "delete of one that goes on")?;
+        }
     }
     must(bench.find(&live.sandbox.id).await?.is_none(), "find after delete", "nothing", &live.sandbox.id)
 }
@@ -61,8 +74,10 @@ async fn killed_server(bench: &Bench) -> Found {
 async fn replaced(bench: &Bench) -> Found {
     let spec = bench.spec("a")?;
     let first = bench.start(&spec).await?;
-    first.kill().await?;
-    bench.ended(&first.sandbox.id, NOTICED).await?;
+    if let Fate::Rests(resting) = bench.killed(&first, NOTICED).await? {
+        // It ends by this alone.
+        bench.provider.delete(&resting.id).await.at("delete")?;
+    }
     let second = bench.start(&spec).await?;
     same(&second.run("echo new").await?, &"new".to_owned(), "an action of the new one")?;
     let found = bench.provider.find_session(&spec.session_id).await.at("find_session")?;

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use crate::{
-    bench::Bench,
+    bench::{Bench, Fate},
     check::{At as _, Check, Found, Problem, check, must, same},
 };
 use gloveport_provider::{GcOptions, GcReport, Lifetime, Progress, Sandbox, SandboxSpec};
@@ -57,9 +57,10 @@ async fn live_ones_stay(bench: &Bench) -> Found {
 
 async fn ended(bench: &Bench) -> Found {
     let live = bench.start(&bench.spec("a")?).await?;
-    live.kill().await?;
-    let Some(sandbox) = bench.ended(&live.sandbox.id, LATE).await? else {
-        return Err(Problem::skip("the engine removes what has ended by itself"));
+    let sandbox = match bench.killed(&live, LATE).await? {
+        Fate::Ended(sandbox) => sandbox,
+        Fate::Gone => return Err(Problem::skip("the engine removes what has ended by itself")),
+        Fate::Rests(_) => return Err(Problem::skip("one whose server was killed rests, and is no garbage")),
     };
     let report = plan(bench, false).await?;
     must(tells(&report, &sandbox), "collect garbage, dry", "the sandbox, with a reason", &report)?;
