@@ -10,7 +10,7 @@ use tokio::{
 
 use crate::{
     cell::{Cell, CellEnd, CellReport, Output},
-    message::{Content, Picture},
+    message::{Content, Display, Exception, Picture},
     options::KernelOptions,
     state::KernelError,
 };
@@ -50,12 +50,24 @@ impl Running {
     /// Takes what it shows.
     pub(crate) fn take(&mut self, content: Content) {
         match content {
-            Content::Text { text, .. } => self.text(text),
-            Content::Error(text) => {
+            Content::Text { text, is_error, .. } => self.stream(text, is_error),
+            Content::Error(exception) => {
                 self.raised = true;
-                self.text(text);
+                let text = exception.text();
+                if self.cell.detailed {
+                    self.collector.text(&text);
+                    let Exception { traceback, name, value } = exception;
+                    self.progress(Output::Raised { name, value, traceback });
+                } else {
+                    self.text(text);
+                }
             }
-            Content::Display { text, images } => {
+            Content::Display(Display { text, images, forms, is_result }) => {
+                if self.cell.detailed {
+                    self.collector.text(&text);
+                    self.progress(Output::Display { forms, is_result });
+                    return;
+                }
                 self.text(text);
                 for image in images {
                     self.image(image);
@@ -67,9 +79,14 @@ impl Running {
 
     /// Takes text.
     pub(crate) fn text(&mut self, text: String) {
+        self.stream(text, false);
+    }
+
+    fn stream(&mut self, text: String, is_error: bool) {
         if !text.is_empty() {
             self.collector.text(&text);
-            self.progress(Output::Text(text));
+            let is_detailed = self.cell.detailed;
+            self.progress(if is_detailed { Output::Stream { text, is_error } } else { Output::Text(text) });
         }
     }
 
@@ -84,7 +101,8 @@ impl Running {
         let Some(progress) = &self.cell.progress else { return };
         if self.behind > 0 {
             let line = format!("\n[{} pieces of output are left out here; the report has them]\n", self.behind);
-            if progress.try_send(Output::Text(line)).is_ok() {
+            let line = if self.cell.detailed { Output::Stream { text: line, is_error: true } } else { Output::Text(line) };
+            if progress.try_send(line).is_ok() {
                 self.behind = 0;
             }
         }

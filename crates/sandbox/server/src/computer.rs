@@ -162,7 +162,7 @@ impl Computer for Inside {
             let limit = request.timeout.map(Duration::from_secs_f64);
             let directory = Some(self.executor.shell().facts().directory.into());
             let report =
-                kernel.execute(Cell { code: request.code, limit, directory, progress: None }).await.map_err(told)?;
+                kernel.execute(Cell { code: request.code, limit, directory, progress: None, detailed: false }).await.map_err(told)?;
             Ok(CellResult {
                 text: report.text,
                 images: report.images,
