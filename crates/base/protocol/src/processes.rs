@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 /// A request for a process.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ProcessRequest {
     /// Program and arguments.
@@ -27,6 +27,10 @@ pub struct ProcessRequest {
     #[serde(default)]
     #[schema(max_length = 256)]
     pub tag: Option<String>,
+    /// Seconds after which it and everything that it started are ended.
+    #[serde(default)]
+    #[schema(exclusive_minimum = 0)]
+    pub timeout: Option<f64>,
 }
 
 /// A process as listings show it.
@@ -58,6 +62,9 @@ pub struct ProcessEnd {
     /// Number of the signal that ended it.
     #[serde(default)]
     pub signal: Option<i32>,
+    /// Its time was over.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub timed_out: bool,
 }
 
 /// Answer to `GET /v1/processes`.
@@ -133,7 +140,7 @@ mod tests {
         for wrong in [json!({}), json!({"argv": "ls"}), json!({"argv": [], "shell": true})] {
             assert!(from_value::<ProcessRequest>(wrong.clone()).is_err(), "{wrong}");
         }
-        let end = ProcessEnd { exit_code: None, signal: Some(9) };
+        let end = ProcessEnd { exit_code: None, signal: Some(9), timed_out: false };
         assert_eq!(to_value(end).unwrap(), json!({"exit_code": null, "signal": 9}));
     }
 }

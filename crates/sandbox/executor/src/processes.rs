@@ -155,7 +155,7 @@ impl Processes {
 
     /// Starts a process.
     pub async fn start(&self, request: ProcessRequest) -> Result<Arc<Process>, ProcessesError> {
-        check(&request)?;
+        let limit = check(&request)?;
         let directory = request.cwd.clone().unwrap_or_else(|| self.options.directory.clone());
         let id = exec::random_id().map_err(|error| ProcessesError::Invalid(error.to_string()))?;
         let _place = self.place()?;
@@ -172,7 +172,8 @@ impl Processes {
             ProcessesError::Start(RunError::Output { program: request.argv.first().cloned().unwrap_or_default(), source })
         })?;
         let (feed, pid) = (Arc::new(Feed::new()), process.pid());
-        let task = tokio::spawn(run::own(process, output, errors, Arc::clone(&feed), ordered));
+        let running = run::Running { process, output, errors, limit };
+        let task = tokio::spawn(run::own(running, Arc::clone(&feed), ordered));
         let started = Arc::new(Process {
             id,
             pid,
@@ -282,8 +283,14 @@ impl Drop for Place<'_> {
 }
 
 /// Checks what can be wrong with a request before anything is started.
-fn check(request: &ProcessRequest) -> Result<(), ProcessesError> {
+fn check(request: &ProcessRequest) -> Result<Option<Duration>, ProcessesError> {
     let invalid = |text: String| Err(ProcessesError::Invalid(text));
+    let limit = match request.timeout {
+        Some(seconds) if !(seconds > 0.0) => return invalid(format!("timeout must be a positive number, and is {seconds}")),
+        // What is beyond the end of time is no limit.
+        Some(seconds) => Duration::try_from_secs_f64(seconds).ok(),
+        None => None,
+    };
     if request.argv.first().is_none_or(String::is_empty) {
         return invalid("argv is empty; name a program".to_owned());
     }
@@ -304,6 +311,6 @@ fn check(request: &ProcessRequest) -> Result<(), ProcessesError> {
     match &request.cwd {
         Some(cwd) if cwd.is_relative() => invalid(format!("cwd must be an absolute path, and is `{}`", cwd.display())),
         Some(cwd) if !cwd.is_dir() => Err(ProcessesError::Directory(cwd.clone())),
-        _ => Ok(()),
+        _ => Ok(limit),
     }
 }

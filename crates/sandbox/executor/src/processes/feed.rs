@@ -192,7 +192,7 @@ impl Drop for Follower {
 mod tests {
     use super::*;
 
-    const END: ProcessEnd = ProcessEnd { exit_code: Some(0), signal: None };
+    const END: ProcessEnd = ProcessEnd { exit_code: Some(0), signal: None, timed_out: false };
 
     fn output(bytes: &[u8]) -> Option<ProcessEvent> {
         Some(ProcessEvent::Output { stream: ProcessStream::Stdout, bytes: bytes.to_vec() })

@@ -1,6 +1,6 @@
 //! The task that owns a process: it moves its output, and sees its end.
 
-use std::{os::fd::OwnedFd, sync::Arc, time::Duration};
+use std::{future::pending, os::fd::OwnedFd, sync::Arc, time::Duration};
 
 use gloveport_protocol::processes::{ProcessEnd, ProcessStream};
 use gloveport_sys::session::{Exit, SessionProcess};
@@ -8,6 +8,7 @@ use tokio::{
     io::AsyncReadExt as _,
     net::unix::pipe::Receiver,
     sync::watch,
+    task::JoinSet,
     time::{sleep, timeout},
 };
 
@@ -17,46 +18,65 @@ use super::feed::Feed;
 const PIECE: usize = 32 * 1024;
 /// What a program left behind may hold its output open; this long without any means that its own is complete.
 const QUIET: Duration = Duration::from_millis(150);
+/// Time to end by itself for a process whose time is over.
+const TIME_OVER: Duration = Duration::from_millis(500);
 /// Pause between two looks at what a program left behind.
 const LOOK: Duration = Duration::from_millis(500);
 
 /// An order to end, with the time that is left to the programs.
 pub(super) type Order = watch::Receiver<Option<Duration>>;
 
-/// Moves output until the program has ended and nothing that it started is left, or until the end is ordered.
-pub(super) async fn own(process: SessionProcess, output: OwnedFd, errors: OwnedFd, feed: Arc<Feed>, mut order: Order) {
-    let mut process = process;
-    let pipes = [(output, ProcessStream::Stdout), (errors, ProcessStream::Stderr)];
-    let mut moving = tokio::task::JoinSet::new();
+/// A process that runs.
+pub(super) struct Running {
+    pub(super) process: SessionProcess,
+    pub(super) output: OwnedFd,
+    pub(super) errors: OwnedFd,
+    pub(super) limit: Option<Duration>,
+}
+
+/// Moves output until the program has ended and nothing that it started is left, or until its time is over or its end is
+/// ordered.
+pub(super) async fn own(running: Running, feed: Arc<Feed>, mut order: Order) {
+    let Running { mut process, output, errors, limit } = running;
+    let mut moving = JoinSet::new();
     let (told, mut last) = watch::channel(());
-    for (pipe, stream) in pipes {
+    for (pipe, stream) in [(output, ProcessStream::Stdout), (errors, ProcessStream::Stderr)] {
         let (feed, told) = (Arc::clone(&feed), told.clone());
         moving.spawn(async move { pump(pipe, stream, &feed, &told).await });
     }
     drop(told);
-    let grace = tokio::select! {
+    let over = async {
+        match limit {
+            Some(limit) => sleep(limit).await,
+            None => pending().await,
+        }
+    };
+    let (grace, timed_out) = tokio::select! {
         exit = process.exited() => {
             // Complete when both pipes are closed, or when what holds them open is silent.
             while let Ok(Ok(())) = timeout(QUIET, last.changed()).await {}
-            feed.end(end_of(exit));
-            tokio::select! {
+            feed.end(end_of(exit, false));
+            let grace = tokio::select! {
                 // Programs in the background live on, as they do when a shell ends.
                 () = left_behind(&process) => Duration::ZERO,
                 grace = ordered(&mut order) => grace,
-            }
+            };
+            (grace, false)
         }
-        grace = ordered(&mut order) => grace,
+        grace = ordered(&mut order) => (grace, false),
+        () = over => (TIME_OVER, true),
     };
     let exit = process.watch_exit();
     process.end(grace).await;
     while let Ok(Ok(())) = timeout(QUIET, last.changed()).await {}
     moving.abort_all();
-    let exit = exit.borrow().map_or(ProcessEnd { exit_code: None, signal: None }, end_of);
-    feed.end(exit);
+    let unknown = ProcessEnd { exit_code: None, signal: None, timed_out };
+    let end = exit.borrow().map_or(unknown, |exit| end_of(exit, timed_out));
+    feed.end(end);
 }
 
-fn end_of(exit: Exit) -> ProcessEnd {
-    ProcessEnd { exit_code: exit.code, signal: exit.signal }
+fn end_of(exit: Exit, timed_out: bool) -> ProcessEnd {
+    ProcessEnd { exit_code: exit.code, signal: exit.signal, timed_out }
 }
 
 /// Moves what comes through a pipe to its end.
