@@ -2,6 +2,7 @@
 
 mod entries;
 mod filesystem;
+mod handle;
 mod paths;
 mod process;
 mod target;
@@ -19,21 +20,8 @@ use axum::{
 use http::{Method, StatusCode};
 use serde_json::json;
 
-use crate::{
-    Refusal,
-    face::Shared,
-    inside::may,
-    place::{Place, no_answer},
-    token::Purpose,
-};
-pub(crate) use watch::Watchers;
-
-/// What calls need.
-#[derive(Clone, Debug)]
-struct Agent {
-    shared: Arc<Shared>,
-    place: Arc<Place>,
-}
+use self::handle::{Agent, unknown};
+use crate::{Refusal, headers::may, place::Place, shared::Shared, token::Purpose};
 
 /// Answers a request for the agent of a sandbox.
 pub(crate) async fn answer(shared: &Arc<Shared>, place: Arc<Place>, request: Request) -> Result<Response, Refusal> {
@@ -59,25 +47,5 @@ pub(crate) async fn answer(shared: &Arc<Shared>, place: Arc<Place>, request: Req
         (&Method::GET, "/envs") => Ok(Json(json!({})).into_response()),
         (&Method::POST, "/init") => Err(Refusal::new(StatusCode::FORBIDDEN, "the agent is set up by its gateway")),
         (method, path) => Err(Refusal::new(StatusCode::NOT_FOUND, format!("the agent has no {method} {path}"))),
-    }
-}
-
-/// Nobody has shown the token.
-fn unknown() -> Refusal {
-    let message = "unauthorized access: the header X-Access-Token is missing or wrong; it is `envdAccessToken` of the answer to \
-        the creation of the sandbox";
-    Refusal::new(StatusCode::UNAUTHORIZED, message)
-}
-
-impl Agent {
-    async fn health(&self) -> Result<Response, Refusal> {
-        let id = &self.place.sandbox.id;
-        match self.place.client.probe().await {
-            Ok(()) => Ok(StatusCode::NO_CONTENT.into_response()),
-            Err(_) => {
-                self.shared.places.forget(id);
-                Err(no_answer(id))
-            }
-        }
     }
 }

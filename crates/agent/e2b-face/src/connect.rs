@@ -18,17 +18,16 @@ use serde_json::Value;
 use tokio::time::timeout;
 
 pub(crate) use envelope::Envelopes;
+use error::{MESSAGE, too_large};
 pub(crate) use error::{Code, ConnectError};
+use stream::STREAM;
 pub(crate) use stream::{Events, KeepAlive, answer_one, stream};
 
-use crate::inside::text;
+use crate::headers::text;
 
-/// Most bytes of a message.
-pub(crate) const MESSAGE: usize = 4 * 1024 * 1024;
 /// Time for the message of a unary call to come.
 const TIME: Duration = Duration::from_secs(60);
 const UNARY: &str = "application/json";
-const STREAM: &str = "application/connect+json";
 const VERSION: HeaderName = HeaderName::from_static("connect-protocol-version");
 const LIMIT: HeaderName = HeaderName::from_static("connect-timeout-ms");
 
@@ -97,10 +96,6 @@ pub(crate) async fn only_message<T: DeserializeOwned>(request: Request) -> Resul
 pub(crate) fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, ConnectError> {
     let bytes = if bytes.is_empty() { b"{}" } else { bytes };
     serde_json::from_slice(bytes).map_err(|error| ConnectError::wrong(format!("the message is not as it must be: {error}")))
-}
-
-pub(crate) fn too_large() -> ConnectError {
-    ConnectError::new(Code::ResourceExhausted, format!("the message has more than {MESSAGE} bytes, or broke off"))
 }
 
 /// The answer to a unary call.

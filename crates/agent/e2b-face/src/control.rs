@@ -4,6 +4,7 @@ mod create;
 mod filter;
 mod list;
 mod logs;
+mod owner;
 mod snapshots;
 mod state;
 mod templates;
@@ -13,41 +14,22 @@ use std::{net::IpAddr, sync::Arc, time::Duration};
 
 use axum::{
     Router,
-    body::{Body, Bytes, to_bytes},
-    extract::{Extension, Request, State},
+    body::{Body, to_bytes},
+    extract::{Request, State},
     middleware::{self, Next},
     response::{IntoResponse as _, Response},
     routing::{any, delete, get, post},
 };
-use gloveport_provider::{Provider, Sandbox, SandboxId};
 use http::StatusCode;
-use serde::Deserialize;
 use tokio::time::timeout;
 
-use crate::{Refusal, face::Shared};
+use self::owner::{Handle, Owner};
+use crate::{Refusal, shared::Shared};
 
 /// Most bytes of the body of a request.
 const BODY: usize = 1024 * 1024;
 /// Time for it to come.
 const BODY_TIME: Duration = Duration::from_secs(30);
-
-type Handle = State<Arc<Shared>>;
-type Who = Extension<Owner>;
-
-/// The sandboxes of who asks.
-#[derive(Clone, Debug)]
-struct Owner(Arc<dyn Provider>);
-
-impl Owner {
-    /// A sandbox that has not ended.
-    async fn find(&self, id: &str) -> Result<Sandbox, Refusal> {
-        let found = match SandboxId::new(id) {
-            Ok(id) => self.0.find(&id).await?,
-            Err(_) => None,
-        };
-        found.filter(|sandbox| sandbox.state.is_live()).ok_or_else(|| Refusal::no_sandbox(id))
-    }
-}
 
 /// The control plane.
 pub(crate) fn router(shared: &Arc<Shared>) -> Router {
@@ -112,15 +94,4 @@ async fn with_key(State(shared): Handle, mut request: Request, next: Next) -> Re
             Refusal::new(StatusCode::REQUEST_TIMEOUT, "the body of the request did not come in time").into_response()
         }
     }
-}
-
-/// Reads a body that is a JSON object; nothing is one without members.
-fn json<'a, T: Deserialize<'a>>(body: &'a Bytes) -> Result<T, Refusal> {
-    let body: &[u8] = if body.trim_ascii().is_empty() { b"{}" } else { body };
-    // An array would be taken for the members in their order.
-    if !body.trim_ascii_start().starts_with(b"{") {
-        return Err(Refusal::wrong("the body of the request must be a JSON object"));
-    }
-    serde_json::from_slice(body)
-        .map_err(|error| Refusal::wrong(format!("the body of the request is not as it must be: {error}")))
 }

@@ -1,13 +1,16 @@
 //! The whole.
 
-use std::{collections::HashMap, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use axum::{Router, extract::Request, response::Response};
 use gloveport_client::Pool;
 use tokio::{sync::Mutex, time::sleep};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-use crate::{FaceOptions, Host, agent::Watchers, control, inside, interpreter::Contexts, lives::Lives, place::Places};
+use crate::{
+    FaceOptions, Host, contexts::Contexts, control, inside, lives::Lives, place::Places, shared::Shared,
+    watchers::Watchers,
+};
 
 /// Pause between two looks at watches that nobody asks about.
 const PRUNE: Duration = Duration::from_mins(1);
@@ -16,23 +19,6 @@ const PRUNE: Duration = Duration::from_mins(1);
 #[derive(Clone, Debug)]
 pub struct E2bFace {
     pub(crate) shared: Arc<Shared>,
-}
-
-/// What all requests share.
-#[derive(Debug)]
-pub(crate) struct Shared {
-    pub(crate) host: Arc<dyn Host>,
-    pub(crate) options: FaceOptions,
-    pub(crate) lives: Lives,
-    pub(crate) places: Places,
-    pub(crate) watchers: Watchers,
-    pub(crate) contexts: Contexts,
-    /// Requests with a key that are being worked on, by tenant and key.
-    pub(crate) keys: Mutex<HashMap<String, Arc<Mutex<()>>>>,
-    /// What goes on behind an answer.
-    pub(crate) tasks: TaskTracker,
-    /// Ends it.
-    pub(crate) stop: CancellationToken,
 }
 
 impl E2bFace {

@@ -6,26 +6,18 @@ use axum::{
     extract::Request,
     response::{IntoResponse as _, Response},
 };
-use gloveport_provider::{Sandbox, SandboxId};
-use http::{HeaderMap, HeaderName, StatusCode};
+use gloveport_provider::SandboxId;
+use http::StatusCode;
 
 use crate::{
     Refusal, agent,
-    face::Shared,
+    headers::{AGENT_TOKEN, ID_HEADER, PORT_HEADER, TRAFFIC_TOKEN, may, text},
     interpreter,
     place::gone,
-    token::{self, Purpose},
+    shared::Shared,
+    token::Purpose,
 };
 
-/// The header that names the sandbox of a request.
-pub const ID_HEADER: HeaderName = HeaderName::from_static("e2b-sandbox-id");
-/// The header that names the port of a request.
-pub const PORT_HEADER: HeaderName = HeaderName::from_static("e2b-sandbox-port");
-
-/// The header with the token of the agent.
-pub(crate) const AGENT_TOKEN: HeaderName = HeaderName::from_static("x-access-token");
-/// The header with the token of ports.
-const TRAFFIC_TOKEN: HeaderName = HeaderName::from_static("e2b-traffic-access-token");
 /// The port of the agent.
 const AGENT: u16 = 49_983;
 /// The port of the code interpreter.
@@ -71,18 +63,4 @@ async fn answered(shared: &Arc<Shared>, mut request: Request) -> Result<Response
             Ok(shared.host.pass(id, name, request).await)
         }
     }
-}
-
-/// Whether the headers have a token of the sandbox.
-pub(crate) fn may(sandbox: &Sandbox, purpose: Purpose, headers: &HeaderMap) -> bool {
-    let header = match purpose {
-        Purpose::Agent => AGENT_TOKEN,
-        Purpose::Traffic => TRAFFIC_TOKEN,
-    };
-    token::is_of(sandbox, purpose, text(headers, &header))
-}
-
-/// A header as text.
-pub(crate) fn text<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a str> {
-    headers.get(name).and_then(|value| value.to_str().ok())
 }

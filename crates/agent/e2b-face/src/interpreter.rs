@@ -2,6 +2,7 @@
 
 mod cell;
 mod contexts;
+mod handle;
 mod results;
 
 use std::sync::Arc;
@@ -16,23 +17,11 @@ use http::{Method, StatusCode};
 use serde::de::DeserializeOwned;
 use serde_json::json;
 
-use crate::{
-    Refusal,
-    connect::{Code, ConnectError},
-    face::Shared,
-    place::Place,
-};
-pub(crate) use contexts::Contexts;
+use self::handle::Interpreter;
+use crate::{Refusal, place::Place, shared::Shared};
 
 /// Most bytes of a request.
 const BODY: usize = 16 * 1024 * 1024;
-
-/// What requests need.
-#[derive(Clone, Debug)]
-struct Interpreter {
-    shared: Arc<Shared>,
-    place: Arc<Place>,
-}
 
 /// Answers a request for the code interpreter of a sandbox.
 pub(crate) async fn answer(shared: &Arc<Shared>, place: Arc<Place>, request: Request) -> Result<Response, Refusal> {
@@ -58,22 +47,4 @@ pub(crate) async fn answer(shared: &Arc<Shared>, place: Arc<Place>, request: Req
 fn read<T: DeserializeOwned>(body: &Bytes) -> Result<T, Refusal> {
     let body: &[u8] = if body.is_empty() { b"{}" } else { body };
     serde_json::from_slice(body).map_err(|error| Refusal::wrong(format!("the request is not as it must be: {error}")))
-}
-
-/// What the server of the sandbox did not do.
-fn refused(error: gloveport_client::ClientError) -> Refusal {
-    if let gloveport_client::ClientError::Status(status) = &error
-        && status.native.as_ref().is_some_and(|native| native.code == "no_notebook")
-    {
-        let message = "The sandbox is running but port is not open: it has no code interpreter; make it from the template \
-            code-interpreter-v1, or from one with code_interpreter = true";
-        return Refusal::new(StatusCode::BAD_GATEWAY, message);
-    }
-    let ConnectError { code, message } = error.into();
-    let status = match code {
-        Code::FailedPrecondition => StatusCode::CONFLICT,
-        Code::Unauthenticated => StatusCode::BAD_GATEWAY,
-        code => code.status(),
-    };
-    Refusal::new(status, message)
 }

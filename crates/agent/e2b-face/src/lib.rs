@@ -18,12 +18,15 @@
 //! | `connect` | the Connect protocol: unary calls, streams, errors |
 //! | `agent` | the agent: files, processes, terminals |
 //! | `interpreter` | the code interpreter |
+//! | `headers`, `shared`, `watchers`, `contexts` | what requests have, and what all of them share |
 //! | `inside` | requests for sandboxes: whose, with which token, for which port |
 
 mod agent;
 mod connect;
+mod contexts;
 mod control;
 mod face;
+mod headers;
 mod host;
 mod inside;
 mod interpreter;
@@ -32,10 +35,12 @@ mod mark;
 mod options;
 mod place;
 mod refusal;
+mod shared;
 mod token;
+mod watchers;
 
 pub use face::E2bFace;
 pub use host::Host;
-pub use inside::{ID_HEADER, PORT_HEADER};
+pub use headers::{ID_HEADER, PORT_HEADER};
 pub use options::{FaceOptions, Template};
 pub use refusal::Refusal;

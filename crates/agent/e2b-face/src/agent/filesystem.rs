@@ -10,7 +10,7 @@ use http::HeaderMap;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{Agent, entries, paths, user, watch};
+use super::{entries, handle::Agent, watch};
 use crate::connect::{self, Code, ConnectError, Kind};
 
 /// Entries of one list at most.
@@ -70,19 +70,6 @@ pub(super) async fn answer(agent: Agent, method: &str, request: Request) -> Resp
 }
 
 impl Agent {
-    /// A path of a call by the user of the sandbox.
-    pub(super) async fn path(&self, headers: &HeaderMap, path: &str) -> Result<String, ConnectError> {
-        let facts = self.place.facts().await?;
-        user::only_own(user::named(headers, facts)?.as_deref(), facts)?;
-        paths::absolute(path, facts)
-    }
-
-    /// What is at a path.
-    pub(super) async fn entry(&self, path: &str) -> Result<Value, ConnectError> {
-        let found = self.place.client.files().stat(path, false).await?;
-        Ok(entries::entry(&found.path, &found))
-    }
-
     async fn stat(&self, headers: &HeaderMap, request: Request) -> Result<Value, ConnectError> {
         let PathRequest { path } = connect::message(request).await?;
         let path = self.path(headers, &path).await?;

@@ -13,7 +13,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{
-    Agent,
+    handle::Agent,
     target::{Selector, Target},
 };
 use crate::connect::{self, Code, ConnectError, Kind};

@@ -6,7 +6,7 @@ use gloveport_protocol::{
 };
 use serde::Deserialize;
 
-use super::Agent;
+use super::handle::Agent;
 use crate::connect::{Code, ConnectError};
 
 /// What ids of terminals begin with that were made here.

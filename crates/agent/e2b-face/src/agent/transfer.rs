@@ -17,7 +17,10 @@ use http::{
 };
 use serde_json::{Value, json};
 
-use super::{Agent, paths, unknown, user};
+use super::{
+    handle::{Agent, unknown},
+    paths,
+};
 use crate::{
     Refusal,
     connect::{Code, ConnectError},
@@ -91,12 +94,6 @@ fn refused(error: ConnectError) -> Refusal {
 }
 
 impl Agent {
-    async fn file(&self, path: &str, user: &str) -> Result<String, ConnectError> {
-        let facts = self.place.facts().await?;
-        user::only_own(user::other(user, facts)?.as_deref(), facts)?;
-        paths::absolute(path, facts)
-    }
-
     async fn download(&self, query: &Query) -> Result<Response, ConnectError> {
         let path = query.path.as_deref().ok_or_else(|| ConnectError::wrong("the query has no path"))?;
         let path = self.file(path, &query.username).await?;

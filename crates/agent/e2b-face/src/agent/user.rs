@@ -3,7 +3,7 @@
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use http::{HeaderMap, header::AUTHORIZATION};
 
-use crate::{connect::ConnectError, inside::text, place::Facts};
+use crate::{connect::ConnectError, headers::text, place::Facts};
 
 /// What E2B calls the user of a sandbox.
 const DEFAULT: &str = "user";

@@ -1,9 +1,5 @@
 //! What happens to files: as a stream, or kept until somebody asks.
 
-mod keep;
-
-use std::sync::Arc;
-
 use axum::{extract::Request, response::Response};
 use futures_util::{StreamExt as _, stream};
 use gloveport_client::{Watch, WatchEvent};
@@ -12,12 +8,8 @@ use http::HeaderMap;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::Agent;
-use crate::{
-    connect::{self, Code, ConnectError, Events, KeepAlive},
-    place::Place,
-};
-pub(crate) use keep::Watchers;
+use super::handle::Agent;
+use crate::connect::{self, Code, ConnectError, Events, KeepAlive};
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -75,6 +67,12 @@ impl Watched {
         }
     }
 
+    /// All that happens.
+    fn events(self) -> Events {
+        let told = stream::try_unfold(self, async |mut watched| Ok(watched.next().await?.map(|told| (told, watched))));
+        told.boxed()
+    }
+
     async fn told(&self, event: &FileEvent) -> Result<Value, ConnectError> {
         let kind = match event.change {
             FileChange::Created => "EVENT_TYPE_CREATE",
@@ -106,10 +104,7 @@ pub(super) async fn stream(agent: Agent, request: Request) -> Response {
         let limit = connect::limit(&headers)?;
         let watched = Watched::new(&agent, &headers, connect::only_message(request).await?).await?;
         let start = stream::once(std::future::ready(Ok(json!({"start": {}}))));
-        let rest = stream::try_unfold(watched, async |mut watched| {
-            let told = watched.next().await?;
-            Ok(told.map(|told| (json!({"filesystem": told}), watched)))
-        });
+        let rest = watched.events().map(|told| told.map(|told| json!({"filesystem": told})));
         let events: Events = start.chain(rest).boxed();
         Ok((events, limit))
     };
@@ -122,8 +117,7 @@ pub(super) async fn stream(agent: Agent, request: Request) -> Response {
 /// Keeps what happens until somebody asks.
 pub(super) async fn create(agent: &Agent, headers: &HeaderMap, request: Request) -> Result<Value, ConnectError> {
     let watched = Watched::new(agent, headers, connect::message(request).await?).await?;
-    let place: &Arc<Place> = &agent.place;
-    let id = agent.shared.watchers.add(&place.sandbox.id, watched)?;
+    let id = agent.shared.watchers.add(&agent.place.sandbox.id, watched.events())?;
     Ok(json!({"watcherId": id}))
 }
 

@@ -4,7 +4,7 @@ use axum::body::{Body, BodyDataStream};
 use bytes::{Buf as _, Bytes, BytesMut};
 use futures_util::StreamExt as _;
 
-use super::{Code, ConnectError, MESSAGE, too_large};
+use super::error::{Code, ConnectError, MESSAGE, too_large};
 
 /// Bytes before a message.
 const HEAD: usize = 5;

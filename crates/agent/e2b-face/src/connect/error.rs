@@ -8,6 +8,9 @@ use gloveport_client::ClientError;
 use http::StatusCode;
 use serde_json::{Value, json};
 
+/// Most bytes of a message.
+pub(super) const MESSAGE: usize = 4 * 1024 * 1024;
+
 /// What kind of error it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Code {
@@ -118,4 +121,9 @@ impl IntoResponse for ConnectError {
     fn into_response(self) -> Response {
         (self.code.status(), Json(self.json())).into_response()
     }
+}
+
+/// A message is larger than any may be.
+pub(super) fn too_large() -> ConnectError {
+    ConnectError::new(Code::ResourceExhausted, format!("the message has more than {MESSAGE} bytes, or broke off"))
 }

@@ -10,15 +10,17 @@ use serde_json::{Value, json};
 use tokio::time::{Instant, sleep, sleep_until};
 
 use super::{
-    Code, ConnectError, STREAM,
     envelope::{END, envelope},
+    error::{Code, ConnectError},
 };
-use crate::inside::text;
+use crate::headers::text;
 
 /// What a stream tells, to its end or to an error.
 pub(crate) type Events = BoxStream<'static, Result<Value, ConnectError>>;
 
 const INTERVAL: HeaderName = HeaderName::from_static("keepalive-ping-interval");
+/// The type of a stream.
+pub(super) const STREAM: &str = "application/connect+json";
 /// Pause between two signs of life, if the client does not say how long it may be.
 const PAUSE: Duration = Duration::from_secs(90);
 

@@ -16,8 +16,11 @@ use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 use tokio::sync::Mutex;
 
-use super::{Handle, Owner, Who, json, state, templates, view};
-use crate::{Refusal, face::Shared, inside::text, mark::Mark};
+use super::{
+    owner::{Handle, Owner, Who, json},
+    state, templates, view,
+};
+use crate::{Refusal, shared::Shared, headers::text, mark::Mark};
 
 /// Names the request, so that one that is sent again makes nothing twice.
 const KEY: HeaderName = HeaderName::from_static("idempotency-key");

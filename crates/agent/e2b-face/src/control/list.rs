@@ -10,13 +10,13 @@ use http::{HeaderName, HeaderValue};
 use serde_json::Value;
 
 use super::{
-    Handle, Owner, Who,
     filter::{self, Filter},
+    owner::{Handle, Owner, Who},
     view,
 };
 use crate::{
     Refusal,
-    face::Shared,
+    shared::Shared,
     mark::{LABEL, Mark},
 };
 

@@ -11,8 +11,12 @@ use gloveport_provider::LogOptions;
 use serde_json::{Map, Value, json};
 use tokio::time::timeout;
 
-use super::{Handle, Owner, Who, list, view};
-use crate::{Refusal, face::Shared, place::Place};
+use super::{
+    list,
+    owner::{Handle, Owner, Who},
+    view,
+};
+use crate::{Refusal, shared::Shared, place::Place};
 
 /// Lines, if nothing is said.
 const LINES: usize = 1000;

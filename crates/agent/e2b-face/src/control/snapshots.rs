@@ -9,7 +9,7 @@ use http::StatusCode;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{Handle, Who, json as read};
+use super::owner::{Handle, Who, json as read};
 use crate::Refusal;
 
 /// Most characters of a name.

@@ -12,10 +12,14 @@ use gloveport_provider::Sandbox;
 use http::StatusCode;
 use serde::Deserialize;
 
-use super::{Handle, Owner, Who, create, json, view};
+use super::{
+    create,
+    owner::{Handle, Owner, Who, json},
+    view,
+};
 use crate::{
     Refusal,
-    face::Shared,
+    shared::Shared,
     lives::Life,
     mark::{self, Mark},
 };

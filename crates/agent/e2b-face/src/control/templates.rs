@@ -8,7 +8,10 @@ use gloveport_provider::Capabilities;
 use http::StatusCode;
 use serde_json::{Value, json};
 
-use super::{Handle, Who, view::AGENT_VERSION};
+use super::{
+    owner::{Handle, Who},
+    view::AGENT_VERSION,
+};
 use crate::{FaceOptions, Refusal, Template};
 
 /// A time for what has none.

@@ -10,10 +10,10 @@ use gloveport_provider::Sandbox;
 use jiff::{Timestamp, Unit};
 use serde_json::{Value, json};
 
-use super::{Handle, Who};
+use super::owner::{Handle, Who};
 use crate::{
     Refusal,
-    face::Shared,
+    shared::Shared,
     mark::{self, Mark},
     token::{self, Purpose},
 };

@@ -13,9 +13,8 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{
-    Interpreter,
     contexts::check_language,
-    refused,
+    handle::{Interpreter, refused},
     results::{error, line, python_text, told},
 };
 use crate::Refusal;

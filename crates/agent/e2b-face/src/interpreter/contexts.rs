@@ -1,9 +1,4 @@
-//! Contexts: kernels by name, and what is known of them here.
-
-use std::{
-    collections::HashMap,
-    sync::{Mutex, MutexGuard, PoisonError},
-};
+//! Contexts: kernels by name.
 
 use axum::{
     Json,
@@ -15,58 +10,14 @@ use http::StatusCode;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{Interpreter, refused};
-use crate::Refusal;
+use super::{
+    handle::{Interpreter, refused},
+    results::python_text,
+};
+use crate::{Refusal, contexts::Known};
 
-/// Contexts of which something is known here.
-const MOST: usize = 65_536;
 /// Seconds for a kernel to start and change its directory.
 const START: f64 = 120.0;
-
-/// What is known of a context.
-#[derive(Clone, Debug, Default)]
-struct Known {
-    directory: Option<String>,
-    /// Cells that have run.
-    count: u64,
-}
-
-/// What is known of contexts. The engine knows the kernels; what is here is told beside them.
-#[derive(Debug, Default)]
-pub(crate) struct Contexts {
-    all: Mutex<HashMap<(SandboxId, String), Known>>,
-}
-
-impl Contexts {
-    fn all(&self) -> MutexGuard<'_, HashMap<(SandboxId, String), Known>> {
-        self.all.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn known(&self, sandbox: &SandboxId, id: &str) -> Known {
-        self.all().get(&(sandbox.clone(), id.to_owned())).cloned().unwrap_or_default()
-    }
-
-    fn set(&self, sandbox: &SandboxId, id: &str, known: Known) {
-        let mut all = self.all();
-        if all.len() >= MOST {
-            // Nothing of it is needed: counts begin anew, and directories are told as those of the sandbox.
-            all.clear();
-        }
-        all.insert((sandbox.clone(), id.to_owned()), known);
-    }
-
-    /// The number of a cell.
-    pub(super) fn count(&self, sandbox: &SandboxId, id: &str) -> u64 {
-        let known = self.known(sandbox, id);
-        let count = known.count + 1;
-        self.set(sandbox, id, Known { count, ..known });
-        count
-    }
-
-    fn forget(&self, sandbox: &SandboxId, id: &str) {
-        self.all().remove(&(sandbox.clone(), id.to_owned()));
-    }
-}
 
 #[derive(Debug, Deserialize)]
 pub(super) struct CreateRequest {
@@ -127,7 +78,7 @@ impl Interpreter {
     /// Starts the kernel of a context in its directory.
     async fn enter(&self, name: &str, directory: Option<&str>) -> Result<(), Refusal> {
         let code = directory.map_or_else(String::new, |directory| {
-            format!("__import__('os').chdir({})", super::results::python_text(directory))
+            format!("__import__('os').chdir({})", python_text(directory))
         });
         let request = CellRequest { code, timeout: Some(START) };
         let result = self.place.client.kernels().execute(name, &request).await.map_err(refused)?;

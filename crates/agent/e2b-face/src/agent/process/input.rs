@@ -12,7 +12,7 @@ use tokio::time::timeout;
 
 use crate::{
     agent::{
-        Agent,
+        handle::Agent,
         target::{Selector, Target},
     },
     connect::{self, Code, ConnectError, Envelopes},

@@ -19,7 +19,8 @@ use tokio::time::timeout;
 use super::{Pty, SelectRequest, events};
 use crate::{
     agent::{
-        Agent, paths,
+        handle::Agent,
+        paths,
         target::{Target, terminal_id},
         user,
     },

@@ -14,9 +14,9 @@ use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE};
 use tokio::sync::mpsc;
 
 use crate::{
-    agent::Agent,
+    agent::handle::Agent,
     connect::{Code, ConnectError},
-    inside::text,
+    headers::text,
 };
 
 /// Files in one form.

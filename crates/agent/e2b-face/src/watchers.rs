@@ -6,12 +6,12 @@ use std::{
     time::{Duration, Instant},
 };
 
+use futures_util::StreamExt as _;
 use gloveport_provider::SandboxId;
 use serde_json::Value;
 use tokio_util::task::AbortOnDropHandle;
 
-use super::Watched;
-use crate::connect::{Code, ConnectError};
+use crate::connect::{Code, ConnectError, Events};
 
 /// Watches of one sandbox.
 const OF_ONE: usize = 64;
@@ -49,7 +49,7 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl Watchers {
     /// Keeps what happens in a directory; answers with an id that nobody can guess.
-    pub(super) fn add(&self, sandbox: &SandboxId, watched: Watched) -> Result<String, ConnectError> {
+    pub(crate) fn add(&self, sandbox: &SandboxId, events: Events) -> Result<String, ConnectError> {
         let id = gloveport_ids::random::<16>()
             .map_err(|error| ConnectError::new(Code::Internal, format!("the system gives no random numbers: {error}")))?;
         self.prune();
@@ -60,7 +60,7 @@ impl Watchers {
             return Err(ConnectError::new(Code::ResourceExhausted, message));
         }
         let kept = Arc::new(Mutex::new(Kept::default()));
-        let task = tokio::spawn(keep(watched, Arc::clone(&kept)));
+        let task = tokio::spawn(keep(events, Arc::clone(&kept)));
         let watcher = Watcher {
             sandbox: sandbox.clone(),
             kept,
@@ -77,7 +77,7 @@ impl Watchers {
     }
 
     /// What has happened since the last call.
-    pub(super) fn take(&self, sandbox: &SandboxId, id: &str) -> Result<Vec<Value>, ConnectError> {
+    pub(crate) fn take(&self, sandbox: &SandboxId, id: &str) -> Result<Vec<Value>, ConnectError> {
         let mut all = locked(&self.all);
         let watcher = all.get_mut(id).filter(|watcher| watcher.sandbox == *sandbox).ok_or_else(|| unknown(id))?;
         watcher.asked = Instant::now();
@@ -91,7 +91,7 @@ impl Watchers {
     }
 
     /// Ends a watch.
-    pub(super) fn remove(&self, sandbox: &SandboxId, id: &str) -> Result<(), ConnectError> {
+    pub(crate) fn remove(&self, sandbox: &SandboxId, id: &str) -> Result<(), ConnectError> {
         let mut all = locked(&self.all);
         if all.get(id).is_none_or(|watcher| watcher.sandbox != *sandbox) {
             return Err(unknown(id));
@@ -105,10 +105,10 @@ fn unknown(id: &str) -> ConnectError {
     ConnectError::new(Code::NotFound, format!("watcher with id {id} not found"))
 }
 
-async fn keep(mut watched: Watched, kept: Arc<Mutex<Kept>>) {
+async fn keep(mut events: Events, kept: Arc<Mutex<Kept>>) {
     let end = loop {
-        match watched.next().await {
-            Ok(Some(event)) => {
+        match events.next().await {
+            Some(Ok(event)) => {
                 let mut kept = locked(&kept);
                 if kept.events.len() >= EVENTS {
                     let message = format!("more than {EVENTS} events have come that nobody asked for; watch again");
@@ -116,8 +116,8 @@ async fn keep(mut watched: Watched, kept: Arc<Mutex<Kept>>) {
                 }
                 kept.events.push_back(event);
             }
-            Ok(None) => break ConnectError::new(Code::Unavailable, "the watch has ended; watch again"),
-            Err(error) => break error,
+            None => break ConnectError::new(Code::Unavailable, "the watch has ended; watch again"),
+            Some(Err(error)) => break error,
         }
     };
     locked(&kept).end = Some(end);
