@@ -119,9 +119,9 @@ impl ProcessOutput {
                     let Output { stream, text, base64 } = event.json(&self.url)?;
                     let bytes = match (text, base64) {
                         (Some(text), _) => text.into_bytes(),
-                        (None, encoded) => STANDARD
-                            .decode(encoded.unwrap_or_default())
-                            .map_err(|error| ClientError::Answer { url: self.url.clone(), reason: error.to_string() })?,
+                        (None, encoded) => STANDARD.decode(encoded.unwrap_or_default()).map_err(|error| {
+                            ClientError::Answer { url: self.url.clone(), reason: error.to_string() }
+                        })?,
                     };
                     return Ok(Some(ProcessEvent::Output { stream, bytes }));
                 }

@@ -18,8 +18,8 @@ use serde_json::Value;
 use tokio::time::timeout;
 
 pub(crate) use envelope::Envelopes;
-use error::{MESSAGE, too_large};
 pub(crate) use error::{Code, ConnectError};
+use error::{MESSAGE, too_large};
 use stream::STREAM;
 pub(crate) use stream::{Events, KeepAlive, answer_one, stream};
 
@@ -53,7 +53,8 @@ pub(crate) fn check(request: &Request, kind: Kind) -> Result<(), Response> {
     let headers = request.headers();
     let found = text(headers, &CONTENT_TYPE).unwrap_or_default();
     if found.split(';').next().map(str::trim) != Some(expected) {
-        let message = format!("this call takes {expected}, and got `{found}`; messages are JSON here, and not protobuf");
+        let message =
+            format!("this call takes {expected}, and got `{found}`; messages are JSON here, and not protobuf");
         return refuse(StatusCode::UNSUPPORTED_MEDIA_TYPE, message);
     }
     if text(headers, &VERSION).is_some_and(|version| version != "1") {
@@ -95,7 +96,8 @@ pub(crate) async fn only_message<T: DeserializeOwned>(request: Request) -> Resul
 
 pub(crate) fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, ConnectError> {
     let bytes = if bytes.is_empty() { b"{}" } else { bytes };
-    serde_json::from_slice(bytes).map_err(|error| ConnectError::wrong(format!("the message is not as it must be: {error}")))
+    serde_json::from_slice(bytes)
+        .map_err(|error| ConnectError::wrong(format!("the message is not as it must be: {error}")))
 }
 
 /// The answer to a unary call.

@@ -44,7 +44,8 @@ async fn answered(shared: &Arc<Shared>, mut request: Request) -> Result<Response
         AGENT => agent::answer(shared, place, request).await,
         INTERPRETER => {
             let headers = request.headers();
-            let is_known = may(&place.sandbox, Purpose::Agent, headers) || may(&place.sandbox, Purpose::Traffic, headers);
+            let is_known =
+                may(&place.sandbox, Purpose::Agent, headers) || may(&place.sandbox, Purpose::Traffic, headers);
             if !is_known {
                 let message = "the header X-Access-Token or E2B-Traffic-Access-Token is missing or wrong; the answer to the \
                     creation of the sandbox has both tokens";

@@ -40,7 +40,7 @@ mod token;
 mod watchers;
 
 pub use face::E2bFace;
-pub use host::Host;
 pub use headers::{ID_HEADER, PORT_HEADER};
+pub use host::Host;
 pub use options::{FaceOptions, Template};
 pub use refusal::Refusal;

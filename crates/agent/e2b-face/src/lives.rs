@@ -78,7 +78,9 @@ impl Lives {
             }
             looks = looks.wrapping_add(1);
             let over = self.over(SystemTime::now());
-            stream::iter(over).for_each_concurrent(AT_ONCE, async |(id, life)| self.end(&**host, &id, life).await).await;
+            stream::iter(over)
+                .for_each_concurrent(AT_ONCE, async |(id, life)| self.end(&**host, &id, life).await)
+                .await;
         }
     }
 

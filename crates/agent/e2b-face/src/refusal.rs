@@ -55,7 +55,8 @@ impl Refusal {
 
     /// Something that E2B has and this does not.
     pub(crate) fn not_offered(what: &str) -> Self {
-        let message = format!("{what} not offered by this server: it is a gateway of gloveport that speaks the API of E2B");
+        let message =
+            format!("{what} not offered by this server: it is a gateway of gloveport that speaks the API of E2B");
         Self::new(StatusCode::NOT_IMPLEMENTED, message)
     }
 }
@@ -86,7 +87,10 @@ impl From<ProviderError> for Refusal {
 
 impl From<ClientError> for Refusal {
     fn from(error: ClientError) -> Self {
-        Self::new(StatusCode::BAD_GATEWAY, format!("the server of the sandbox did not do what it was asked to: {error}"))
+        Self::new(
+            StatusCode::BAD_GATEWAY,
+            format!("the server of the sandbox did not do what it was asked to: {error}"),
+        )
     }
 }
 
@@ -122,6 +126,9 @@ mod tests {
         assert_eq!((response.status().as_u16(), &response.headers()[RETRY_AFTER]), (429, &HeaderValue::from(3)));
         let unsupported = ProviderError::Unsupported { provider: "x".to_owned(), what: "labels".to_owned() };
         let response = Refusal::from(unsupported).into_response();
-        assert_eq!((response.status().as_u16(), &response.headers()[SHOULD_RETRY]), (501, &HeaderValue::from_static("false")));
+        assert_eq!(
+            (response.status().as_u16(), &response.headers()[SHOULD_RETRY]),
+            (501, &HeaderValue::from_static("false"))
+        );
     }
 }

@@ -50,23 +50,21 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 impl Watchers {
     /// Keeps what happens in a directory; answers with an id that nobody can guess.
     pub(crate) fn add(&self, sandbox: &SandboxId, events: Events) -> Result<String, ConnectError> {
-        let id = gloveport_ids::random::<16>()
-            .map_err(|error| ConnectError::new(Code::Internal, format!("the system gives no random numbers: {error}")))?;
+        let id = gloveport_ids::random::<16>().map_err(|error| {
+            ConnectError::new(Code::Internal, format!("the system gives no random numbers: {error}"))
+        })?;
         self.prune();
         let mut all = locked(&self.all);
         let of_one = all.values().filter(|watcher| watcher.sandbox == *sandbox).count();
         if of_one >= OF_ONE || all.len() >= IN_ALL {
-            let message = format!("{OF_ONE} directories of a sandbox can be watched at a time; stop one of the watches");
+            let message =
+                format!("{OF_ONE} directories of a sandbox can be watched at a time; stop one of the watches");
             return Err(ConnectError::new(Code::ResourceExhausted, message));
         }
         let kept = Arc::new(Mutex::new(Kept::default()));
         let task = tokio::spawn(keep(events, Arc::clone(&kept)));
-        let watcher = Watcher {
-            sandbox: sandbox.clone(),
-            kept,
-            asked: Instant::now(),
-            _task: AbortOnDropHandle::new(task),
-        };
+        let watcher =
+            Watcher { sandbox: sandbox.clone(), kept, asked: Instant::now(), _task: AbortOnDropHandle::new(task) };
         all.insert(id.clone(), watcher);
         Ok(id)
     }

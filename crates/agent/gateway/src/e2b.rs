@@ -103,7 +103,9 @@ pub(crate) fn aim(label: &str, headers: &mut HeaderMap) -> bool {
     }
     let Some((port, id)) = label.split_once('-') else { return false };
     let is_port = !port.is_empty() && port.len() <= 5 && port.bytes().all(|byte| byte.is_ascii_digit());
-    let (true, Ok(port), Ok(id)) = (is_port, HeaderValue::from_str(port), HeaderValue::from_str(id)) else { return false };
+    let (true, Ok(port), Ok(id)) = (is_port, HeaderValue::from_str(port), HeaderValue::from_str(id)) else {
+        return false;
+    };
     headers.insert(PORT_HEADER, port);
     headers.insert(ID_HEADER, id);
     true

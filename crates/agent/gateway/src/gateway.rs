@@ -7,7 +7,11 @@ use gloveport_client::{Certificates, ClientError, Pool};
 use gloveport_e2b_face::{E2bFace, FaceOptions};
 use gloveport_provider::{GcOptions, Provider};
 use http::Uri;
-use tokio::{net::TcpListener, sync::Semaphore, time::{sleep, timeout}};
+use tokio::{
+    net::TcpListener,
+    sync::Semaphore,
+    time::{sleep, timeout},
+};
 use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 
 use crate::{

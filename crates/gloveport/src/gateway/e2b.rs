@@ -81,10 +81,7 @@ impl E2bSettings {
 /// What the SDKs of E2B read, for a gateway at this URL whose key is in a file.
 pub(super) fn env(url: &str, file: &str) -> String {
     let url = quoted(url);
-    format!(
-        "export E2B_API_URL={url}\nexport E2B_SANDBOX_URL={url}\nexport E2B_API_KEY=\"$(cat {})\"\n",
-        quoted(file)
-    )
+    format!("export E2B_API_URL={url}\nexport E2B_SANDBOX_URL={url}\nexport E2B_API_KEY=\"$(cat {})\"\n", quoted(file))
 }
 
 /// The same as JSON.
@@ -106,7 +103,10 @@ mod tests {
             base = {image = \"python:3\", code_interpreter = true}\n";
         let options = settings(text).unwrap().options(&E2bArgs { e2b: false }, Size::default()).unwrap().unwrap();
         let image = |name: &str| options.templates[name].image.as_deref();
-        assert_eq!((image("mine"), image("base"), image("code-interpreter-v1")), (Some("debian:13"), Some("python:3"), None));
+        assert_eq!(
+            (image("mine"), image("base"), image("code-interpreter-v1")),
+            (Some("debian:13"), Some("python:3"), None)
+        );
         assert!(options.templates["base"].code_interpreter && !options.templates["mine"].code_interpreter);
         assert_eq!((options.longest, options.cpus, options.memory_mib), (Duration::from_hours(1), 1, 4096));
     }

@@ -94,7 +94,8 @@ fn told(events: &[Value]) -> (String, String, &Value) {
         let pieces = events.iter().filter_map(|event| event["event"]["data"][stream].as_str());
         pieces.map(|piece| String::from_utf8(STANDARD.decode(piece).unwrap()).unwrap()).collect::<String>()
     };
-    let end = events.iter().find(|event| !event["event"]["end"].is_null()).map_or(&Value::Null, |it| &it["event"]["end"]);
+    let end =
+        events.iter().find(|event| !event["event"]["end"].is_null()).map_or(&Value::Null, |it| &it["event"]["end"]);
     (all("stdout"), all("stderr"), end)
 }
 
@@ -110,7 +111,8 @@ async fn tenants_are_strangers_to_each_other_in_the_api_of_e2b_and_its_quotas_ar
     // The quota is used up, and says when to come again.
     let pool = Pool::new(Certificates::Checked).unwrap();
     let url = tenants.running.url();
-    let full = pool.http().post(format!("{url}/v2/sandboxes")).header("X-API-Key", one).json(&body).send().await.unwrap();
+    let full =
+        pool.http().post(format!("{url}/v2/sandboxes")).header("X-API-Key", one).json(&body).send().await.unwrap();
     assert_eq!(full.status(), 429);
     assert!(full.headers()["retry-after"].to_str().unwrap().parse::<u64>().unwrap() >= 1);
     let full: Value = serde_json::from_slice(&full.bytes().await.unwrap()).unwrap();
@@ -205,7 +207,8 @@ async fn floods_oversized_messages_and_bad_bodies_are_refused_and_nothing_breaks
     let cat = json!({"process": {"cmd": "/bin/sh", "args": ["-c", "wc -c"]}, "stdin": true, "tag": "flood"});
     let counting = made.stream(&url, "/process.Process/Start", &[envelope(&cat)]);
     let flood = async {
-        let find = async || made.call(&url, "/process.Process/List", &json!({})).await.1["processes"][0]["tag"] == "flood";
+        let find =
+            async || made.call(&url, "/process.Process/List", &json!({})).await.1["processes"][0]["tag"] == "flood";
         until(find).await;
         let first = envelope(&json!({"start": {"process": {"tag": "flood"}}}));
         let one = envelope(&json!({"data": {"input": {"stdin": STANDARD.encode("0123456789")}}}));
@@ -255,7 +258,8 @@ async fn ids_lead_nowhere_else_and_files_stay_in_their_sandbox() {
         assert!(answer["message"].as_str().unwrap().contains("was not found"), "{id} {answer}");
     }
     // A path is one of the sandbox, whatever is in it.
-    let (status, stored) = made.send(&url, "/files?path=below%2F..%2Fa.txt", "application/octet-stream", b"x".to_vec()).await;
+    let (status, stored) =
+        made.send(&url, "/files?path=below%2F..%2Fa.txt", "application/octet-stream", b"x".to_vec()).await;
     assert_eq!(status, 200, "{}", String::from_utf8_lossy(&stored));
     let (status, found) = made.call(&url, "/filesystem.Filesystem/Stat", &json!({"path": "a.txt"})).await;
     assert_eq!((status, &found["entry"]["size"]), (200, &json!("1")), "{found}");
@@ -283,7 +287,8 @@ async fn a_sandbox_whose_time_is_over_is_ended_or_paused_as_its_client_wants_it(
     assert_eq!(status, 204);
     until(async || running.ask("GET", &path(&short, ""), Some(KEY), None).await.0 == 404).await;
     until(async || running.ask("GET", &path(&paused, ""), Some(KEY), None).await.1["state"] == "paused").await;
-    let (status, told) = running.ask("POST", &path(&paused, "/connect"), Some(KEY), Some(json!({"timeout": 600}))).await;
+    let (status, told) =
+        running.ask("POST", &path(&paused, "/connect"), Some(KEY), Some(json!({"timeout": 600}))).await;
     assert_eq!(status, 201, "{told}");
     // Both would have ended by their first times.
     tokio::time::sleep(Duration::from_secs(2)).await;

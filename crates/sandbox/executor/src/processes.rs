@@ -169,7 +169,10 @@ impl Processes {
         // Without a writer the input is at its end.
         let input = request.stdin.then(|| Sender::from_owned_fd(input)).transpose();
         let input = input.map_err(|source| {
-            ProcessesError::Start(RunError::Output { program: request.argv.first().cloned().unwrap_or_default(), source })
+            ProcessesError::Start(RunError::Output {
+                program: request.argv.first().cloned().unwrap_or_default(),
+                source,
+            })
         })?;
         let (feed, pid) = (Arc::new(Feed::new()), process.pid());
         let running = run::Running { process, output, errors, limit };
@@ -286,7 +289,9 @@ impl Drop for Place<'_> {
 fn check(request: &ProcessRequest) -> Result<Option<Duration>, ProcessesError> {
     let invalid = |text: String| Err(ProcessesError::Invalid(text));
     let limit = match request.timeout {
-        Some(seconds) if !(seconds > 0.0) => return invalid(format!("timeout must be a positive number, and is {seconds}")),
+        Some(seconds) if !(seconds > 0.0) => {
+            return invalid(format!("timeout must be a positive number, and is {seconds}"));
+        }
         // What is beyond the end of time is no limit.
         Some(seconds) => Duration::try_from_secs_f64(seconds).ok(),
         None => None,
@@ -297,11 +302,13 @@ fn check(request: &ProcessRequest) -> Result<Option<Duration>, ProcessesError> {
     if request.argv.iter().any(|word| word.contains('\0')) {
         return invalid("argv contains a NUL byte".to_owned());
     }
-    let is_wrong = |(name, value): &(&String, &String)| name.is_empty() || name.contains(['=', '\0']) || value.contains('\0');
+    let is_wrong =
+        |(name, value): &(&String, &String)| name.is_empty() || name.contains(['=', '\0']) || value.contains('\0');
     if let Some((name, _)) = request.env.iter().find(is_wrong) {
         return invalid(format!("env has an entry {name:?} that no environment can hold"));
     }
-    let size = request.argv.iter().chain(request.env.keys()).chain(request.env.values()).map(String::len).sum::<usize>();
+    let size =
+        request.argv.iter().chain(request.env.keys()).chain(request.env.values()).map(String::len).sum::<usize>();
     if size > WORDS {
         return invalid(format!("argv and env have {size} bytes, and {WORDS} are possible; put large data into files"));
     }

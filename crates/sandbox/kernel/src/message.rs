@@ -114,11 +114,7 @@ pub(crate) struct Exception {
 impl Exception {
     /// What is shown of it.
     pub(crate) fn text(&self) -> String {
-        if self.traceback.is_empty() {
-            format!("{}: {}", self.name, self.value)
-        } else {
-            self.traceback.join("\n")
-        }
+        if self.traceback.is_empty() { format!("{}: {}", self.name, self.value) } else { self.traceback.join("\n") }
     }
 }
 
@@ -257,7 +253,11 @@ mod tests {
             Content::Error(Exception { traceback, name: name.into(), value: value.into() })
         };
         for (kind, json, expected) in [
-            ("stream", r#"{"name":"stdout","text":"a"}"#, Content::Text { text: "a".into(), end: Some(7), is_error: false }),
+            (
+                "stream",
+                r#"{"name":"stdout","text":"a"}"#,
+                Content::Text { text: "a".into(), end: Some(7), is_error: false },
+            ),
             (
                 "stream",
                 r#"{"name":"stderr","text":"a"}"#,

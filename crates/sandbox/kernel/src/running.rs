@@ -101,7 +101,8 @@ impl Running {
         let Some(progress) = &self.cell.progress else { return };
         if self.behind > 0 {
             let line = format!("\n[{} pieces of output are left out here; the report has them]\n", self.behind);
-            let line = if self.cell.detailed { Output::Stream { text: line, is_error: true } } else { Output::Text(line) };
+            let line =
+                if self.cell.detailed { Output::Stream { text: line, is_error: true } } else { Output::Text(line) };
             if progress.try_send(line).is_ok() {
                 self.behind = 0;
             }

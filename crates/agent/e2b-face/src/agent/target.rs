@@ -54,8 +54,7 @@ impl Agent {
     pub(super) async fn running(&self) -> Result<Vec<Target>, ConnectError> {
         let client = &self.place.client;
         let processes = client.processes().list().await?.processes.into_iter();
-        let mut running: Vec<Target> =
-            processes.filter(|process| process.end.is_none()).map(Target::Pipes).collect();
+        let mut running: Vec<Target> = processes.filter(|process| process.end.is_none()).map(Target::Pipes).collect();
         let terminals = client.terminals().list().await?.into_iter();
         running.extend(terminals.filter(|terminal| is_ours(terminal)).map(Target::Terminal));
         Ok(running)

@@ -124,7 +124,10 @@ impl Agent {
 /// Files have no place for it.
 fn no_metadata(headers: &HeaderMap) -> Result<(), ConnectError> {
     if headers.keys().any(|name| name.as_str().starts_with(METADATA)) {
-        return Err(ConnectError::new(Code::Unimplemented, "metadata of files is not offered by this server; leave it out"));
+        return Err(ConnectError::new(
+            Code::Unimplemented,
+            "metadata of files is not offered by this server; leave it out",
+        ));
     }
     Ok(())
 }

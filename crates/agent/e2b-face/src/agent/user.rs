@@ -13,7 +13,8 @@ const NAME: usize = 32;
 /// The user that a call names, if it is another one than that of the sandbox.
 pub(super) fn named(headers: &HeaderMap, facts: &Facts) -> Result<Option<String>, ConnectError> {
     let Some(header) = text(headers, &AUTHORIZATION) else { return Ok(None) };
-    let wrong = || ConnectError::wrong("the header Authorization must be Basic with the name of a user and no password");
+    let wrong =
+        || ConnectError::wrong("the header Authorization must be Basic with the name of a user and no password");
     let encoded = header.strip_prefix("Basic ").ok_or_else(wrong)?;
     let decoded = STANDARD.decode(encoded.trim()).map_err(|_| wrong())?;
     let decoded = String::from_utf8(decoded).map_err(|_| wrong())?;
@@ -73,7 +74,9 @@ mod tests {
             assert_eq!(other(name, &facts).ok(), expected, "{name}");
         }
         let mut headers = HeaderMap::new();
-        for (value, is_good) in [("Basic cm9vdDo=", true), ("Basic !", false), ("Bearer x", false), ("Basic cm9vdA==", false)] {
+        for (value, is_good) in
+            [("Basic cm9vdDo=", true), ("Basic !", false), ("Bearer x", false), ("Basic cm9vdA==", false)]
+        {
             headers.insert(AUTHORIZATION, value.parse().unwrap());
             assert_eq!(named(&headers, &facts).is_ok(), is_good, "{value}");
         }

@@ -75,7 +75,8 @@ mod tests {
     use super::*;
 
     async fn all(pieces: &[&[u8]]) -> Result<Vec<Bytes>, ConnectError> {
-        let pieces: Vec<_> = pieces.iter().map(|piece| Ok::<_, std::io::Error>(Bytes::copy_from_slice(piece))).collect();
+        let pieces: Vec<_> =
+            pieces.iter().map(|piece| Ok::<_, std::io::Error>(Bytes::copy_from_slice(piece))).collect();
         let mut envelopes = Envelopes::new(Body::from_stream(stream::iter(pieces)));
         let mut found = Vec::new();
         while let Some(message) = envelopes.next().await? {
@@ -86,7 +87,8 @@ mod tests {
 
     #[tokio::test]
     async fn messages_are_found_however_they_are_cut() {
-        let whole: Vec<u8> = [envelope(0, b"{}").to_vec(), envelope(0, b"").to_vec(), envelope(0, b"abc").to_vec()].concat();
+        let whole: Vec<u8> =
+            [envelope(0, b"{}").to_vec(), envelope(0, b"").to_vec(), envelope(0, b"abc").to_vec()].concat();
         let expected = [&b"{}"[..], b"", b"abc"];
         for size in 1..=whole.len() {
             let pieces: Vec<&[u8]> = whole.chunks(size).collect();

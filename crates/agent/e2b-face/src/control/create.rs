@@ -20,7 +20,7 @@ use super::{
     owner::{Handle, Owner, Who, json},
     state, templates, view,
 };
-use crate::{Refusal, shared::Shared, headers::text, mark::Mark};
+use crate::{Refusal, headers::text, mark::Mark, shared::Shared};
 
 /// Names the request, so that one that is sent again makes nothing twice.
 const KEY: HeaderName = HeaderName::from_static("idempotency-key");
@@ -240,7 +240,9 @@ fn network(internet: Option<bool>, network: Option<&Network>) -> Result<NetworkP
     let denied = list(network.and_then(|network| network.deny_out.as_ref()));
     let denies_all = internet == Some(false) || denied.iter().any(|net| ALL.contains(&net.as_str()));
     if !denies_all && !denied.is_empty() {
-        return Err(Refusal::not_offered("network.denyOut with some addresses alone is (deny all, and allow those that are needed)"));
+        return Err(Refusal::not_offered(
+            "network.denyOut with some addresses alone is (deny all, and allow those that are needed)",
+        ));
     }
     if allowed.iter().any(|net| ALL.contains(&net.as_str())) || !denies_all {
         return Ok(NetworkPolicy::Full);

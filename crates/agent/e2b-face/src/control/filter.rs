@@ -153,7 +153,9 @@ mod tests {
         let metadata = [("a b", "c&d"), ("e", "f")].map(|(name, value)| (name.to_owned(), value.to_owned()));
         assert_eq!(filter.metadata, metadata.into());
         assert_eq!((filter.is_running, filter.is_paused, filter.limit, filter.oldest_first), (false, true, 5, true));
-        for wrong in ["state=gone", "limit=0", "limit=101", "order=up", "startedAfter=now", "nextToken=%21", "metadata=a"] {
+        for wrong in
+            ["state=gone", "limit=0", "limit=101", "order=up", "startedAfter=now", "nextToken=%21", "metadata=a"]
+        {
             let word = wrong.split('=').next().unwrap();
             assert!(Filter::read(Some(wrong)).unwrap_err().message.starts_with(word), "{wrong}");
         }

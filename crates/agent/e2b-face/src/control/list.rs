@@ -16,8 +16,8 @@ use super::{
 };
 use crate::{
     Refusal,
-    shared::Shared,
     mark::{LABEL, Mark},
+    shared::Shared,
 };
 
 /// The header with what gives the next page.

@@ -16,7 +16,7 @@ use super::{
     owner::{Handle, Owner, Who},
     view,
 };
-use crate::{Refusal, shared::Shared, place::Place};
+use crate::{Refusal, place::Place, shared::Shared};
 
 /// Lines, if nothing is said.
 const LINES: usize = 1000;
@@ -94,10 +94,7 @@ pub(super) async fn metrics(
 }
 
 /// The same of all that run, as far as they answer.
-pub(super) async fn metrics_of_all(
-    State(shared): Handle,
-    Extension(owner): Who,
-) -> Result<Json<Value>, Refusal> {
+pub(super) async fn metrics_of_all(State(shared): Handle, Extension(owner): Who) -> Result<Json<Value>, Refusal> {
     let mut all = Map::new();
     for told in list::running(&shared, &owner).await? {
         let Some(id) = told["sandboxID"].as_str() else { continue };

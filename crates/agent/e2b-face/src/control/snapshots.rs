@@ -41,7 +41,9 @@ pub(super) async fn snapshot(
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
     let begins_well = name.bytes().next().is_some_and(|byte| byte.is_ascii_alphanumeric());
     if !begins_well || name.len() > NAME || !name.bytes().all(is_plain) {
-        let message = format!("the name of a snapshot has 1 to {NAME} letters, digits, `.`, `_` and `-`, a letter or digit first");
+        let message = format!(
+            "the name of a snapshot has 1 to {NAME} letters, digits, `.`, `_` and `-`, a letter or digit first"
+        );
         return Err(Refusal::wrong(message));
     }
     let image = owner.0.snapshot(&sandbox.id, &name).await?;

@@ -19,9 +19,9 @@ use super::{
 };
 use crate::{
     Refusal,
-    shared::Shared,
     lives::Life,
     mark::{self, Mark},
+    shared::Shared,
 };
 
 /// Most seconds of one `refreshes`.
@@ -72,10 +72,9 @@ pub(super) fn begin(shared: &Shared, sandbox: &Sandbox, mark: &Mark, seconds: u6
 fn lengthen(shared: &Shared, sandbox: &Sandbox, mark: &Mark, seconds: u64) {
     let until = SystemTime::now() + Duration::from_secs(seconds);
     let known = shared.lives.get(&sandbox.id).map(|life| life.until);
-    shared.lives.set(
-        &sandbox.id,
-        Life { until: known.map_or(until, |known| known.max(until)), auto_pause: mark.auto_pause },
-    );
+    shared
+        .lives
+        .set(&sandbox.id, Life { until: known.map_or(until, |known| known.max(until)), auto_pause: mark.auto_pause });
 }
 
 /// A sandbox of who asks that was made here.

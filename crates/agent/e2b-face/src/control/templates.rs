@@ -30,7 +30,9 @@ pub(super) fn named(options: &FaceOptions, name: &str, can: &Capabilities) -> Re
 
 fn missing(options: &FaceOptions, name: &str) -> Refusal {
     let known = options.templates.keys().map(String::as_str).collect::<Vec<_>>().join(", ");
-    let message = format!("template '{name}' not found; there are {known}, and the gateway's file names others in [e2b.templates]");
+    let message = format!(
+        "template '{name}' not found; there are {known}, and the gateway's file names others in [e2b.templates]"
+    );
     Refusal::new(StatusCode::NOT_FOUND, message)
 }
 

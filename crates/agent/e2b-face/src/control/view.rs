@@ -13,8 +13,8 @@ use serde_json::{Value, json};
 use super::owner::{Handle, Who};
 use crate::{
     Refusal,
-    shared::Shared,
     mark::{self, Mark},
+    shared::Shared,
     token::{self, Purpose},
 };
 

@@ -77,9 +77,8 @@ impl Interpreter {
 
     /// Starts the kernel of a context in its directory.
     async fn enter(&self, name: &str, directory: Option<&str>) -> Result<(), Refusal> {
-        let code = directory.map_or_else(String::new, |directory| {
-            format!("__import__('os').chdir({})", python_text(directory))
-        });
+        let code = directory
+            .map_or_else(String::new, |directory| format!("__import__('os').chdir({})", python_text(directory)));
         let request = CellRequest { code, timeout: Some(START) };
         let result = self.place.client.kernels().execute(name, &request).await.map_err(refused)?;
         if result.end == CellOutcome::Completed {

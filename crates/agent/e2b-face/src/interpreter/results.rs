@@ -1,7 +1,7 @@
 //! What cells show, as the code interpreter tells it: one JSON object a line.
 
-use gloveport_protocol::kernels::{CellOutcome, CellResult, KERNEL_LOST};
 use gloveport_client::CellDetail;
+use gloveport_protocol::kernels::{CellOutcome, CellResult, KERNEL_LOST};
 use serde_json::{Map, Value, json};
 
 /// The members of results by the types of their forms.
@@ -62,7 +62,9 @@ fn result(data: Map<String, Value>, is_result: bool) -> Value {
             Some((_, member)) => {
                 let mut text = whole(form);
                 // Python's base64 comes in lines.
-                if let (true, Value::String(base64)) = (kind.starts_with("image/") && kind != "image/svg+xml", &mut text) {
+                if let (true, Value::String(base64)) =
+                    (kind.starts_with("image/") && kind != "image/svg+xml", &mut text)
+                {
                     base64.retain(|letter| !letter.is_ascii_whitespace());
                 }
                 told.insert((*member).to_owned(), text);

@@ -7,7 +7,8 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use gloveport_executor::{
-    ExecError, KernelsError, PauseError, ProcessesError, TerminalsError, browser::BrowserError, files::FileError, kernels::KernelError,
+    ExecError, KernelsError, PauseError, ProcessesError, TerminalsError, browser::BrowserError, files::FileError,
+    kernels::KernelError,
 };
 use gloveport_terminal::TerminalError;
 use http::StatusCode;

@@ -70,7 +70,9 @@ pub(super) async fn start(agent: Agent, request: Request) -> Response {
     };
     match started.await {
         // What has its own time limit says itself that it is over.
-        Ok((events, limit)) => connect::stream(Ok(events), keep_alive, limit.map(|limit| limit + Duration::from_secs(5))),
+        Ok((events, limit)) => {
+            connect::stream(Ok(events), keep_alive, limit.map(|limit| limit + Duration::from_secs(5)))
+        }
         Err(error) => connect::stream(Err(error), keep_alive, None),
     }
 }
@@ -106,12 +108,7 @@ impl Agent {
         }
     }
 
-    async fn plan(
-        &self,
-        headers: &HeaderMap,
-        config: Config,
-        limit: Option<Duration>,
-    ) -> Result<Plan, ConnectError> {
+    async fn plan(&self, headers: &HeaderMap, config: Config, limit: Option<Duration>) -> Result<Plan, ConnectError> {
         let Config { cmd, args, envs, cwd } = config;
         if cmd.is_empty() {
             return Err(ConnectError::wrong("the call names no program"));
@@ -130,8 +127,7 @@ impl Agent {
 
     async fn with_pipes(&self, plan: Plan, tag: Option<String>, stdin: bool) -> Result<Events, ConnectError> {
         let timeout = plan.limit.map(|limit| limit.as_secs_f64().max(0.001));
-        let mut request =
-            ProcessRequest { argv: plan.argv, cwd: Some(plan.cwd), env: plan.env, stdin, tag, timeout };
+        let mut request = ProcessRequest { argv: plan.argv, cwd: Some(plan.cwd), env: plan.env, stdin, tag, timeout };
         let processes = self.place.client.processes();
         let started: ProcessStatus = match processes.start(&request).await {
             Err(error) if lacks_shell(&error, &request.argv) => {

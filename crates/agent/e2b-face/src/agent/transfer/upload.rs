@@ -70,7 +70,9 @@ fn pieces(body: Body) -> impl Stream<Item = io::Result<Bytes>> + Send + 'static 
 }
 
 /// Gunzips pieces as they come.
-fn unpacked(body: impl Stream<Item = io::Result<Bytes>> + Send + 'static) -> impl Stream<Item = io::Result<Bytes>> + Send {
+fn unpacked(
+    body: impl Stream<Item = io::Result<Bytes>> + Send + 'static,
+) -> impl Stream<Item = io::Result<Bytes>> + Send {
     enum State<S> {
         Reading(S, MultiGzDecoder<Vec<u8>>, Bytes),
         Over,
