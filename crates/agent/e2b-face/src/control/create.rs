@@ -50,6 +50,8 @@ struct CreateRequest {
     #[serde(default)]
     auto_pause: Option<bool>,
     #[serde(default)]
+    auto_pause_memory: Option<bool>,
+    #[serde(default)]
     auto_resume: Option<AutoResume>,
     #[serde(default, rename = "allow_internet_access", alias = "allowInternetAccess")]
     internet: Option<bool>,
@@ -74,8 +76,13 @@ struct AutoResume {
 struct Network {
     allow_out: Option<Vec<String>>,
     deny_out: Option<Vec<String>>,
+    allow_public_traffic: Option<bool>,
+    /// What is not offered.
     egress_proxy: Option<Value>,
     rules: Option<Value>,
+    dns_servers: Option<Value>,
+    https_ports: Option<Value>,
+    mask_request_host: Option<Value>,
 }
 
 pub(super) async fn create(
@@ -218,13 +225,24 @@ impl CreateRequest {
             return Err(Refusal::wrong(format!("metadata has {size} bytes, and {METADATA} are possible")));
         }
         let network = self.network.as_ref();
+        let is_said = |of: fn(&Network) -> &Option<Value>| {
+            network.and_then(|network| of(network).as_ref()).is_some_and(|value| !value.is_null())
+        };
         let refused = [
             ("volumeMounts are", self.volume_mounts.as_ref().is_some_and(|mounts| !mounts.is_empty())),
             ("mcp is", self.mcp.as_ref().is_some_and(|mcp| !mcp.is_null())),
             ("iam is", self.iam.as_ref().is_some_and(|iam| !iam.is_null())),
             ("autoResume is", self.auto_resume.as_ref().is_some_and(|resume| resume.enabled)),
-            ("network.egressProxy is", network.and_then(|it| it.egress_proxy.as_ref()).is_some_and(|it| !it.is_null())),
-            ("network.rules are", network.and_then(|it| it.rules.as_ref()).is_some_and(|it| !it.is_null())),
+            ("a pause that keeps the files alone (autoPauseMemory: false) is", self.auto_pause_memory == Some(false)),
+            (
+                "network.allowPublicTraffic: false (the ports of the gateway have no key) is",
+                network.is_some_and(|network| network.allow_public_traffic == Some(false)),
+            ),
+            ("network.egressProxy is", is_said(|network| &network.egress_proxy)),
+            ("network.rules are", is_said(|network| &network.rules)),
+            ("network.dnsServers are", is_said(|network| &network.dns_servers)),
+            ("network.httpsPorts are", is_said(|network| &network.https_ports)),
+            ("network.maskRequestHost is", is_said(|network| &network.mask_request_host)),
         ];
         match refused.into_iter().find(|(_, asked)| *asked) {
             Some((what, _)) => Err(Refusal::not_offered(what)),
