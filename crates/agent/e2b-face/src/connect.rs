@@ -96,6 +96,10 @@ pub(crate) async fn only_message<T: DeserializeOwned>(request: Request) -> Resul
 
 pub(crate) fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, ConnectError> {
     let bytes = if bytes.is_empty() { b"{}" } else { bytes };
+    // An array would be taken for the members in their order.
+    if !bytes.trim_ascii_start().starts_with(b"{") {
+        return Err(ConnectError::wrong("the message must be a JSON object"));
+    }
     serde_json::from_slice(bytes)
         .map_err(|error| ConnectError::wrong(format!("the message is not as it must be: {error}")))
 }

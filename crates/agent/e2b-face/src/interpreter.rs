@@ -46,5 +46,9 @@ pub(crate) async fn answer(shared: &Arc<Shared>, place: Arc<Place>, request: Req
 
 fn read<T: DeserializeOwned>(body: &Bytes) -> Result<T, Refusal> {
     let body: &[u8] = if body.is_empty() { b"{}" } else { body };
+    // An array would be taken for the members in their order.
+    if !body.trim_ascii_start().starts_with(b"{") {
+        return Err(Refusal::wrong("the request must be a JSON object"));
+    }
     serde_json::from_slice(body).map_err(|error| Refusal::wrong(format!("the request is not as it must be: {error}")))
 }

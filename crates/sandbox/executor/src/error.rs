@@ -156,8 +156,13 @@ pub enum ProcessesError {
     #[error("process `{0}` takes no input: it was started without, has closed it, or it was closed")]
     NoInput(String),
     /// It does not take its input.
-    #[error("process `{0}` has not taken its input within {} s", .1.as_secs())]
-    Stalled(String, std::time::Duration),
+    #[error("process `{id}` has not taken its input within {} s", limit.as_secs())]
+    Stalled {
+        /// Its id.
+        id: String,
+        /// Time that it had.
+        limit: std::time::Duration,
+    },
     /// The directory does not exist.
     #[error("cwd `{}` is not a directory", .0.display())]
     Directory(PathBuf),

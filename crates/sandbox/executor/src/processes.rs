@@ -95,7 +95,7 @@ impl Process {
                 *input = None;
                 Err(ProcessesError::NoInput(self.id.clone()))
             }
-            Err(_) => Err(ProcessesError::Stalled(self.id.clone(), INPUT)),
+            Err(_) => Err(ProcessesError::Stalled { id: self.id.clone(), limit: INPUT }),
         }
     }
 

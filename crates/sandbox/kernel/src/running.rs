@@ -15,6 +15,7 @@ use crate::{
     state::KernelError,
 };
 use gloveport_screen::Collector;
+use serde_json::Value;
 
 /// The cell whose turn it is, and where its report goes.
 pub(crate) struct Running {
@@ -25,6 +26,8 @@ pub(crate) struct Running {
     /// An exception has been shown.
     raised: bool,
     behind: usize,
+    /// Bytes that details may still have: they wait for a client in memory, and the report has none of them.
+    left: usize,
 }
 
 impl Running {
@@ -39,7 +42,8 @@ impl Running {
         if deadline.is_none() {
             cell.limit = None;
         }
-        Self { cell, answer, deadline, collector, raised: false, behind: 0 }
+        let left = options.output_limit.saturating_add(options.image_limit);
+        Self { cell, answer, deadline, collector, raised: false, behind: 0, left }
     }
 
     /// When its time is over.
@@ -107,7 +111,11 @@ impl Running {
                 self.behind = 0;
             }
         }
-        if let Err(mpsc::error::TrySendError::Full(_)) = progress.try_send(output) {
+        let size = if self.cell.detailed { size(&output) } else { 0 };
+        let is_sent = size <= self.left && !matches!(progress.try_send(output), Err(mpsc::error::TrySendError::Full(_)));
+        if is_sent {
+            self.left -= size;
+        } else {
             self.behind += 1;
         }
     }
@@ -129,5 +137,24 @@ impl Running {
     pub(crate) fn refuse_late(self) {
         let limit = self.cell.limit.unwrap_or(Duration::ZERO);
         self.refuse(KernelError::NotReady(limit));
+    }
+}
+
+/// Bytes of what is told in detail.
+fn size(output: &Output) -> usize {
+    fn of(value: &Value) -> usize {
+        match value {
+            Value::String(text) => text.len(),
+            Value::Array(values) => values.iter().map(|value| of(value) + 1).sum(),
+            Value::Object(members) => members.iter().map(|(name, value)| name.len() + of(value) + 1).sum(),
+            Value::Null | Value::Bool(_) | Value::Number(_) => 8,
+        }
+    }
+    match output {
+        Output::Text(text) | Output::Image { base64: text, .. } | Output::Stream { text, .. } => text.len(),
+        Output::Display { forms, .. } => forms.iter().map(|(kind, form)| kind.len() + of(form)).sum(),
+        Output::Raised { name, value, traceback } => {
+            name.len() + value.len() + traceback.iter().map(String::len).sum::<usize>()
+        }
     }
 }

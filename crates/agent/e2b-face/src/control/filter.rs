@@ -118,9 +118,10 @@ fn cursor(text: &str) -> Result<Place, Refusal> {
     Ok((nanos.parse().map_err(|_| wrong())?, id.to_owned()))
 }
 
-/// Names and values are encoded one by one within a value that is encoded itself.
+/// Names and values are encoded twice, one by one, within a value that is encoded itself.
 fn pairs(text: &str) -> Result<Vec<(String, String)>, Refusal> {
-    let plain = |text: &str| percent_decode_str(&text.replace('+', " ")).decode_utf8_lossy().into_owned();
+    let once = |text: &str| percent_decode_str(text).decode_utf8_lossy().into_owned();
+    let plain = |text: &str| once(&once(&text.replace('+', " ")));
     let pair = |pair: &str| {
         let (name, value) = pair.split_once('=')?;
         Some((plain(name), plain(value)))
@@ -149,7 +150,7 @@ mod tests {
 
     #[test]
     fn a_query_is_read_or_the_wrong_word_in_it_is_named() {
-        let filter = Filter::read(Some("metadata=a%2520b%3Dc%2526d%26e%3Df&state=paused&limit=5&order=asc")).unwrap();
+        let filter = Filter::read(Some("metadata=a%252520b%3Dc%252526d%26e%3Df&state=paused&limit=5&order=asc")).unwrap();
         let metadata = [("a b", "c&d"), ("e", "f")].map(|(name, value)| (name.to_owned(), value.to_owned()));
         assert_eq!(filter.metadata, metadata.into());
         assert_eq!((filter.is_running, filter.is_paused, filter.limit, filter.oldest_first), (false, true, 5, true));

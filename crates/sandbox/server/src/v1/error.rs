@@ -262,7 +262,7 @@ fn process(error: &ProcessesError) -> (StatusCode, &'static str, &'static str) {
             (StatusCode::CONFLICT, "not_running", "GET /v1/processes/{id} tells how it stands")
         }
         ProcessesError::NoInput(_) => (StatusCode::CONFLICT, "no_input", "start it with stdin"),
-        ProcessesError::Stalled(..) => (StatusCode::CONFLICT, "input_stalled", "send the rest when it reads again"),
+        ProcessesError::Stalled { .. } => (StatusCode::CONFLICT, "input_stalled", "send the rest when it reads again"),
         ProcessesError::Directory(_) => (StatusCode::BAD_REQUEST, "no_such_directory", "make the directory first"),
         ProcessesError::NoProgram(_) => {
             (StatusCode::BAD_REQUEST, "no_such_program", "install it in the sandbox, or give its absolute path")
