@@ -289,7 +289,7 @@ impl Drop for Place<'_> {
 fn check(request: &ProcessRequest) -> Result<Option<Duration>, ProcessesError> {
     let invalid = |text: String| Err(ProcessesError::Invalid(text));
     let limit = match request.timeout {
-        Some(seconds) if !(seconds > 0.0) => {
+        Some(seconds) if seconds <= 0.0 || seconds.is_nan() => {
             return invalid(format!("timeout must be a positive number, and is {seconds}"));
         }
         // What is beyond the end of time is no limit.

@@ -112,7 +112,8 @@ impl Running {
             }
         }
         let size = if self.cell.detailed { size(&output) } else { 0 };
-        let is_sent = size <= self.left && !matches!(progress.try_send(output), Err(mpsc::error::TrySendError::Full(_)));
+        let is_sent =
+            size <= self.left && !matches!(progress.try_send(output), Err(mpsc::error::TrySendError::Full(_)));
         if is_sent {
             self.left -= size;
         } else {

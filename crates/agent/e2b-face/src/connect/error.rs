@@ -101,12 +101,11 @@ impl From<ClientError> for ConnectError {
         let code = match (native.map(|native| native.code.as_str()), status.status.as_u16()) {
             (Some("exists"), _) => Code::AlreadyExists,
             (Some("permission_denied"), _) => Code::PermissionDenied,
-            (Some("not_running"), _) => Code::NotFound,
             (Some("is_a_directory" | "not_a_directory" | "not_a_regular_file" | "file_refused"), _) | (_, 400) => {
                 Code::InvalidArgument
             }
             (Some("storage_full"), _) | (_, 413 | 429) => Code::ResourceExhausted,
-            (_, 404) => Code::NotFound,
+            (Some("not_running"), _) | (_, 404) => Code::NotFound,
             (_, 409) => Code::FailedPrecondition,
             (_, 403) => Code::Unauthenticated,
             (_, 502 | 503) => Code::Unavailable,

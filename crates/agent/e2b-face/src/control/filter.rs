@@ -150,7 +150,8 @@ mod tests {
 
     #[test]
     fn a_query_is_read_or_the_wrong_word_in_it_is_named() {
-        let filter = Filter::read(Some("metadata=a%252520b%3Dc%252526d%26e%3Df&state=paused&limit=5&order=asc")).unwrap();
+        let filter =
+            Filter::read(Some("metadata=a%252520b%3Dc%252526d%26e%3Df&state=paused&limit=5&order=asc")).unwrap();
         let metadata = [("a b", "c&d"), ("e", "f")].map(|(name, value)| (name.to_owned(), value.to_owned()));
         assert_eq!(filter.metadata, metadata.into());
         assert_eq!((filter.is_running, filter.is_paused, filter.limit, filter.oldest_first), (false, true, 5, true));
