@@ -317,12 +317,19 @@ mod tests {
             (r#"{"text":"\udc00\ud83d\ude00\ud83d"}"#, "\u{fffd}\u{1f600}\u{fffd}"),
             (r#"{"text":"\ud83d\ud83d\ude00 \\ud800"}"#, "\u{fffd}\u{1f600} \\ud800"),
         ] {
-            assert_eq!(content("stream", json), Some(Content::Text { text: expected.into(), end: Some(7) }), "{json}");
+            assert_eq!(
+                content("stream", json),
+                Some(Content::Text { text: expected.into(), end: Some(7), is_error: false }),
+                "{json}"
+            );
         }
         let parts: [&[u8]; 4] = [b"{\"msg_type\":\"stream\"}", b"", b"", b"{\"text\":\"a\xffb\"}"];
         assert_eq!(
             read(&parts),
-            Some(Message { parent: String::new(), content: Content::Text { text: "a\u{fffd}b".into(), end: None } })
+            Some(Message {
+                parent: String::new(),
+                content: Content::Text { text: "a\u{fffd}b".into(), end: None, is_error: false }
+            })
         );
     }
 }

@@ -103,8 +103,8 @@ async fn what_a_program_leaves_in_the_background_goes_on_and_does_not_hold_back_
     within(async {
         let server = Server::start().await;
         let directory = tempfile::tempdir().unwrap();
-        let (script, left) = (directory.path().join("left"), directory.path().join("left"));
-        let text = format!("(sleep 0.5; echo x > {}; sleep 60) & exit 0", script.display());
+        let left = directory.path().join("left");
+        let text = format!("(sleep 0.5; echo x > {}; sleep 60) & exit 0", left.display());
         let events = to_its_end(&server, &start(&server, shell(&text)).await).await;
         assert_eq!(events.last().unwrap().data["exit_code"], 0);
         while !left.exists() {
