@@ -121,7 +121,7 @@ fn env(arguments: &EnvArgs) -> anyhow::Result<ExitCode> {
         if arguments.json {
             print_json(&e2b::json(url, &file))?;
         } else {
-            print(&e2b::env(url, &file))?;
+            print(&e2b::env(&quoted(url), &quoted(&file)))?;
         }
         return Ok(ExitCode::SUCCESS);
     }

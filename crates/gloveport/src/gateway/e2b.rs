@@ -8,7 +8,6 @@ use gloveport_gateway::Size;
 use serde::{Deserialize, Deserializer, de::Error as _};
 use serde_json::json;
 
-use super::quoted;
 use crate::session::values;
 
 #[derive(Debug, Args)]
@@ -78,10 +77,9 @@ impl E2bSettings {
     }
 }
 
-/// What the SDKs of E2B read, for a gateway at this URL whose key is in a file.
+/// What the SDKs of E2B read, for a gateway at this URL whose key is in a file; both as words of a shell.
 pub(super) fn env(url: &str, file: &str) -> String {
-    let url = quoted(url);
-    format!("export E2B_API_URL={url}\nexport E2B_SANDBOX_URL={url}\nexport E2B_API_KEY=\"$(cat {})\"\n", quoted(file))
+    format!("export E2B_API_URL={url}\nexport E2B_SANDBOX_URL={url}\nexport E2B_API_KEY=\"$(cat {file})\"\n")
 }
 
 /// The same as JSON.
@@ -123,8 +121,8 @@ mod tests {
 
     #[test]
     fn the_shell_gets_the_key_from_its_file() {
-        let told = env("http://127.0.0.1:8080", "/home/me/it's a key");
-        assert!(told.contains("E2B_API_URL='http://127.0.0.1:8080'\n"), "{told}");
-        assert!(told.ends_with("E2B_API_KEY=\"$(cat '/home/me/it'\\''s a key')\"\n"), "{told}");
+        let told = env("'http://127.0.0.1:8080'", "'/home/me/a key'");
+        assert!(told.contains("E2B_SANDBOX_URL='http://127.0.0.1:8080'\n"), "{told}");
+        assert!(told.ends_with("E2B_API_KEY=\"$(cat '/home/me/a key')\"\n"), "{told}");
     }
 }

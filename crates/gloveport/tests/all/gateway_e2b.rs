@@ -205,7 +205,8 @@ async fn floods_oversized_messages_and_bad_bodies_are_refused_and_nothing_breaks
     }
     // Many small messages are input, one after another.
     let cat = json!({"process": {"cmd": "/bin/sh", "args": ["-c", "wc -c"]}, "stdin": true, "tag": "flood"});
-    let counting = made.stream(&url, "/process.Process/Start", &[envelope(&cat)]);
+    let started = [envelope(&cat)];
+    let counting = made.stream(&url, "/process.Process/Start", &started);
     let flood = async {
         let find =
             async || made.call(&url, "/process.Process/List", &json!({})).await.1["processes"][0]["tag"] == "flood";
