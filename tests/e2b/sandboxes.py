@@ -617,6 +617,17 @@ def doors(report, gateway, sandbox):
 
     report.check("a port that is not open is told as such", ports)
 
+    def exposed():
+        told = json.loads(request(f"{url}/v1/sandboxes/{sandbox.sandbox_id}", headers=key(gateway))[2])
+        port = told["ports"][0]["port"]
+        sandbox.files.write("site/index.html", "served")
+        server = sandbox.commands.run(f"exec python3 -m http.server {port} --bind 127.0.0.1", cwd="site", background=True, timeout=0)
+        asked = {**route_, "E2b-Sandbox-Port": str(port)}
+        eventually("it is served", lambda: request(f"{url}/index.html", headers=asked)[2] == b"served")
+        server.kill()
+
+    report.check("a port that the runtime exposes is reached by its number", exposed)
+
     def not_offered():
         for path in ("/v3/templates", "/volumes", "/secrets", f"/sandboxes/{sandbox.sandbox_id}/fork"):
             status, _, body = request(f"{url}{path}", "POST", {**key(gateway), "Content-Type": "application/json"}, b"{}")
