@@ -26,7 +26,7 @@ pub(crate) use stream::{Events, KeepAlive, answer_one, stream};
 use crate::headers::text;
 
 /// Time for the message of a unary call to come.
-const TIME: Duration = Duration::from_secs(60);
+const TIME: Duration = Duration::from_mins(1);
 const UNARY: &str = "application/json";
 const VERSION: HeaderName = HeaderName::from_static("connect-protocol-version");
 const LIMIT: HeaderName = HeaderName::from_static("connect-timeout-ms");
@@ -39,6 +39,7 @@ pub(crate) enum Kind {
 }
 
 /// Checks that a request is a call of this kind, in the one form that is understood here.
+#[expect(clippy::result_large_err, reason = "it is the answer, and is given at once")]
 pub(crate) fn check(request: &Request, kind: Kind) -> Result<(), Response> {
     let refuse = |status: StatusCode, message: String| {
         Err((status, Json(serde_json::json!({"code": "unimplemented", "message": message}))).into_response())

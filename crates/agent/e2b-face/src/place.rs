@@ -7,6 +7,7 @@ use std::{
 };
 
 use gloveport_client::{ActionExecutionClient, ClientError, ClientOptions, Pool};
+use gloveport_protocol::Secret;
 use gloveport_provider::{Sandbox, SandboxId};
 use http::StatusCode;
 use tokio::sync::OnceCell;
@@ -40,7 +41,7 @@ impl Place {
         let url = sandbox.url.clone().ok_or_else(|| no_answer(&sandbox.id))?;
         let headers = sandbox.headers.iter().map(|(name, value)| (name.clone(), value.expose().to_owned())).collect();
         let options = ClientOptions { headers, pool: Some(pool.clone()), ..ClientOptions::new(url) };
-        let options = options.with_key(sandbox.session_key.as_ref().map(|key| key.expose()));
+        let options = options.with_key(sandbox.session_key.as_ref().map(Secret::expose));
         let client = ActionExecutionClient::new(&options)?;
         Ok(Self { sandbox, client, facts: OnceCell::new() })
     }

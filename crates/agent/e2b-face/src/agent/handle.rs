@@ -32,13 +32,11 @@ impl Agent {
     /// Whether the server of the sandbox answers.
     pub(super) async fn health(&self) -> Result<Response, Refusal> {
         let id = &self.place.sandbox.id;
-        match self.place.client.probe().await {
-            Ok(()) => Ok(StatusCode::NO_CONTENT.into_response()),
-            Err(_) => {
-                self.shared.places.forget(id);
-                Err(no_answer(id))
-            }
+        if self.place.client.probe().await.is_ok() {
+            return Ok(StatusCode::NO_CONTENT.into_response());
         }
+        self.shared.places.forget(id);
+        Err(no_answer(id))
     }
 
     /// A path of a call by the user of the sandbox.

@@ -1,5 +1,7 @@
 //! The process that a call means: one with pipes, or one on a terminal.
 
+use std::fmt::Write as _;
+
 use gloveport_protocol::{
     processes::ProcessStatus,
     terminals::{TerminalState, TerminalStatus},
@@ -37,8 +39,12 @@ pub(super) fn terminal_id(tag: Option<&str>) -> Result<String, ConnectError> {
     }
     let random = gloveport_ids::random::<12>()
         .map_err(|error| ConnectError::new(Code::Internal, format!("the system gives no random numbers: {error}")))?;
-    let tag: String = tag.bytes().map(|byte| format!("{byte:02x}")).collect();
-    Ok(format!("{TERMINAL}{tag}.{random}"))
+    let mut id = TERMINAL.to_owned();
+    for byte in tag.bytes() {
+        // Writing into a string cannot fail.
+        let _ = write!(id, "{byte:02x}");
+    }
+    Ok(format!("{id}.{random}"))
 }
 
 /// The tag in the id of a terminal that was made here; an empty one is none.
@@ -56,7 +62,7 @@ impl Agent {
         let processes = client.processes().list().await?.processes.into_iter();
         let mut running: Vec<Target> = processes.filter(|process| process.end.is_none()).map(Target::Pipes).collect();
         let terminals = client.terminals().list().await?.into_iter();
-        running.extend(terminals.filter(|terminal| is_ours(terminal)).map(Target::Terminal));
+        running.extend(terminals.filter(is_ours).map(Target::Terminal));
         Ok(running)
     }
 

@@ -110,7 +110,7 @@ pub(super) async fn create(
     let sandbox = match owner.0.create(&spec, &Progress::silent()).await {
         Ok(sandbox) => sandbox,
         Err(ProviderError::SessionExists { sandbox, .. }) if mark.request.is_some() => {
-            return repeated(&shared, owner.find(sandbox.as_str()).await?, &mark);
+            return repeated(&shared, &owner.find(sandbox.as_str()).await?, &mark);
         }
         Err(error) => return Err(error.into()),
     };
@@ -138,13 +138,13 @@ pub(super) async fn alive(owner: &Owner, sandbox: Sandbox) -> Result<Sandbox, Re
 }
 
 /// The answer to a request that was sent before.
-fn repeated(shared: &Shared, sandbox: Sandbox, mark: &Mark) -> Result<Response, Refusal> {
-    let made = Mark::of(&sandbox).ok_or_else(|| Refusal::no_sandbox(sandbox.id.as_str()))?;
+fn repeated(shared: &Shared, sandbox: &Sandbox, mark: &Mark) -> Result<Response, Refusal> {
+    let made = Mark::of(sandbox).ok_or_else(|| Refusal::no_sandbox(sandbox.id.as_str()))?;
     if made.request != mark.request {
         let message = "the Idempotency-Key was used for another request; take a new one";
         return Err(Refusal::new(StatusCode::UNPROCESSABLE_ENTITY, message).called("idempotency_request_mismatch"));
     }
-    Ok((StatusCode::CREATED, Json(view::sandbox(shared, &sandbox, &made))).into_response())
+    Ok((StatusCode::CREATED, Json(view::sandbox(shared, sandbox, &made))).into_response())
 }
 
 /// One request of a key at a time; another one is refused, as E2B does.

@@ -129,7 +129,7 @@ impl Running {
 impl Interpreter {
     /// Sets variables of the environment for one cell. Nothing of it is seen by the code.
     async fn set(&self, kernel: &str, variables: &BTreeMap<String, String>) -> Result<(), Refusal> {
-        let variables = Value::from_iter(variables.iter().map(|(name, value)| (name.clone(), value.clone())));
+        let variables: Value = variables.iter().map(|(name, value)| (name.clone(), value.clone())).collect();
         let code = format!(
             "exec(\"import builtins, json, os\\nnew = json.loads(given)\\nbuiltins.__dict__['_gloveport_environment'] = {{name: \
              os.environ.get(name) for name in new}}\\nos.environ.update(new)\", {{'given': {}}})",

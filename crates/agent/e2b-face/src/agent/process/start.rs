@@ -131,7 +131,7 @@ impl Agent {
         let processes = self.place.client.processes();
         let started: ProcessStatus = match processes.start(&request).await {
             Err(error) if lacks_shell(&error, &request.argv) => {
-                request.argv[0] = SHELLS[1].to_owned();
+                SHELLS[1].clone_into(&mut request.argv[0]);
                 processes.start(&request).await?
             }
             started => started?,

@@ -69,36 +69,44 @@ fn pieces(body: Body) -> impl Stream<Item = io::Result<Bytes>> + Send + 'static 
     body.into_data_stream().map_err(io::Error::other)
 }
 
+/// A body that is being gunzipped.
+struct Unpacked<S> {
+    body: S,
+    decoder: MultiGzDecoder<Vec<u8>>,
+    rest: Bytes,
+    is_over: bool,
+}
+
+impl<S: Stream<Item = io::Result<Bytes>> + Unpin> Unpacked<S> {
+    /// The next bytes; none behind the last ones.
+    async fn next(&mut self) -> io::Result<Option<Bytes>> {
+        while !self.is_over {
+            if self.rest.is_empty() {
+                if let Some(piece) = self.body.next().await.transpose()? {
+                    self.rest = piece;
+                } else {
+                    self.is_over = true;
+                    self.decoder.try_finish()?;
+                }
+            }
+            let piece = self.rest.split_to(self.rest.len().min(PIECE));
+            self.decoder.write_all(&piece)?;
+            let out = std::mem::take(self.decoder.get_mut());
+            if !out.is_empty() {
+                return Ok(Some(out.into()));
+            }
+        }
+        Ok(None)
+    }
+}
+
 /// Gunzips pieces as they come.
 fn unpacked(
     body: impl Stream<Item = io::Result<Bytes>> + Send + 'static,
-) -> impl Stream<Item = io::Result<Bytes>> + Send {
-    enum State<S> {
-        Reading(S, MultiGzDecoder<Vec<u8>>, Bytes),
-        Over,
-    }
-    let begin = State::Reading(Box::pin(body), MultiGzDecoder::new(Vec::new()), Bytes::new());
-    stream::try_unfold(begin, async |state| {
-        let State::Reading(mut body, mut decoder, mut rest) = state else { return Ok(None) };
-        loop {
-            if rest.is_empty() {
-                match body.next().await.transpose()? {
-                    Some(piece) => rest = piece,
-                    None => {
-                        decoder.try_finish()?;
-                        let last = std::mem::take(decoder.get_mut());
-                        return Ok(Some((Bytes::from(last), State::Over)));
-                    }
-                }
-            }
-            let piece = rest.split_to(rest.len().min(PIECE));
-            decoder.write_all(&piece)?;
-            let out = std::mem::take(decoder.get_mut());
-            if !out.is_empty() {
-                return Ok(Some((Bytes::from(out), State::Reading(body, decoder, rest))));
-            }
-        }
-    })
+) -> impl Stream<Item = io::Result<Bytes>> + Send + 'static {
+    let decoder = MultiGzDecoder::new(Vec::new());
+    let unpacked = Unpacked { body: Box::pin(body), decoder, rest: Bytes::new(), is_over: false };
+    stream::try_unfold(unpacked, async |mut unpacked| Ok(unpacked.next().await?.map(|bytes| (bytes, unpacked))))
 }
 
 /// Stores the files of a form. Each goes to the path of the query, or where its own name says.
