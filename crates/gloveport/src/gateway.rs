@@ -3,6 +3,7 @@
 mod acme;
 mod check;
 mod database;
+mod e2b;
 mod front;
 mod history;
 mod keys;
@@ -83,6 +84,9 @@ struct EnvArgs {
     /// File with its key. The key itself is not printed, but how the shell reads it.
     #[arg(long, value_name = "FILE")]
     key_file: PathBuf,
+    /// Print what the SDKs of E2B read instead: for a gateway with --e2b.
+    #[arg(long)]
+    e2b: bool,
     /// Print JSON.
     #[arg(long)]
     json: bool,
@@ -112,6 +116,15 @@ fn env(arguments: &EnvArgs) -> anyhow::Result<ExitCode> {
     key_file::given(&arguments.key_file)?;
     let file = std::path::absolute(&arguments.key_file)?;
     let url = arguments.url.trim_end_matches('/');
+    if arguments.e2b {
+        let file = file.display().to_string();
+        if arguments.json {
+            print_json(&e2b::json(url, &file))?;
+        } else {
+            print(&e2b::env(&quoted(url), &quoted(&file)))?;
+        }
+        return Ok(ExitCode::SUCCESS);
+    }
     if arguments.json {
         let told = serde_json::json!({
             "runtime": "remote", "remote_runtime_api_url": url, "api_key_file": file.display().to_string(),

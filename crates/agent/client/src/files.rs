@@ -176,7 +176,7 @@ impl std::fmt::Debug for Upload {
 }
 
 impl Upload {
-    fn payload(self, content_type: &str) -> Payload {
+    pub(crate) fn payload(self, content_type: &str) -> Payload {
         let (length, content_type) = (self.length, content_type.to_owned());
         let stream = match self.body {
             UploadBody::Bytes(bytes) => futures_util::stream::once(std::future::ready(Ok(bytes))).boxed(),

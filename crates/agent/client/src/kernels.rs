@@ -5,6 +5,7 @@ use std::{sync::Arc, time::Duration};
 use gloveport_protocol::kernels::{CellRequest, CellResult, KernelStatus};
 use reqwest::Method;
 use serde::Deserialize;
+use serde_json::{Map, Value};
 
 use crate::{
     ActionExecutionClient, ClientError,
@@ -37,6 +38,40 @@ pub enum CellEvent {
     Ended(CellResult),
 }
 
+/// Something that a cell does, with standard output, standard error, results and exceptions apart.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum CellDetail {
+    /// It wrote text.
+    Stream {
+        /// To standard error.
+        is_error: bool,
+        /// What, which may have colours.
+        text: String,
+    },
+    /// It showed something.
+    Display {
+        /// All of its forms, by type.
+        data: Map<String, Value>,
+        /// It is the value of the last expression.
+        is_result: bool,
+    },
+    /// It ended with an exception.
+    Raised {
+        /// Its class.
+        name: String,
+        /// What it says.
+        value: String,
+        /// How it came about, with colours.
+        traceback: Vec<String>,
+    },
+    /// It ended. Text and images of the result are empty. Nothing follows.
+    Ended(CellResult),
+}
+
+/// A running cell, in detail. What is said of [`CellStream`] holds.
+#[derive(Debug)]
+pub struct CellDetails(CellStream);
+
 /// A running cell. Dropping it does not end the cell. A stream that breaks is not taken up again: a cell that was sent
 /// once more would run once more.
 #[derive(Debug)]
@@ -60,6 +95,25 @@ struct Text {
 struct Image {
     media_type: String,
     base64: String,
+}
+
+#[derive(Deserialize)]
+struct Stream {
+    stream: String,
+    text: String,
+}
+
+#[derive(Deserialize)]
+struct Display {
+    data: Map<String, Value>,
+    is_result: bool,
+}
+
+#[derive(Deserialize)]
+struct Raised {
+    name: String,
+    value: String,
+    traceback: Vec<String>,
 }
 
 #[derive(Deserialize)]
@@ -90,7 +144,16 @@ impl Kernels {
 
     /// Runs a cell, and tells what it shows as it comes.
     pub async fn start(&self, name: &str, request: &CellRequest) -> Result<CellStream, ClientError> {
-        let path = format!("{}/execute?follow=true", path(name));
+        self.followed(name, request, false).await
+    }
+
+    /// Runs a cell, and tells in detail what it shows as it comes.
+    pub async fn start_in_detail(&self, name: &str, request: &CellRequest) -> Result<CellDetails, ClientError> {
+        self.followed(name, request, true).await.map(CellDetails)
+    }
+
+    async fn followed(&self, name: &str, request: &CellRequest, detail: bool) -> Result<CellStream, ClientError> {
+        let path = format!("{}/execute?follow=true&detail={detail}", path(name));
         let limit: Duration = self.session.limits.stream;
         let response = self.session.send(&Call::post(&path, request, Some(limit))?).await?;
         let url = response.url().to_string();
@@ -141,6 +204,43 @@ impl CellStream {
                 }
                 _ => {}
             }
+        }
+        Ok(None)
+    }
+}
+
+impl CellDetails {
+    /// The next event; none after the end.
+    pub async fn next(&mut self) -> Result<Option<CellDetail>, ClientError> {
+        let CellStream { url, events, ended } = &mut self.0;
+        while !*ended {
+            let Some(event) = events.next().await? else {
+                let reason = "the stream ended before the cell did".to_owned();
+                return Err(ClientError::Answer { url: url.clone(), reason });
+            };
+            return Ok(Some(match event.name.as_str() {
+                "stream" => {
+                    let Stream { stream, text } = event.json(url)?;
+                    CellDetail::Stream { is_error: stream == "stderr", text }
+                }
+                "display" => {
+                    let Display { data, is_result } = event.json(url)?;
+                    CellDetail::Display { data, is_result }
+                }
+                "raised" => {
+                    let Raised { name, value, traceback } = event.json(url)?;
+                    CellDetail::Raised { name, value, traceback }
+                }
+                "end" => {
+                    *ended = true;
+                    CellDetail::Ended(event.json(url)?)
+                }
+                "failed" => {
+                    let reason = event.json::<Failed>(url)?.message;
+                    return Err(ClientError::Answer { url: url.clone(), reason });
+                }
+                _ => continue,
+            }));
         }
         Ok(None)
     }

@@ -8,6 +8,7 @@
 //! |---|---|
 //! | `client`, `execute`, `transfer` | the OpenHands 0.62 interface: endpoints, actions, copies |
 //! | `exec`, `files`, `tree`, `terminals`, `kernels` | the native interface: commands, files, whole trees, terminals, cells |
+//! | `processes` | the native interface: programs with pipes |
 //! | `browser` | the native interface: the browser |
 //! | `sandbox` | the native interface: the sandbox as a whole |
 //! | `session`, `retry` | one request and the layers around it |
@@ -23,6 +24,7 @@ mod kernels;
 mod options;
 mod pipe;
 mod pool;
+mod processes;
 mod retry;
 mod sandbox;
 mod session;
@@ -39,9 +41,10 @@ pub use files::{
     ByteStream, Content, ContentInfo, Files, ListOptions, PutOptions, Range, RemotePath, Upload, Watch, WatchEvent,
 };
 pub use gloveport_protocol::exec::ExecEvent;
-pub use kernels::{CellEvent, CellStream, Kernels};
+pub use kernels::{CellDetail, CellDetails, CellEvent, CellStream, Kernels};
 pub use options::{ClientOptions, Clock, Pause, RequestLimits};
 pub use pool::{Certificates, Pool};
+pub use processes::{ProcessOutput, Processes};
 pub use retry::{Failure, Recovery, Verdict};
 #[cfg(fuzzing)]
 pub use sse::fuzz as fuzz_events;

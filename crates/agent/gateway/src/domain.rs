@@ -60,6 +60,13 @@ impl Domain {
         }
     }
 
+    /// The name of a host right below the domain.
+    pub(crate) fn label(&self, host: &str) -> Option<String> {
+        let host = plain(host);
+        let label = host.strip_suffix(&self.0)?.strip_suffix('.')?;
+        (label.len() <= LABEL && !label.contains('.')).then(|| label.to_owned())
+    }
+
     /// The host of a sandbox or of a port of it; none where its id is too long for one, or the name of the port is none of ours.
     pub(crate) fn host(&self, id: &SandboxId, port: Option<&str>) -> Option<String> {
         let (name, domain) = (write(id)?, &self.0);

@@ -1,6 +1,6 @@
 //! What is done for every request, before it is known what it asks for.
 
-use std::{sync::Arc, time::Instant};
+use std::{borrow::Cow, sync::Arc, time::Instant};
 
 use axum::{
     extract::{MatchedPath, Request, State},
@@ -13,6 +13,7 @@ use tracing::{Instrument as _, Span};
 use crate::{
     caller::{Caller, ClientAddress, SAID},
     domain::Host,
+    e2b,
     fault::{EngineFault, Fault},
     listen::Peer,
     shared::{SCHEME, Shared},
@@ -111,10 +112,16 @@ fn prepare(shared: &Shared, request: &mut Request) -> Result<Aim, Fault> {
     if shared.is_own_host(host) {
         return Ok(Aim::Gateway);
     }
+    if shared.options.e2b.is_some()
+        && let Some(label) = domain.label(host.host())
+        && e2b::aim(&label, request.headers_mut())
+    {
+        return Ok(Aim::Gateway);
+    }
     match domain.aim(host.host()) {
         Host::Gateway => Ok(Aim::Gateway),
         Host::Sandbox { id, port } => {
-            request.extensions_mut().insert(AtHost { id, port });
+            request.extensions_mut().insert(AtHost { id, port: port.map(Cow::Borrowed) });
             Ok(Aim::Sandbox)
         }
         Host::Nobody => Err(Fault::missing("host; sandboxes are at {runtime_id}.DOMAIN")),

@@ -13,6 +13,16 @@ use crate::{
 };
 
 impl Shared {
+    /// Keeps the files of a sandbox as an image. With a database, tenants have names of their own for images, which others
+    /// cannot guess.
+    pub(crate) async fn keep_as(&self, who: &Identity, sandbox: &Sandbox, name: &str) -> Result<String, Fault> {
+        let name = match &self.tenancy {
+            Some(tenancy) => format!("gps-{}", tenancy.store.digest(&format!("{}/snapshot/{name}", who.name()))),
+            None => name.to_owned(),
+        };
+        Ok(self.provider.snapshot(&sandbox.id, &name).await?)
+    }
+
     /// A sandbox of another session of the same tenant that begins with the files of this one.
     pub(crate) async fn fork(&self, who: &Identity, source: &Sandbox, session: &SessionId) -> Result<Sandbox, Fault> {
         if !self.can.snapshots {

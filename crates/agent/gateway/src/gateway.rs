@@ -4,10 +4,15 @@ use std::{io, sync::Arc, time::Duration};
 
 use axum::{Router, middleware};
 use gloveport_client::{Certificates, ClientError, Pool};
+use gloveport_e2b_face::{E2bFace, FaceOptions};
 use gloveport_provider::{GcOptions, Provider};
 use http::Uri;
 use serde_json::Value;
-use tokio::{net::TcpListener, sync::Semaphore, time::sleep};
+use tokio::{
+    net::TcpListener,
+    sync::Semaphore,
+    time::{sleep, timeout},
+};
 use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 
 use crate::{
@@ -15,6 +20,7 @@ use crate::{
     audit::Audit,
     builds::Builds,
     domain::Domain,
+    e2b::{self, E2bHost},
     engine::Engine,
     entry,
     hub::Hub,
@@ -36,6 +42,8 @@ use crate::{
 
 /// Pause between two collections of garbage.
 const COLLECT: Duration = Duration::from_mins(5);
+/// Time for what goes on behind answers to end with the gateway.
+const ENDING: Duration = Duration::from_secs(2);
 /// Pause between two looks at the files of the certificate.
 const RENEW: Duration = Duration::from_mins(1);
 
@@ -77,6 +85,8 @@ pub struct Gateway {
     shared: Arc<Shared>,
     /// What is served beside the interface, for whoever has a key, and what the document of the interface says of it.
     beside: Option<(Router, Value)>,
+    /// The API of E2B.
+    e2b: Option<E2bFace>,
 }
 
 impl Gateway {
@@ -117,30 +127,33 @@ impl Gateway {
         let provider: Arc<dyn Provider> = Arc::new(Traced(provider));
         let tls = options.tls.clone().map(Tls::new).transpose()?.map(Arc::new);
         let stop = CancellationToken::new();
-        Ok(Self {
-            beside: None,
-            shared: Arc::new(Shared {
-                warm: Warm::new(&options.warm),
-                builds: options.images.clone().map(|images| Builds::new(images, stop.clone())),
-                tenancy,
-                can,
-                provider,
-                known: Known::default(),
-                pool: Pool::new(Certificates::Checked)?,
-                upgraded: Arc::new(Semaphore::new(options.websockets)),
-                options,
-                domain,
-                tls,
-                metrics: Arc::new(Metrics::default()),
-                engine: Engine::default(),
-                waking: Waking::default(),
-                hub: Hub::default(),
-                streams: Streams::default(),
-                turns: Turns::default(),
-                draining: CancellationToken::new(),
-                stop,
-            }),
-        })
+        let shared = Arc::new(Shared {
+            warm: Warm::new(&options.warm),
+            builds: options.images.clone().map(|images| Builds::new(images, stop.clone())),
+            tenancy,
+            can,
+            provider,
+            known: Known::default(),
+            pool: Pool::new(Certificates::Checked)?,
+            upgraded: Arc::new(Semaphore::new(options.websockets)),
+            options,
+            domain,
+            tls,
+            metrics: Arc::new(Metrics::default()),
+            engine: Engine::default(),
+            waking: Waking::default(),
+            hub: Hub::default(),
+            streams: Streams::default(),
+            turns: Turns::default(),
+            draining: CancellationToken::new(),
+            stop,
+        });
+        let e2b = shared.options.e2b.clone().map(|told| {
+            let domain = e2b::domain(shared.options.domain.as_deref(), shared.options.public_url.as_deref());
+            let host = Arc::new(E2bHost(Arc::clone(&shared)));
+            E2bFace::new(host, FaceOptions { domain, ..told }, shared.pool.clone())
+        });
+        Ok(Self { shared, beside: None, e2b })
     }
 
     /// The host of a public URL.
@@ -183,7 +196,15 @@ impl Gateway {
         let interface = api::router(&self.shared).merge(v1::router(&self.shared));
         let interface = interface.merge(openapi::router(document.as_ref()));
         let interface = interface.merge(operations::beside_interface(&self.shared));
-        beside.into_iter().fold(interface, Router::merge).layer(enter)
+        let interface = beside.into_iter().fold(interface, Router::merge);
+        let interface = match &self.e2b {
+            Some(face) => {
+                let divert = middleware::from_fn_with_state(face.clone(), e2b::divert);
+                interface.merge(face.control()).layer(divert)
+            }
+            None => interface,
+        };
+        interface.layer(enter)
     }
 
     /// Serves until `stop` is cancelled; then no more connections are accepted, and the answers in flight are finished. The
@@ -195,6 +216,10 @@ impl Gateway {
             let (shared, stop) = (Arc::clone(&self.shared), stop.clone());
             async move { shared.warm.keep(&*shared.provider, &stop).await }
         }));
+        let ending = self.e2b.clone().map(|face| {
+            let stop = stop.clone();
+            AbortOnDropHandle::new(tokio::spawn(async move { face.care(stop).await }))
+        });
         let written = CancellationToken::new();
         let writing = self.shared.tenancy.as_ref().map(|tenancy| {
             let audit = Arc::clone(&tenancy.audit);
@@ -213,6 +238,10 @@ impl Gateway {
         tokio::join!(listen::serve(listener, service, self.shared.options.drain, &stop), told);
         self.shared.turns.end().await;
         drop((collecting, comparing, renewing, ordering, filling));
+        if let Some(ending) = ending {
+            // It has ended as far as it matters: what goes on ends with this process.
+            let _late = timeout(ENDING, ending).await;
+        }
         self.shared.warm.end(&*self.shared.provider).await;
         written.cancel();
         if let Some(writing) = writing {

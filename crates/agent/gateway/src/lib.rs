@@ -45,6 +45,7 @@
 //! | `hub` | what has happened to sandboxes, kept for a while |
 //! | `watch` | finds out what happens to sandboxes, for the hub |
 //! | `streams` | how many answers may last |
+//! | `e2b` | the API of E2B, and what it needs |
 //! | `fork` | a sandbox that is made of another one |
 //! | `engine` | whether the engine answers, and what it has |
 //! | `metrics` | what is counted |
@@ -59,6 +60,7 @@ mod caller;
 mod command;
 mod delivery;
 mod domain;
+mod e2b;
 mod engine;
 mod entry;
 mod fault;

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use gloveport_allow_list::Network;
+use gloveport_e2b_face::FaceOptions;
 use gloveport_gateway_store::Store;
 use gloveport_protocol::Secret;
 
@@ -26,6 +27,8 @@ pub struct GatewayOptions {
     pub tls: Option<TlsSource>,
     /// Proxies that are believed when they say for whom they ask, and how.
     pub trusted_proxies: Vec<Network>,
+    /// The API of E2B beside the interface; without it there is none.
+    pub e2b: Option<FaceOptions>,
     /// Who builds images; without it none are built.
     pub images: Option<ImageService>,
     /// Whether a request to a paused sandbox makes it go on.
@@ -55,6 +58,7 @@ impl GatewayOptions {
             domain: None,
             tls: None,
             trusted_proxies: Vec::new(),
+            e2b: None,
             images: None,
             wake: false,
             warm: Vec::new(),

@@ -36,12 +36,19 @@ use crate::{
 pub struct Tenant {
     shared: Arc<Shared>,
     who: Identity,
+    /// Labels, network and times of specs are taken, too.
+    is_detailed: bool,
 }
 
 impl Tenant {
     /// The name of the tenant; `default` without a database.
     pub fn tenant(&self) -> &str {
         self.who.name()
+    }
+
+    /// One that takes labels, networks and times as they are asked for.
+    pub(crate) fn in_detail(shared: Arc<Shared>, who: Identity) -> Self {
+        Self { shared, who, is_detailed: true }
     }
 
     /// The spec that is made for what is asked.
@@ -60,8 +67,13 @@ impl Tenant {
         if can.labels {
             spec.labels.insert(LABEL.0.to_owned(), LABEL.1.to_owned());
         }
+        if self.is_detailed {
+            spec.labels.extend(asked.labels.clone());
+            spec.network = asked.network.clone();
+        }
         spec.keep_alive = can.keep_alive;
-        spec.time_to_live = options.time_to_live;
+        let asked_time = asked.time_to_live.filter(|_| self.is_detailed);
+        spec.time_to_live = asked_time.into_iter().chain(options.time_to_live).min();
         spec.idle_stop = options.idle_stop;
         spec
     }
@@ -205,6 +217,13 @@ impl Provider for Tenant {
         })
     }
 
+    fn snapshot<'a>(&'a self, id: &'a SandboxId, name: &'a str) -> BoxFuture<'a, Result<String, ProviderError>> {
+        Box::pin(self.done("sandbox snapshot", id, async {
+            let sandbox = self.shared.own(&self.who, id.as_str()).await?;
+            self.shared.keep_as(&self.who, &sandbox, name).await
+        }))
+    }
+
     /// The gateway collects, and not for one tenant.
     fn collect_garbage<'a>(&'a self, _options: &'a GcOptions) -> BoxFuture<'a, Result<GcReport, ProviderError>> {
         Box::pin(async { Ok(GcReport::default()) })
@@ -231,7 +250,7 @@ pub(crate) async fn with_key(State(shared): State<Arc<Shared>>, mut request: Req
         Ok(who) => who,
         Err(fault) => return fault.into_response(),
     };
-    request.extensions_mut().insert(Tenant { shared: Arc::clone(&shared), who });
+    request.extensions_mut().insert(Tenant { shared: Arc::clone(&shared), who, is_detailed: false });
     match api::whole(request).await {
         Ok(request) => next.run(request).await,
         Err(fault) => fault.into_response(),

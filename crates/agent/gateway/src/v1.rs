@@ -170,7 +170,6 @@ async fn resume(
     Ok(Json(View::of(&resumed?, &public)))
 }
 
-/// With a database, tenants have names of their own for images, which others cannot guess.
 async fn snapshot(
     State(shared): Handle,
     Extension(who): Who,
@@ -180,12 +179,7 @@ async fn snapshot(
     let request: SnapshotRequest = json(&body)?;
     let kept = async {
         let sandbox = own(&shared, &who, &id).await?;
-        let name = request.name()?;
-        let name = match &shared.tenancy {
-            Some(tenancy) => format!("gps-{}", tenancy.store.digest(&format!("{}/snapshot/{name}", who.name()))),
-            None => name.to_owned(),
-        };
-        Ok(shared.provider.snapshot(&sandbox.id, &name).await?)
+        shared.keep_as(&who, &sandbox, request.name()?).await
     };
     let kept = kept.await;
     shared.audit(&who, "sandbox snapshot", &id, &kept);

@@ -2,6 +2,7 @@
 //! end takes them.
 
 use std::{
+    borrow::Cow,
     net::IpAddr,
     sync::{
         Arc,
@@ -45,7 +46,7 @@ const UPGRADED: Duration = Duration::from_hours(24);
 #[derive(Clone, Debug)]
 pub(crate) struct AtHost {
     pub(crate) id: SandboxId,
-    pub(crate) port: Option<&'static str>,
+    pub(crate) port: Option<Cow<'static, str>>,
 }
 
 /// Where in a sandbox a request goes.
@@ -184,7 +185,7 @@ impl Shared {
         }
         let place = self.place(&at.id, client).await?;
         let base = match at.port {
-            Some(name) => Some(place.urls.get(name).ok_or_else(|| Fault::missing("port in the sandbox"))?),
+            Some(name) => Some(place.urls.get(&*name).ok_or_else(|| Fault::missing("port in the sandbox"))?),
             None => place.url.as_ref(),
         };
         let target = target(base, uri.path(), uri.query())?;

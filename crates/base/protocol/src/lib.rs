@@ -11,7 +11,7 @@
 //! | [`values`] | the enumerations of the wire |
 //! | [`error`] | why JSON was refused |
 //! | [`http`] | bodies of the other endpoints |
-//! | [`exec`], [`files`], [`kernels`], [`terminals`] | bodies of the native API |
+//! | [`exec`], [`files`], [`kernels`], [`processes`], [`terminals`] | bodies of the native API |
 //! | [`executor`] | the boundary between who receives actions and who executes them |
 //! | [`seconds`] | numbers of seconds as time limits |
 //! | [`truncate`], [`python`], [`python_literal`] | the text forms that the wire depends on |
@@ -30,6 +30,7 @@ pub mod http;
 pub mod kernels;
 mod legacy;
 pub mod observation;
+pub mod processes;
 pub mod python;
 pub mod python_literal;
 pub mod sandbox;

@@ -25,6 +25,7 @@ use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 use super::{
     acme::AcmeArgs,
     database::{self, DatabaseArgs},
+    e2b::E2bArgs,
     sessions::{self, SessionArgs},
     settings::{self, Settings},
 };
@@ -102,6 +103,8 @@ pub(super) struct ServeArgs {
     #[arg(long, value_name = "TIME", value_parser = duration)]
     idle_stop: Option<Duration>,
     #[command(flatten)]
+    e2b: E2bArgs,
+    #[command(flatten)]
     sessions: SessionArgs,
     #[command(flatten)]
     database: DatabaseArgs,
@@ -132,6 +135,7 @@ impl ServeArgs {
             drain: self.drain.or(settings.drain),
             ttl: self.ttl.or(settings.ttl),
             idle_stop: self.idle_stop.or(settings.idle_stop),
+            e2b: self.e2b,
             sessions: self.sessions.with(settings),
             database: self.database,
         }
@@ -166,12 +170,20 @@ impl ServeArgs {
         let files = files.map(|(certificate, key)| TlsSource::Files(TlsFiles { certificate, key }));
         let acme = self.acme.options(self.domain.as_deref(), self.public_url.as_deref(), &context.environment)?;
         let (usual, size) = (GatewayOptions::new(Secret::new("")), Size::default());
+        let size = Size {
+            cpu_millis: settings.sandbox_cpus.unwrap_or(size.cpu_millis),
+            memory_bytes: settings.sandbox_memory.unwrap_or(size.memory_bytes),
+        };
+        let e2b = settings.e2b.options(&self.e2b, size)?;
+        anyhow::ensure!(
+            e2b.is_none() || can.labels,
+            "--e2b needs a runtime with labels, which {} has none of: what clients say of a sandbox is kept there",
+            self.runtime()
+        );
         Ok(GatewayOptions {
             key,
-            size: Size {
-                cpu_millis: settings.sandbox_cpus.unwrap_or(size.cpu_millis),
-                memory_bytes: settings.sandbox_memory.unwrap_or(size.memory_bytes),
-            },
+            size,
+            e2b,
             public_url: self.public_url.clone(),
             domain: self.domain.clone(),
             tls: files.or(acme.map(TlsSource::Acme)),

@@ -14,6 +14,7 @@ use gloveport_gateway_store::Limits;
 use gloveport_protocol::Secret;
 use serde::{Deserialize, Deserializer, de::Error as _};
 
+use super::e2b::E2bSettings;
 use crate::session::values;
 
 /// All of it.
@@ -22,6 +23,8 @@ use crate::session::values;
 struct File {
     #[serde(default)]
     gateway: Settings,
+    #[serde(default)]
+    e2b: E2bSettings,
     #[serde(default)]
     warm: Vec<WarmSettings>,
 }
@@ -89,6 +92,9 @@ pub(super) struct Settings {
     #[serde(deserialize_with = "size")]
     pub(super) sandbox_memory: Option<u64>,
     pub(super) tenants: BTreeMap<String, TenantSettings>,
+    /// The section `[e2b]`.
+    #[serde(skip)]
+    pub(super) e2b: E2bSettings,
     /// Of the sections `[[warm]]`.
     #[serde(skip)]
     pub(super) warm: Vec<WarmPool>,
@@ -166,6 +172,7 @@ pub(super) fn read(path: &Path) -> anyhow::Result<Settings> {
         anyhow::anyhow!("{shown}{line}: {}", error.message())
     })?;
     let mut settings = file.gateway;
+    settings.e2b = file.e2b;
     settings.warm = (1..).zip(file.warm).map(|(number, warm)| warm.pool(number)).collect();
     anyhow::ensure!(
         settings.database.is_none() || settings.database_file.is_none(),
@@ -239,6 +246,7 @@ mod tests {
             ("[gatway]\n", "line 1: unknown field `gatway`"),
             ("[gateway.tenants.a]\nrunning = -1\n", "line 2: invalid value"),
             ("[gateway.tenants.a]\nlimit = 1\n", "line 2: unknown field `limit`"),
+            ("[e2b]\nenable = true\n", "line 2: unknown field `enable`"),
             ("[[warm]]\nfloor = 1\nroof = 2\n", "line 3: unknown field `roof`"),
             ("[[warm]]\nimage = \"x\"\n", "missing field `floor`"),
             ("[gateway]\nttl = \"soon\"\n", "line 2: it must be a time"),

@@ -41,13 +41,15 @@ pub(crate) async fn ipython(arguments: IpythonArgs, owner: &Owner) -> anyhow::Re
         drop(state.wait_for(|state| !matches!(state, KernelState::Starting(_))).await);
         let (sender, mut output) = mpsc::channel(WAITING);
         let limit = cell.timeout.map(Duration::from_secs_f64);
-        let asked = Cell { code, limit, directory: Some(directory), progress: Some(sender) };
+        let asked = Cell { code, limit, directory: Some(directory), progress: Some(sender), detailed: false };
         let run = tokio::spawn(async move { kernel.execute(asked).await });
         let mut shown = Shown::new(cell.images, cell.json);
         while let Some(piece) = output.recv().await {
             match piece {
                 Output::Text(text) => shown.text(&text)?,
                 Output::Image { media_type, base64 } => shown.image(media_type, &base64)?,
+                // The cell is not asked for details.
+                Output::Stream { .. } | Output::Display { .. } | Output::Raised { .. } => {}
             }
         }
         let end = run.await.context("the cell did not end")??.end;

@@ -14,6 +14,7 @@ mod file_commands;
 mod gateway;
 mod gateway_acme;
 mod gateway_commands;
+mod gateway_e2b;
 mod gateway_engine;
 mod gateway_hostile;
 mod gateway_operations;

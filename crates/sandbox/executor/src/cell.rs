@@ -28,7 +28,8 @@ pub(crate) async fn run(
             return Ok(Observation::Error(ErrorObservation::new(text)));
         }
     };
-    let cell = Cell { code: action.code.clone(), limit, directory: Some(directory.clone()), progress: None };
+    let cell =
+        Cell { code: action.code.clone(), limit, directory: Some(directory.clone()), progress: None, detailed: false };
     let result = async { Ok::<_, KernelsError>(notebook.kernel(DEFAULT_KERNEL).await?.execute(cell).await?) }.await;
     match result {
         Ok(report) => Ok(observe(action, timeout, &directory.display().to_string(), report)),

@@ -133,3 +133,46 @@ pub enum TerminalsError {
     #[error(transparent)]
     Terminal(#[from] TerminalError),
 }
+
+/// Why a process cannot be had.
+#[derive(Debug, thiserror::Error)]
+pub enum ProcessesError {
+    /// No process has this id.
+    #[error("no process has the id `{0}`; ended ones are kept until {limit} newer ones have ended", limit = crate::processes::KEPT)]
+    Unknown(String),
+    /// The request is not valid.
+    #[error("{0}")]
+    Invalid(String),
+    /// Too many processes run.
+    #[error("{limit} processes run already; end one of them first", limit = crate::processes::RUNNING)]
+    TooMany,
+    /// Too many follow one.
+    #[error("{limit} clients follow this process already", limit = crate::processes::FOLLOWERS)]
+    TooManyFollow,
+    /// It has ended.
+    #[error("process `{0}` has ended")]
+    NotRunning(String),
+    /// It takes no input.
+    #[error("process `{0}` takes no input: it was started without, has closed it, or it was closed")]
+    NoInput(String),
+    /// It does not take its input.
+    #[error("process `{id}` has not taken its input within {} s", limit.as_secs())]
+    Stalled {
+        /// Its id.
+        id: String,
+        /// Time that it had.
+        limit: std::time::Duration,
+    },
+    /// The directory does not exist.
+    #[error("cwd `{}` is not a directory", .0.display())]
+    Directory(PathBuf),
+    /// The program does not exist.
+    #[error("there is no program `{0}` in the sandbox")]
+    NoProgram(String),
+    /// The sandbox is ending.
+    #[error("the sandbox is ending, so no process can be started")]
+    Closed,
+    /// It could not be started.
+    #[error(transparent)]
+    Start(gloveport_sys::surroundings::RunError),
+}

@@ -29,6 +29,7 @@ use crate::{
     parts::Part,
     pause::Pause,
     plugins::{PluginOptions, Plugins},
+    processes::Processes,
     run,
     terminals::Terminals,
 };
@@ -104,6 +105,7 @@ pub struct Executor {
     when_waiting: WhenWaiting,
     executions: Executions,
     terminals: Terminals,
+    processes: Processes,
     part: Part,
     plugins: Plugins,
     stop: CancellationToken,
@@ -166,10 +168,12 @@ impl Executor {
             tokio::spawn(memory::enforce(root, limit, stop.clone()));
         }
         let terminals = Terminals::new(shell.clone(), shell_options.clone());
+        let processes = Processes::new(shell_options.clone());
         Ok(Arc::new(Self {
             shell,
             shell_options,
             terminals,
+            processes,
             no_change: options.no_change,
             when_waiting: options.when_waiting,
             executions: Executions::default(),
@@ -271,11 +275,17 @@ impl Executor {
         &self.terminals
     }
 
+    /// Programs with pipes.
+    pub fn processes(&self) -> &Processes {
+        &self.processes
+    }
+
     /// Ends every tool, and returns when nothing that they started is left.
     pub async fn close(&self) {
         self.stop.cancel();
         self.plugins.stop().await;
         self.terminals.close().await;
+        self.processes.close().await;
         let own_shells = self.executions.shells();
         for shell in own_shells {
             shell.close().await;

@@ -5,6 +5,7 @@
 //! | [`Executor`] | the tools of one sandbox behind the `ActionExecutor` trait |
 //! | [`exec`] | native commands: streamed output, a caller-chosen id, nothing runs twice |
 //! | [`terminals`] | terminals for people: attached to and left again, known by an id |
+//! | [`processes`] | programs with pipes: followed and left again, known by an id |
 //! | [`files`] | the file actions, and the native file operations |
 //! | `git` | changes and differences of repositories, as a backend asks for them |
 //! | [`account`] | the user that the tools work as, made where it is missing |
@@ -29,6 +30,7 @@ pub mod memory;
 pub mod parts;
 mod pause;
 pub mod plugins;
+pub mod processes;
 pub mod run;
 pub mod terminals;
 
@@ -37,10 +39,11 @@ pub use git::fuzz_changes;
 
 pub use gloveport_browser as browser;
 
-pub use error::{ExecError, ExecutorError, PauseError, TerminalsError};
+pub use error::{ExecError, ExecutorError, PauseError, ProcessesError, TerminalsError};
 pub use exec::Execution;
 pub use executor::{Executor, ExecutorOptions};
 pub use kernels::{Kernels, KernelsError};
 pub use parts::{Part, PartState};
 pub use plugins::{PluginOptions, Plugins};
+pub use processes::{Process, Processes};
 pub use terminals::{Attachment, NamedTerminal, Terminals};

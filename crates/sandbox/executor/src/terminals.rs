@@ -49,6 +49,11 @@ const SIGNALS: [(&str, Signal); 10] = [
     ("USR2", Signal::USR2),
 ];
 
+/// The signal of this name without `SIG`, if a client can send it.
+pub(crate) fn signal_named(name: &str) -> Option<Signal> {
+    SIGNALS.iter().find(|(known, _)| *known == name).map(|(_, signal)| *signal)
+}
+
 /// Names of the signals that a client can send.
 pub fn signal_names() -> impl Iterator<Item = &'static str> {
     SIGNALS.iter().map(|(name, _)| *name)
@@ -117,11 +122,11 @@ impl NamedTerminal {
 
     /// Sends a signal to the programs in the foreground, by its name without `SIG`.
     pub fn signal(&self, name: &str) -> Result<(), TerminalsError> {
-        let (_, signal) = SIGNALS.iter().find(|(known, _)| *known == name).ok_or_else(|| {
+        let signal = signal_named(name).ok_or_else(|| {
             let known = signal_names().collect::<Vec<_>>().join(", ");
             TerminalsError::Invalid(format!("no signal `{name}` can be sent; there are {known}"))
         })?;
-        Ok(self.terminal.signal(*signal)?)
+        Ok(self.terminal.signal(signal)?)
     }
 
     /// Whether its program has ended.

@@ -3,6 +3,7 @@
 use std::{path::PathBuf, time::Duration};
 
 use gloveport_sys::session::Exit;
+use serde_json::{Map, Value};
 use tokio::sync::mpsc;
 
 /// A cell to run.
@@ -16,6 +17,8 @@ pub struct Cell {
     pub directory: Option<PathBuf>,
     /// Gets the output while the cell runs. What does not fit into the channel is left out; the report has all.
     pub progress: Option<mpsc::Sender<Output>>,
+    /// The channel gets [`Output::Stream`], [`Output::Display`] and [`Output::Raised`] instead of text and pictures.
+    pub detailed: bool,
 }
 
 /// A piece of what a cell shows.
@@ -29,6 +32,29 @@ pub enum Output {
         media_type: &'static str,
         /// Its bytes in base64.
         base64: String,
+    },
+    /// Text, and where it was written to.
+    Stream {
+        /// What.
+        text: String,
+        /// To standard error.
+        is_error: bool,
+    },
+    /// A result or a display, with all of its forms.
+    Display {
+        /// By type, such as `text/html`.
+        forms: Map<String, Value>,
+        /// It is the value of the cell's last expression.
+        is_result: bool,
+    },
+    /// An exception that nobody caught.
+    Raised {
+        /// Its class.
+        name: String,
+        /// What it says.
+        value: String,
+        /// How it came about, with colours.
+        traceback: Vec<String>,
     },
 }
 

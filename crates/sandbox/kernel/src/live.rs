@@ -138,7 +138,7 @@ impl Live {
 
     fn output(&mut self, Message { parent, content }: Message) -> Happened {
         let gap = match &content {
-            Content::Text { text, end: Some(end) } => self.launched.journal.arrived(text.len(), *end),
+            Content::Text { text, end: Some(end), .. } => self.launched.journal.arrived(text.len(), *end),
             _ => 0,
         };
         let Some(busy) = self.busy.as_mut().filter(|busy| busy.id == parent) else { return Happened::Nothing };
@@ -151,9 +151,9 @@ impl Live {
                 busy.grace = Some(Instant::now() + GRACE);
                 self.done_if_ended()
             }
-            Content::Text { text, end } if gap > 0 => {
+            Content::Text { text, end, is_error } if gap > 0 => {
                 let text = format!("\n[{gap} bytes of output were lost here]\n{text}");
-                self.shown(Content::Text { text, end })
+                self.shown(Content::Text { text, end, is_error })
             }
             content => self.shown(content),
         }
@@ -266,7 +266,7 @@ impl Live {
         let id = self.busy.as_ref().filter(|busy| busy.purpose == Purpose::Cell).map(|busy| busy.id.clone());
         let rest = async {
             while let Some(Message { parent, content }) = self.launched.channels.rest().await {
-                if let Content::Text { text, end: Some(end) } = &content {
+                if let Content::Text { text, end: Some(end), .. } = &content {
                     journal.arrived(text.len(), *end);
                 }
                 if Some(&parent) == id.as_ref() {
@@ -280,9 +280,9 @@ impl Live {
             Ok(missing) if id.is_some() => {
                 if missing.lost > 0 {
                     let text = format!("\n[{} bytes of output were lost here]\n", missing.lost);
-                    contents.push(Content::Text { text, end: None });
+                    contents.push(Content::Text { text, end: None, is_error: false });
                 }
-                contents.push(Content::Text { text: missing.text, end: None });
+                contents.push(Content::Text { text: missing.text, end: None, is_error: false });
             }
             Ok(_) => {}
             Err(error) => tracing::warn!("the journal of a kernel cannot be read: {error}"),

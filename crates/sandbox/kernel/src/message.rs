@@ -6,6 +6,7 @@
 use std::borrow::Cow;
 
 use serde::{Deserialize, de::DeserializeOwned};
+use serde_json::{Map, Value};
 
 /// A message, as far as it matters.
 #[derive(Debug, PartialEq, Eq)]
@@ -24,11 +25,13 @@ pub(crate) enum Content {
         text: String,
         /// How much text the kernel had written up to its end (`journal`).
         end: Option<u64>,
+        /// It was written to standard error.
+        is_error: bool,
     },
     /// A result or a display.
-    Display { text: String, images: Vec<Picture> },
+    Display(Display),
     /// An exception.
-    Error(String),
+    Error(Exception),
     /// The request is done, as the output channel sees it.
     Idle,
     /// The request is done, as the request channel sees it.
@@ -39,6 +42,17 @@ pub(crate) enum Content {
     },
     /// Something else.
     Other,
+}
+
+/// A result or a display.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Display {
+    pub(crate) text: String,
+    pub(crate) images: Vec<Picture>,
+    /// All of its forms, by type.
+    pub(crate) forms: Map<String, Value>,
+    /// It is the value of the cell's last expression.
+    pub(crate) is_result: bool,
 }
 
 /// A picture in base64.
@@ -67,51 +81,41 @@ struct Metadata {
 #[derive(Deserialize)]
 struct Stream {
     text: String,
+    #[serde(default)]
+    name: String,
 }
 
 #[derive(Deserialize)]
-struct Display {
+struct Shown {
     #[serde(default)]
-    data: Bundle,
-}
-
-#[derive(Deserialize, Default)]
-struct Bundle {
-    #[serde(rename = "text/plain")]
-    text: Option<Text>,
-    #[serde(rename = "image/png")]
-    png: Option<Text>,
-    #[serde(rename = "image/jpeg")]
-    jpeg: Option<Text>,
+    data: Map<String, Value>,
 }
 
 /// Text as one string or, as notebooks have it, as its lines.
-#[derive(Deserialize)]
-#[serde(untagged)]
-enum Text {
-    Whole(String),
-    Lines(Vec<String>),
-    Else(serde::de::IgnoredAny),
-}
-
-impl Text {
-    fn into_string(self) -> String {
-        match self {
-            Self::Whole(text) => text,
-            Self::Lines(lines) => lines.concat(),
-            Self::Else(_) => String::new(),
-        }
+fn text_of(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        Value::Array(lines) => lines.iter().filter_map(Value::as_str).collect(),
+        _ => String::new(),
     }
 }
 
-#[derive(Deserialize)]
-struct Raised {
+/// An exception.
+#[derive(Debug, Default, PartialEq, Eq, Deserialize)]
+pub(crate) struct Exception {
     #[serde(default)]
-    traceback: Vec<String>,
-    #[serde(default)]
-    ename: String,
-    #[serde(default)]
-    evalue: String,
+    pub(crate) traceback: Vec<String>,
+    #[serde(default, rename = "ename")]
+    pub(crate) name: String,
+    #[serde(default, rename = "evalue")]
+    pub(crate) value: String,
+}
+
+impl Exception {
+    /// What is shown of it.
+    pub(crate) fn text(&self) -> String {
+        if self.traceback.is_empty() { format!("{}: {}", self.name, self.value) } else { self.traceback.join("\n") }
+    }
 }
 
 #[derive(Deserialize)]
@@ -141,11 +145,14 @@ pub(crate) fn read<B: AsRef<[u8]>>(parts: &[B]) -> Option<Message> {
     let parent = parse::<Parent>(part(1)).unwrap_or_default().msg_id;
     let content = match header.msg_type.as_str() {
         "stream" => parse(part(3)).map(|stream: Stream| Content::Text {
+            is_error: stream.name == "stderr",
             text: stream.text,
             end: parse::<Metadata>(part(2)).unwrap_or_default().end,
         }),
-        "execute_result" | "display_data" => parse(part(3)).map(|display: Display| shown(display.data)),
-        "error" => parse(part(3)).map(|raised: Raised| Content::Error(traceback(&raised))),
+        kind @ ("execute_result" | "display_data") => {
+            parse(part(3)).map(|Shown { data }| Content::Display(shown(data, kind == "execute_result")))
+        }
+        "error" => parse(part(3)).map(Content::Error),
         "status" => parse(part(3))
             .map(|status: Status| if status.execution_state == "idle" { Content::Idle } else { Content::Other }),
         // A reply that is not readable is still the end of its request.
@@ -162,23 +169,15 @@ pub(crate) fn read<B: AsRef<[u8]>>(parts: &[B]) -> Option<Message> {
     Some(Message { parent, content: content.unwrap_or(Content::Other) })
 }
 
-fn shown(data: Bundle) -> Content {
-    let picture = |media_type, data: Option<Text>| {
+fn shown(forms: Map<String, Value>, is_result: bool) -> Display {
+    let picture = |media_type| {
         // Python's base64 comes in lines.
-        let base64 = data?.into_string().replace(['\n', '\r'], "");
+        let base64 = text_of(forms.get(media_type)?).replace(['\n', '\r'], "");
         Some(Picture { media_type, base64 })
     };
-    let images = [picture("image/png", data.png), picture("image/jpeg", data.jpeg)];
-    let text = data.text.map(Text::into_string).unwrap_or_default();
-    Content::Display { text, images: images.into_iter().flatten().collect() }
-}
-
-fn traceback(raised: &Raised) -> String {
-    if raised.traceback.is_empty() {
-        format!("{}: {}", raised.ename, raised.evalue)
-    } else {
-        raised.traceback.join("\n")
-    }
+    let images = ["image/png", "image/jpeg"].into_iter().filter_map(picture).collect();
+    let text = forms.get("text/plain").map(text_of).unwrap_or_default();
+    Display { text, images, forms, is_result }
 }
 
 fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Option<T> {
@@ -220,7 +219,20 @@ fn unit(json: &str, at: usize) -> Option<u16> {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
+
+    #[test]
+    fn an_exception_is_shown_by_its_traceback_or_else_by_its_name() {
+        let exception = |traceback: &[&str]| Exception {
+            traceback: traceback.iter().map(|line| (*line).to_owned()).collect(),
+            name: "E".into(),
+            value: "v".into(),
+        };
+        assert_eq!(exception(&["a", "b"]).text(), "a\nb");
+        assert_eq!(exception(&[]).text(), "E: v");
+    }
 
     fn content(kind: &str, content: &str) -> Option<Content> {
         let header = format!("{{\"msg_type\":\"{kind}\"}}");
@@ -232,22 +244,49 @@ mod tests {
     #[test]
     fn each_kind_is_read() {
         let picture = |media_type, base64: &str| Picture { media_type, base64: base64.into() };
+        let display = |text: &str, images: Vec<Picture>, forms: Value, is_result| {
+            let forms = forms.as_object().cloned().unwrap();
+            Content::Display(Display { text: text.into(), images, forms, is_result })
+        };
+        let exception = |traceback: &[&str], name: &str, value: &str| {
+            let traceback = traceback.iter().map(|line| (*line).to_owned()).collect();
+            Content::Error(Exception { traceback, name: name.into(), value: value.into() })
+        };
         for (kind, json, expected) in [
-            ("stream", r#"{"name":"stdout","text":"a"}"#, Content::Text { text: "a".into(), end: Some(7) }),
+            (
+                "stream",
+                r#"{"name":"stdout","text":"a"}"#,
+                Content::Text { text: "a".into(), end: Some(7), is_error: false },
+            ),
+            (
+                "stream",
+                r#"{"name":"stderr","text":"a"}"#,
+                Content::Text { text: "a".into(), end: Some(7), is_error: true },
+            ),
             (
                 "display_data",
                 r#"{"data":{"text/plain":"<F>","image/png":"AA\nBB\n","text/html":{"x":1}}}"#,
-                Content::Display { text: "<F>".into(), images: vec![picture("image/png", "AABB")] },
+                display(
+                    "<F>",
+                    vec![picture("image/png", "AABB")],
+                    json!({"text/plain": "<F>", "image/png": "AA\nBB\n", "text/html": {"x": 1}}),
+                    false,
+                ),
             ),
             (
                 "execute_result",
                 r#"{"data":{"text/plain":["a\n","b"],"image/jpeg":"CC"}}"#,
-                Content::Display { text: "a\nb".into(), images: vec![picture("image/jpeg", "CC")] },
+                display(
+                    "a\nb",
+                    vec![picture("image/jpeg", "CC")],
+                    json!({"text/plain": ["a\n", "b"], "image/jpeg": "CC"}),
+                    true,
+                ),
             ),
-            ("display_data", r#"{"data":{"text/plain":5}}"#, Content::Display { text: String::new(), images: vec![] }),
-            ("display_data", "{}", Content::Display { text: String::new(), images: vec![] }),
-            ("error", r#"{"traceback":["a","b"],"ename":"E"}"#, Content::Error("a\nb".into())),
-            ("error", r#"{"traceback":[],"ename":"E","evalue":"v"}"#, Content::Error("E: v".into())),
+            ("display_data", r#"{"data":{"text/plain":5}}"#, display("", vec![], json!({"text/plain": 5}), false)),
+            ("display_data", "{}", display("", vec![], json!({}), false)),
+            ("error", r#"{"traceback":["a","b"],"ename":"E"}"#, exception(&["a", "b"], "E", "")),
+            ("error", r#"{"traceback":[],"ename":"E","evalue":"v"}"#, exception(&[], "E", "v")),
             ("status", r#"{"execution_state":"idle"}"#, Content::Idle),
             ("status", r#"{"execution_state":"busy"}"#, Content::Other),
             ("execute_reply", r#"{"status":"ok"}"#, Content::Reply { raised: false, leaves: false }),
@@ -278,12 +317,19 @@ mod tests {
             (r#"{"text":"\udc00\ud83d\ude00\ud83d"}"#, "\u{fffd}\u{1f600}\u{fffd}"),
             (r#"{"text":"\ud83d\ud83d\ude00 \\ud800"}"#, "\u{fffd}\u{1f600} \\ud800"),
         ] {
-            assert_eq!(content("stream", json), Some(Content::Text { text: expected.into(), end: Some(7) }), "{json}");
+            assert_eq!(
+                content("stream", json),
+                Some(Content::Text { text: expected.into(), end: Some(7), is_error: false }),
+                "{json}"
+            );
         }
         let parts: [&[u8]; 4] = [b"{\"msg_type\":\"stream\"}", b"", b"", b"{\"text\":\"a\xffb\"}"];
         assert_eq!(
             read(&parts),
-            Some(Message { parent: String::new(), content: Content::Text { text: "a\u{fffd}b".into(), end: None } })
+            Some(Message {
+                parent: String::new(),
+                content: Content::Text { text: "a\u{fffd}b".into(), end: None, is_error: false }
+            })
         );
     }
 }

@@ -10,11 +10,12 @@ use tokio::{
 
 use crate::{
     cell::{Cell, CellEnd, CellReport, Output},
-    message::{Content, Picture},
+    message::{Content, Display, Exception, Picture},
     options::KernelOptions,
     state::KernelError,
 };
 use gloveport_screen::Collector;
+use serde_json::Value;
 
 /// The cell whose turn it is, and where its report goes.
 pub(crate) struct Running {
@@ -25,6 +26,8 @@ pub(crate) struct Running {
     /// An exception has been shown.
     raised: bool,
     behind: usize,
+    /// Bytes that details may still have: they wait for a client in memory, and the report has none of them.
+    left: usize,
 }
 
 impl Running {
@@ -39,7 +42,8 @@ impl Running {
         if deadline.is_none() {
             cell.limit = None;
         }
-        Self { cell, answer, deadline, collector, raised: false, behind: 0 }
+        let left = options.output_limit.saturating_add(options.image_limit);
+        Self { cell, answer, deadline, collector, raised: false, behind: 0, left }
     }
 
     /// When its time is over.
@@ -50,12 +54,24 @@ impl Running {
     /// Takes what it shows.
     pub(crate) fn take(&mut self, content: Content) {
         match content {
-            Content::Text { text, .. } => self.text(text),
-            Content::Error(text) => {
+            Content::Text { text, is_error, .. } => self.stream(text, is_error),
+            Content::Error(exception) => {
                 self.raised = true;
-                self.text(text);
+                let text = exception.text();
+                if self.cell.detailed {
+                    self.collector.text(&text);
+                    let Exception { traceback, name, value } = exception;
+                    self.progress(Output::Raised { name, value, traceback });
+                } else {
+                    self.text(text);
+                }
             }
-            Content::Display { text, images } => {
+            Content::Display(Display { text, images, forms, is_result }) => {
+                if self.cell.detailed {
+                    self.collector.text(&text);
+                    self.progress(Output::Display { forms, is_result });
+                    return;
+                }
                 self.text(text);
                 for image in images {
                     self.image(image);
@@ -67,9 +83,14 @@ impl Running {
 
     /// Takes text.
     pub(crate) fn text(&mut self, text: String) {
+        self.stream(text, false);
+    }
+
+    fn stream(&mut self, text: String, is_error: bool) {
         if !text.is_empty() {
             self.collector.text(&text);
-            self.progress(Output::Text(text));
+            let is_detailed = self.cell.detailed;
+            self.progress(if is_detailed { Output::Stream { text, is_error } } else { Output::Text(text) });
         }
     }
 
@@ -84,11 +105,18 @@ impl Running {
         let Some(progress) = &self.cell.progress else { return };
         if self.behind > 0 {
             let line = format!("\n[{} pieces of output are left out here; the report has them]\n", self.behind);
-            if progress.try_send(Output::Text(line)).is_ok() {
+            let line =
+                if self.cell.detailed { Output::Stream { text: line, is_error: true } } else { Output::Text(line) };
+            if progress.try_send(line).is_ok() {
                 self.behind = 0;
             }
         }
-        if let Err(mpsc::error::TrySendError::Full(_)) = progress.try_send(output) {
+        let size = if self.cell.detailed { size(&output) } else { 0 };
+        let is_sent =
+            size <= self.left && !matches!(progress.try_send(output), Err(mpsc::error::TrySendError::Full(_)));
+        if is_sent {
+            self.left -= size;
+        } else {
             self.behind += 1;
         }
     }
@@ -110,5 +138,24 @@ impl Running {
     pub(crate) fn refuse_late(self) {
         let limit = self.cell.limit.unwrap_or(Duration::ZERO);
         self.refuse(KernelError::NotReady(limit));
+    }
+}
+
+/// Bytes of what is told in detail.
+fn size(output: &Output) -> usize {
+    fn of(value: &Value) -> usize {
+        match value {
+            Value::String(text) => text.len(),
+            Value::Array(values) => values.iter().map(|value| of(value) + 1).sum(),
+            Value::Object(members) => members.iter().map(|(name, value)| name.len() + of(value) + 1).sum(),
+            Value::Null | Value::Bool(_) | Value::Number(_) => 8,
+        }
+    }
+    match output {
+        Output::Text(text) | Output::Image { base64: text, .. } | Output::Stream { text, .. } => text.len(),
+        Output::Display { forms, .. } => forms.iter().map(|(kind, form)| kind.len() + of(form)).sum(),
+        Output::Raised { name, value, traceback } => {
+            name.len() + value.len() + traceback.iter().map(String::len).sum::<usize>()
+        }
     }
 }

@@ -90,6 +90,11 @@ pub(crate) async fn text_of_json(most: usize, body: Body, limits: &ServerLimits)
     Ok(bytes)
 }
 
+/// Reads a whole body of at most `most` bytes of whatever kind.
+pub(crate) async fn bytes_within(most: usize, body: Body, limits: &ServerLimits) -> Result<Bytes, BodyError> {
+    read(most, body, limits).await
+}
+
 fn understand<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, JsonError> {
     check_values(bytes)?;
     Ok(serde_json::from_slice(bytes)?)

@@ -161,8 +161,10 @@ impl Computer for Inside {
             let kernel = self.notebook()?.kernel(DEFAULT_KERNEL).await.map_err(told)?;
             let limit = request.timeout.map(Duration::from_secs_f64);
             let directory = Some(self.executor.shell().facts().directory.into());
-            let report =
-                kernel.execute(Cell { code: request.code, limit, directory, progress: None }).await.map_err(told)?;
+            let report = kernel
+                .execute(Cell { code: request.code, limit, directory, progress: None, detailed: false })
+                .await
+                .map_err(told)?;
             Ok(CellResult {
                 text: report.text,
                 images: report.images,

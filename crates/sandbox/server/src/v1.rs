@@ -10,6 +10,7 @@ pub(crate) mod follower;
 mod kernels;
 mod output;
 mod plugins;
+mod processes;
 mod request;
 mod sandbox;
 mod sse;
@@ -51,6 +52,7 @@ pub(crate) fn routes() -> Vec<Route> {
     ];
     routes.extend(files::routes());
     routes.extend(terminals::routes());
+    routes.extend(processes::routes());
     routes.extend(kernels::routes());
     routes.extend(browser::routes());
     routes.extend(plugins::routes());
@@ -71,6 +73,7 @@ pub(crate) fn operations() -> Vec<utoipa::openapi::OpenApi> {
         Commands::openapi(),
         files::Operations::openapi(),
         terminals::Operations::openapi(),
+        processes::Operations::openapi(),
         kernels::Operations::openapi(),
         browser::Operations::openapi(),
         plugins::Operations::openapi(),

@@ -21,10 +21,11 @@ use crate::{
 };
 
 /// Groups of calls, in the order in which they are shown.
-const TAGS: [(&str, &str); 9] = [
+const TAGS: [(&str, &str); 10] = [
     ("commands", "Commands that are known by an id, and output that can be read from any offset."),
     ("files", "Files of the sandbox."),
     ("terminals", "Programs on a terminal of their own."),
+    ("processes", "Programs with pipes."),
     ("kernels", "IPython kernels."),
     ("browser", "The browser of the sandbox."),
     ("plugins", "What the sandbox has beside its shell and its files."),

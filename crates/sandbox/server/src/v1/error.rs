@@ -7,7 +7,8 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use gloveport_executor::{
-    ExecError, KernelsError, PauseError, TerminalsError, browser::BrowserError, files::FileError, kernels::KernelError,
+    ExecError, KernelsError, PauseError, ProcessesError, TerminalsError, browser::BrowserError, files::FileError,
+    kernels::KernelError,
 };
 use gloveport_terminal::TerminalError;
 use http::StatusCode;
@@ -30,6 +31,8 @@ pub(super) enum ApiError {
     Exec(#[from] ExecError),
     #[error(transparent)]
     Terminal(#[from] TerminalsError),
+    #[error(transparent)]
+    Process(#[from] ProcessesError),
     #[error("a terminal is attached to over a WebSocket, and this request does not ask for one: {0}")]
     NoWebSocket(String),
     #[error("columns and rows must both be given, or neither, and be at least 1")]
@@ -100,6 +103,7 @@ impl ApiError {
         match self {
             Self::Exec(error) => exec(error),
             Self::Terminal(error) => terminal(error),
+            Self::Process(error) => process(error),
             Self::NoWebSocket(_) => {
                 (StatusCode::UPGRADE_REQUIRED, "not_a_websocket", "connect with a WebSocket client (RFC 6455)")
             }
@@ -242,6 +246,30 @@ fn terminal(error: &TerminalsError) -> (StatusCode, &'static str, &'static str) 
         }
         TerminalsError::Terminal(_) => {
             (StatusCode::INTERNAL_SERVER_ERROR, "terminal_failed", "`gloveport doctor` tells what is missing")
+        }
+    }
+}
+
+fn process(error: &ProcessesError) -> (StatusCode, &'static str, &'static str) {
+    match error {
+        ProcessesError::Unknown(_) => {
+            (StatusCode::NOT_FOUND, "unknown_process", "GET /v1/processes lists those that are known")
+        }
+        ProcessesError::Invalid(_) => (StatusCode::BAD_REQUEST, "invalid_request", "see /docs for the fields"),
+        ProcessesError::TooMany => (StatusCode::TOO_MANY_REQUESTS, "too_many_processes", "remove one with DELETE"),
+        ProcessesError::TooManyFollow => (StatusCode::TOO_MANY_REQUESTS, "too_many_clients", "let one of them go"),
+        ProcessesError::NotRunning(_) => {
+            (StatusCode::CONFLICT, "not_running", "GET /v1/processes/{id} tells how it stands")
+        }
+        ProcessesError::NoInput(_) => (StatusCode::CONFLICT, "no_input", "start it with stdin"),
+        ProcessesError::Stalled { .. } => (StatusCode::CONFLICT, "input_stalled", "send the rest when it reads again"),
+        ProcessesError::Directory(_) => (StatusCode::BAD_REQUEST, "no_such_directory", "make the directory first"),
+        ProcessesError::NoProgram(_) => {
+            (StatusCode::BAD_REQUEST, "no_such_program", "install it in the sandbox, or give its absolute path")
+        }
+        ProcessesError::Closed => (StatusCode::SERVICE_UNAVAILABLE, "ending", "start another sandbox"),
+        ProcessesError::Start(_) => {
+            (StatusCode::INTERNAL_SERVER_ERROR, "process_failed", "`gloveport doctor` tells what is missing")
         }
     }
 }

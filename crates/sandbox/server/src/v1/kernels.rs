@@ -61,6 +61,10 @@ struct ExecuteQuery {
     #[serde(default)]
     #[param(default = false)]
     follow: bool,
+    /// Whether the stream keeps standard output, standard error, results and exceptions apart.
+    #[serde(default)]
+    #[param(default = false)]
+    detail: bool,
 }
 
 #[utoipa::path(
@@ -86,7 +90,8 @@ async fn list(State(app): State<Arc<App>>) -> Response {
     summary = "Run a cell",
     description = "It runs after those that wait for the same kernel, which is started if there is none of this name. A client \
         that leaves does not end it. With `follow` the answer is a stream of the events `text`, `image` and, at last, `end` or \
-        `failed`.",
+        `failed`. With `detail` it has, instead of `text` and `image`, the events `stream` {stream, text}, `display` {data, \
+        is_result}, where data has all forms by their types, and `raised` {name, value, traceback}.",
     params(("name" = String, Path, description = "Name of the kernel.", min_length = 1, max_length = 64), ExecuteQuery),
     request_body = CellRequest,
     responses(
@@ -111,7 +116,7 @@ async fn execute(
     let kernel = notebook(&app)?.kernel(&name).await?;
     app.action_arrived();
     let directory = Some(app.executor.shell().facts().directory.into());
-    let cell = Cell { code: request.code, limit, directory, progress: None };
+    let cell = Cell { code: request.code, limit, directory, progress: None, detailed: query.detail };
     if query.follow {
         return Ok(stream::answer(kernel, cell));
     }

@@ -149,3 +149,27 @@ async fn what_is_asked_wrongly_is_told_and_starts_nothing() {
     })
     .await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_cell_in_detail_has_its_streams_results_and_exceptions_apart() {
+    within(async {
+        let server = serve().await;
+        let code = "import sys\nprint('out'); print('err', file=sys.stderr)\n\
+            from IPython.display import HTML, display\ndisplay(HTML('<b>'))\n1 / 0";
+        let path = "/v1/kernels/k/execute?follow=true&detail=true";
+        let events = server.events(path, &json!({"code": code}), None).await.until("end").await;
+        let of =
+            |name: &str| events.iter().filter(|event| event.name == name).map(|event| &event.data).collect::<Vec<_>>();
+        let streams: Vec<(&Value, &Value)> = of("stream").iter().map(|data| (&data["stream"], &data["text"])).collect();
+        assert_eq!(streams, [(&json!("stdout"), &json!("out\n")), (&json!("stderr"), &json!("err\n"))]);
+        let [shown] = of("display")[..] else { panic!("{events:?}") };
+        assert_eq!((&shown["data"]["text/html"], &shown["is_result"]), (&json!("<b>"), &json!(false)));
+        let [raised] = of("raised")[..] else { panic!("{events:?}") };
+        assert_eq!((&raised["name"], &raised["value"]), (&json!("ZeroDivisionError"), &json!("division by zero")));
+        assert_eq!(events.last().unwrap().data["end"], "raised");
+        let events = server.events(path, &json!({"code": "40 + 2"}), None).await.until("end").await;
+        assert_eq!((&events[0].data["data"]["text/plain"], &events[0].data["is_result"]), (&json!("42"), &json!(true)));
+        server.stop().await;
+    })
+    .await;
+}

@@ -8,6 +8,7 @@ mod keys;
 mod mcp;
 mod memory;
 mod numbers;
+mod processes;
 mod strangers;
 mod terminals;
 mod transfer_memory;
