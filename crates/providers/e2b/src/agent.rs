@@ -244,18 +244,18 @@ impl<'a> Agent<'a> {
                 match running.event().await? {
                     Some(Event::Said(piece)) if said.len() + piece.len() <= SAID => said.extend_from_slice(&piece),
                     Some(Event::Said(_)) => {}
-                    Some(Event::Ended(code)) => return Ok((code, String::from_utf8_lossy(&said).trim().to_owned())),
+                    Some(Event::Ended(code)) => {
+                        return Ok::<_, Fault>((code, String::from_utf8_lossy(&said).trim().to_owned()));
+                    }
                     None => return Err(self.service.failed(action, "its end was not told").into()),
                 }
             }
         };
-        match timeout(RUN, reading).await {
-            Ok(ended) => ended,
-            Err(_) => {
-                self.kill(running.pid).await?;
-                Err(ProviderError::Timeout { action: action.to_owned(), limit: RUN }.into())
-            }
+        if let Ok(ended) = timeout(RUN, reading).await {
+            return ended;
         }
+        self.kill(running.pid).await?;
+        Err(ProviderError::Timeout { action: action.to_owned(), limit: RUN }.into())
     }
 
     fn file(path: &str) -> String {
@@ -365,7 +365,7 @@ impl Running {
     /// What is told next; none at the end of the stream.
     async fn message(&mut self) -> Result<Option<Told>, Fault> {
         loop {
-            match self.decoder.next().map_err(|reason| self.failed(reason))? {
+            match self.decoder.part().map_err(|reason| self.failed(reason))? {
                 Some(Part::Message(message)) => {
                     let read = serde_json::from_slice::<Message>(&message);
                     let read = read.map_err(|error| self.failed(format!("its event is not understood: {error}")))?;

@@ -40,6 +40,13 @@ pub(crate) fn envelope(message: &[u8]) -> Vec<u8> {
     [&[0], &length.to_be_bytes()[..], message].concat()
 }
 
+/// The last message.
+#[derive(Deserialize)]
+struct End {
+    #[serde(default)]
+    error: Option<Fault>,
+}
+
 /// Takes a stream apart, in whatever pieces it comes.
 #[derive(Debug, Default)]
 pub(crate) struct Decoder(BytesMut);
@@ -55,7 +62,7 @@ impl Decoder {
     /// # Errors
     ///
     /// It is no envelope that can be read, in a few words.
-    pub(crate) fn next(&mut self) -> Result<Option<Part>, String> {
+    pub(crate) fn part(&mut self) -> Result<Option<Part>, String> {
         let Some((&[flags, a, b, c, d], _)) = self.0.split_first_chunk::<HEAD>() else { return Ok(None) };
         let length = usize::try_from(u32::from_be_bytes([a, b, c, d])).unwrap_or(usize::MAX);
         if length > LONGEST {
@@ -72,12 +79,8 @@ impl Decoder {
         if flags & LAST == 0 {
             return Ok(Some(Part::Message(message)));
         }
-        #[derive(Deserialize)]
-        struct End {
-            #[serde(default)]
-            error: Option<Fault>,
-        }
-        let end: End = serde_json::from_slice(&message).map_err(|error| format!("its end is not understood: {error}"))?;
+        let end: End =
+            serde_json::from_slice(&message).map_err(|error| format!("its end is not understood: {error}"))?;
         Ok(Some(Part::End(end.error)))
     }
 }
@@ -99,7 +102,7 @@ mod tests {
             let (mut decoder, mut parts) = (Decoder::default(), Vec::new());
             for piece in stream.chunks(size) {
                 decoder.push(piece);
-                while let Some(part) = decoder.next().unwrap() {
+                while let Some(part) = decoder.part().unwrap() {
                     parts.push(part);
                 }
             }
@@ -116,11 +119,11 @@ mod tests {
         ] {
             let mut decoder = Decoder::default();
             decoder.push(bytes);
-            let error = decoder.next().unwrap_err();
+            let error = decoder.part().unwrap_err();
             assert!(error.contains(expected), "{error}");
         }
         let mut decoder = Decoder::default();
         decoder.push(&[2, 0, 0, 0, 2, b'{', b'}']);
-        assert_eq!(decoder.next(), Ok(Some(Part::End(None))));
+        assert_eq!(decoder.part(), Ok(Some(Part::End(None))));
     }
 }

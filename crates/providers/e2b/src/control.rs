@@ -111,7 +111,9 @@ impl Control {
                 Err(fault::wrong("image", format!("E2B has no template `{}` ({told}); {hint}", wish.template)))
             }
             // The first request with this name is still at work, or nobody knows what became of it; or a machine failed.
-            StatusCode::CONFLICT | StatusCode::INTERNAL_SERVER_ERROR => Ok(Wished::Unsure(self.refused(action, &answer))),
+            StatusCode::CONFLICT | StatusCode::INTERNAL_SERVER_ERROR => {
+                Ok(Wished::Unsure(self.refused(action, &answer)))
+            }
             status if status.is_server_error() => Ok(Wished::Unsure(self.refused(action, &answer))),
             _ => Err(self.refused(action, &answer)),
         }
@@ -128,7 +130,8 @@ impl Control {
     pub(crate) async fn list(&self, labels: &BTreeMap<String, String>) -> Result<Vec<Told>, ProviderError> {
         let action = "list sandboxes";
         // The value of a query, in which names and values are encoded once more.
-        let pairs = labels.iter().map(|(name, value)| format!("{}={}", encoded(&encoded(name)), encoded(&encoded(value))));
+        let pairs =
+            labels.iter().map(|(name, value)| format!("{}={}", encoded(&encoded(name)), encoded(&encoded(value))));
         let labels = pairs.collect::<Vec<_>>().join("&");
         let labels = if labels.is_empty() { labels } else { format!("&metadata={}", encoded(&labels)) };
         let (mut all, mut next) = (Vec::new(), String::new());

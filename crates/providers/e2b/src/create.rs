@@ -27,7 +27,8 @@ use crate::{
 };
 
 /// Pauses before a wish is looked for whose answer was lost: its sandbox may still be in the making.
-const LOOKS: [Duration; 4] = [Duration::ZERO, Duration::from_millis(500), Duration::from_secs(2), Duration::from_secs(5)];
+const LOOKS: [Duration; 4] =
+    [Duration::ZERO, Duration::from_millis(500), Duration::from_secs(2), Duration::from_secs(5)];
 /// Tries of a wish of which the service knows nothing.
 const WISHES: usize = 3;
 /// Everything, as the service writes it.
@@ -111,7 +112,9 @@ impl Inner {
             self.launch(&launch).await?;
             // Another one that was wished for at the same time may have become visible only now.
             self.is_first(spec, &id).await?;
-            self.find(&id).await?.ok_or_else(|| self.control.service.failed("make a sandbox", "it was deleted meanwhile"))
+            self.find(&id)
+                .await?
+                .ok_or_else(|| self.control.service.failed("make a sandbox", "it was deleted meanwhile"))
         };
         match begun.await {
             Ok(sandbox) => {
@@ -164,7 +167,8 @@ impl Inner {
         origin: &Origin,
     ) -> Result<(SandboxId, Tokens), ProviderError> {
         let metadata = record.labels(spec, wish)?;
-        let limit = self.options.time_limit.min(spec.time_to_live.map_or(Duration::MAX, |time| time + GRACE));
+        let limit =
+            self.options.time_limit.min(spec.time_to_live.map_or(Duration::MAX, |time| time.saturating_add(GRACE)));
         let image = origin.snapshot.as_deref().or(spec.image.as_deref());
         let body = Create {
             template: self.options.template(image),
@@ -234,9 +238,13 @@ fn network(policy: &NetworkPolicy, public: bool) -> Result<Network, ProviderErro
     let (mut allow_out, mut deny_out) = (Vec::new(), Vec::new());
     if let NetworkPolicy::Only(hosts) = policy {
         for host in hosts {
-            let with_port = host.rsplit_once(':').is_some_and(|(name, port)| !name.contains(':') && port.parse::<u16>().is_ok());
+            let with_port =
+                host.rsplit_once(':').is_some_and(|(name, port)| !name.contains(':') && port.parse::<u16>().is_ok());
             if with_port {
-                return Err(wrong("network", format!("E2B lets through hosts and networks, and no ports; write `{host}` without")));
+                return Err(wrong(
+                    "network",
+                    format!("E2B lets through hosts and networks, and no ports; write `{host}` without"),
+                ));
             }
         }
         allow_out.clone_from(hosts);

@@ -34,11 +34,8 @@ pub(crate) fn message(body: &[u8]) -> String {
 pub(crate) fn refused(engine: &str, action: &str, status: StatusCode, body: &[u8]) -> ProviderError {
     let told = message(body);
     let reason = if told.is_empty() { format!("status {status}") } else { format!("{told} (status {status})") };
-    let access = |hint: &str| ProviderError::Access {
-        engine: engine.to_owned(),
-        reason: reason.clone(),
-        hint: hint.to_owned(),
-    };
+    let access =
+        |hint: &str| ProviderError::Access { engine: engine.to_owned(), reason: reason.clone(), hint: hint.to_owned() };
     let later = |hint: &str| ProviderError::Unreachable {
         engine: engine.to_owned(),
         source: reason.clone().into(),

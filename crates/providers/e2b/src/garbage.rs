@@ -9,11 +9,7 @@ use gloveport_provider::{
     GcOptions, GcReport, Lifetime, ListFilter, ProviderError, Removed, Sandbox, SandboxState, backend::Known,
 };
 
-use crate::{
-    inner::Inner,
-    names::FORK,
-    record::Labelled,
-};
+use crate::{inner::Inner, names::FORK, record::Labelled};
 
 impl Inner {
     pub(crate) async fn collect(&self, options: &GcOptions) -> Result<GcReport, ProviderError> {
@@ -44,8 +40,11 @@ impl Inner {
             report.removed.push(Removed { id, session_id, path: None, reason: reason.to_owned() });
         }
         used.extend(records.into_values().filter_map(|record| record.fork));
-        let is_ours = |names: &[String]| names.iter().any(|name| name.rsplit('/').next().is_some_and(|it| it.starts_with(FORK)));
-        for snapshot in snapshots.into_iter().filter(|snapshot| is_ours(&snapshot.names) && !used.contains(&snapshot.id)) {
+        let is_ours =
+            |names: &[String]| names.iter().any(|name| name.rsplit('/').next().is_some_and(|it| it.starts_with(FORK)));
+        for snapshot in
+            snapshots.into_iter().filter(|snapshot| is_ours(&snapshot.names) && !used.contains(&snapshot.id))
+        {
             if !options.dry_run {
                 match self.control.delete_snapshot(&snapshot.id).await {
                     Ok(true) => {}

@@ -68,10 +68,12 @@ impl Inner {
     /// The file that is put into sandboxes. It is read for each upload: it is large, and uploads are rare.
     async fn read_program(&self) -> Result<Vec<u8>, ProviderError> {
         let path = self.options.program.clone();
-        let failed = |path: PathBuf, source| ProviderError::File { action: "read the program for sandboxes,", path, source };
+        let failed =
+            |path: PathBuf, source| ProviderError::File { action: "read the program for sandboxes,", path, source };
         let read = spawn_blocking(move || {
             let is_elf = gloveport_provider::program::is_for_containers(&path);
-            let wrong = || io::Error::new(io::ErrorKind::InvalidData, "it is no program for Linux, which sandboxes are");
+            let wrong =
+                || io::Error::new(io::ErrorKind::InvalidData, "it is no program for Linux, which sandboxes are");
             let content = is_elf.and_then(|is_elf| if is_elf { fs::read(&path) } else { Err(wrong()) });
             content.map_err(|source| failed(path, source))
         });
@@ -97,7 +99,8 @@ impl Inner {
 
     async fn prepare(&self, agent: &Agent<'_>, record: &Record, program: &str) -> Result<(), Fault> {
         let action = "prepare a sandbox";
-        let failed = |said: String| Fault::from(self.control.service.failed(action, format!("a script failed: {said}")));
+        let failed =
+            |said: String| Fault::from(self.control.service.failed(action, format!("a script failed: {said}")));
         let paths = [&*self.options.directory, &*record.directory, &*record.workspace, &*self.options.user, program];
         match agent.run(action, PREPARE, &paths).await? {
             (0, said) if said.ends_with("there") => return Ok(()),
@@ -116,7 +119,8 @@ impl Inner {
         let Launch { record, spec, .. } = launch;
         let action = "start the server of a sandbox";
         let words = command(record, spec, program);
-        let words: Vec<&str> = [record.directory.as_str()].into_iter().chain(words.iter().map(String::as_str)).collect();
+        let words: Vec<&str> =
+            [record.directory.as_str()].into_iter().chain(words.iter().map(String::as_str)).collect();
         let program = Program { envs: environment(launch), ..Program::script(SERVE, &words) };
         let has_secrets = !spec.secrets.is_empty();
         let start = Start { program, tag: Some(TAG), stdin: has_secrets };

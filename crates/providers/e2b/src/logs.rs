@@ -42,7 +42,11 @@ struct Reader {
 }
 
 impl Inner {
-    pub(crate) async fn logs(self: &Arc<Self>, id: &SandboxId, options: LogOptions) -> Result<LogStream, ProviderError> {
+    pub(crate) async fn logs(
+        self: &Arc<Self>,
+        id: &SandboxId,
+        options: LogOptions,
+    ) -> Result<LogStream, ProviderError> {
         let (told, labelled) = self.existing(id).await?;
         if told.state != "running" {
             let state = SandboxState::Paused;

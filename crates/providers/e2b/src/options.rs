@@ -20,7 +20,7 @@ const TEMPLATE: &str = "base";
 /// The workspace, unless another one is named.
 const WORKSPACE: &str = "/workspace";
 /// Shortest time limit of sandboxes: making one may take as long.
-const SHORTEST: Duration = Duration::from_secs(60);
+const SHORTEST: Duration = Duration::from_mins(1);
 /// Longest one that the service has for anybody.
 const LONGEST: Duration = Duration::from_hours(24);
 
@@ -144,7 +144,8 @@ impl E2bOptions {
         let workspace = Some(workspace).filter(|path| !path.is_empty());
         let time_limit = told.time_limit.map_or(Duration::from_mins(15), Duration::from_secs);
         if !(SHORTEST..=LONGEST).contains(&time_limit) {
-            let reason = format!("{} s are none of {} to {}", time_limit.as_secs(), SHORTEST.as_secs(), LONGEST.as_secs());
+            let reason =
+                format!("{} s are none of {} to {}", time_limit.as_secs(), SHORTEST.as_secs(), LONGEST.as_secs());
             return Err(wrong(format!("time_limit in {TABLE}"), reason));
         }
         Ok(Self {
@@ -176,7 +177,8 @@ impl E2bOptions {
     pub(crate) fn template<'a>(&'a self, image: Option<&'a str>) -> &'a str {
         // What OpenHands takes where nobody names an image is one of Docker's.
         let default = SandboxConfig::default().base_container_image;
-        let Some(image) = image.filter(|image| self.templates.contains_key(*image) || default.as_deref() != Some(image))
+        let Some(image) =
+            image.filter(|image| self.templates.contains_key(*image) || default.as_deref() != Some(image))
         else {
             return &self.template;
         };
@@ -185,7 +187,11 @@ impl E2bOptions {
 }
 
 fn read(file: PathBuf) -> Result<String, ProviderError> {
-    fs::read_to_string(&file).map_err(|source| ProviderError::File { action: "read the key of E2B in", path: file, source })
+    fs::read_to_string(&file).map_err(|source| ProviderError::File {
+        action: "read the key of E2B in",
+        path: file,
+        source,
+    })
 }
 
 /// Whether a text can be the name of a host.

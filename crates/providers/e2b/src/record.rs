@@ -84,7 +84,8 @@ impl Record {
         labels.insert(SETTINGS.to_owned(), json(serde_json::to_string(&Settings::of(spec)))?);
         let size: usize = labels.iter().map(|(name, value)| name.len() + value.len()).sum();
         if size > MOST {
-            let reason = format!("with the variables they have {size} bytes, and {MOST} are the most; pass secrets instead");
+            let reason =
+                format!("with the variables they have {size} bytes, and {MOST} are the most; pass secrets instead");
             return Err(wrong("labels", reason));
         }
         Ok(labels)
@@ -143,7 +144,8 @@ mod tests {
     #[test]
     fn a_label_of_ours_and_labels_without_end_are_refused() {
         let spec = SandboxSpec::new(SessionId::new("s").unwrap());
-        for (name, value, expected) in [(SESSION, "x", "set by the runtime"), ("long", &*"x".repeat(MOST), "the most")] {
+        for (name, value, expected) in [(SESSION, "x", "set by the runtime"), ("long", &*"x".repeat(MOST), "the most")]
+        {
             let spec = SandboxSpec { labels: [(name.to_owned(), value.to_owned())].into(), ..spec.clone() };
             let error = record().labels(&spec, "w").unwrap_err().to_string();
             assert!(error.contains(expected), "{error}");

@@ -106,18 +106,15 @@ impl Service {
         for tries in 1.. {
             let asked = timeout(request.limit, self.ask_once(action, request)).await;
             let asked = asked.unwrap_or_else(|_| Err(self.late(action, request.limit)));
-            let named = match &asked {
-                Ok(answer) => match wants_again(answer) {
-                    Some(named) => named,
-                    None => return asked,
-                },
-                Err(error) if error.is_temporary() && request.again == Again::Always => None,
-                Err(_) => return asked,
+            let again = match &asked {
+                Ok(answer) => wants_again(answer),
+                Err(error) => (error.is_temporary() && request.again == Again::Always).then_some(Pause::Own),
             };
-            if tries >= TRIES {
-                return asked;
+            match again {
+                Some(Pause::Named(named)) if tries < TRIES => sleep(named.min(LONGEST_PAUSE)).await,
+                Some(Pause::Own) if tries < TRIES => sleep(jittered(pause)).await,
+                _ => return asked,
             }
-            sleep(named.unwrap_or_else(|| jittered(pause)).min(LONGEST_PAUSE)).await;
             pause = (pause * 2).min(LONGEST_PAUSE);
         }
         Err(self.failed(action, "it was asked too often"))
@@ -152,8 +149,17 @@ impl Service {
     }
 }
 
-/// Whether another try is of use, and after which pause, if the service says it.
-fn wants_again(answer: &Answer) -> Option<Option<Duration>> {
+/// A pause before another try.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Pause {
+    /// The service has named it.
+    Named(Duration),
+    /// Longer with each try.
+    Own,
+}
+
+/// The pause after which another try is of use; none if it is not.
+fn wants_again(answer: &Answer) -> Option<Pause> {
     let header = |name: &str| answer.headers.get(name).and_then(|value| value.to_str().ok());
     let wants = match header(SHOULD_RETRY) {
         Some(word) => word.eq_ignore_ascii_case("true"),
@@ -161,7 +167,7 @@ fn wants_again(answer: &Answer) -> Option<Option<Duration>> {
     };
     let named = header(RETRY_AFTER.as_str()).and_then(|value| value.parse().ok()).map(Duration::from_secs);
     // What has succeeded is not asked again, whatever a header says.
-    (wants && !answer.status.is_success()).then_some(named)
+    (wants && !answer.status.is_success()).then_some(named.map_or(Pause::Own, Pause::Named))
 }
 
 /// A pause of half to all of this time, so that many that wait do not come back at once.
@@ -172,23 +178,29 @@ fn jittered(pause: Duration) -> Duration {
 
 #[cfg(test)]
 mod tests {
+    use http::HeaderName;
+
     use super::*;
 
     #[test]
     fn the_service_says_whether_and_when_another_try_is_of_use() {
+        let named = |seconds| Some(Pause::Named(Duration::from_secs(seconds)));
         for (status, headers, expected) in [
-            (429, &[][..], Some(None)),
-            (503, &[("retry-after", "7")], Some(Some(7))),
+            (429, &[][..], Some(Pause::Own)),
+            (503, &[("retry-after", "7")], named(7)),
             (503, &[("should-retry", "false")], None),
-            (500, &[("should-retry", "true")], Some(None)),
+            (500, &[("should-retry", "true")], Some(Pause::Own)),
             (500, &[], None),
             (404, &[], None),
             (200, &[("should-retry", "true")], None),
-            (503, &[("retry-after", "soon")], Some(None)),
+            (503, &[("retry-after", "soon")], Some(Pause::Own)),
         ] {
-            let headers = headers.iter().map(|(name, value)| (name.parse().unwrap(), value.parse().unwrap())).collect();
+            let headers = headers
+                .iter()
+                .map(|(name, value): &(&str, &str)| (name.parse::<HeaderName>().unwrap(), value.parse().unwrap()))
+                .collect();
             let answer = Answer { status: StatusCode::from_u16(status).unwrap(), headers, body: Vec::new() };
-            assert_eq!(wants_again(&answer), expected.map(|named: Option<u64>| named.map(Duration::from_secs)));
+            assert_eq!(wants_again(&answer), expected);
         }
     }
 

@@ -17,6 +17,7 @@ use crate::{
     agent::{Agent, Fault, Process},
     inner::{Inner, Tokens},
     names::{self, NAME, SESSION},
+    options::is_host,
     record::{Labelled, Record},
     wire::Told,
 };
@@ -53,7 +54,7 @@ impl Inner {
         };
         let Some(labelled) = Labelled::of(told.metadata.as_ref()) else { return Ok(None) };
         let state = SandboxState::Unknown("the service has it, and its agent does not answer".to_owned());
-        Ok(Some(self.sandbox(&told, labelled, &self.tokens(id), Server { state, key: None })))
+        Ok(Some(self.sandbox(&told, &labelled, &self.tokens(id), Server { state, key: None })))
     }
 
     /// All of ours that a filter lets through, the oldest first.
@@ -100,7 +101,8 @@ impl Inner {
                 (tokens, server)
             }
             "paused" => {
-                let is_over = labelled.record.expires.is_some_and(|expires| expires <= names::seconds(SystemTime::now()));
+                let is_over =
+                    labelled.record.expires.is_some_and(|expires| expires <= names::seconds(SystemTime::now()));
                 let state = if is_over { SandboxState::Stopped(OVER.to_owned()) } else { SandboxState::Paused };
                 (self.tokens(&told.id), Server { state, key: None })
             }
@@ -109,7 +111,7 @@ impl Inner {
                 (self.tokens(&told.id), Server { state, key: None })
             }
         };
-        Ok(Some(self.sandbox(told, labelled, &tokens, server)))
+        Ok(Some(self.sandbox(told, &labelled, &tokens, server)))
     }
 
     /// What a sandbox that runs is reached with. Lists do not tell it, and what private ports ask for is told only by a call
@@ -134,7 +136,8 @@ impl Inner {
             } else {
                 self.control.get(&told.id).await?.ok_or_else(gone)?
             };
-            (tokens.agent, tokens.domain) = (whole.envd_access_token, whole.domain);
+            tokens.agent = whole.envd_access_token;
+            tokens.domain = whole.domain.filter(|domain| is_host(domain));
             tokens.whole = true;
         }
         tokens.since.clone_from(&told.started_at);
@@ -142,8 +145,8 @@ impl Inner {
         Ok(tokens)
     }
 
-    fn sandbox(&self, told: &Told, labelled: Labelled, tokens: &Tokens, server: Server) -> Sandbox {
-        let Labelled { ref session, ref record, ref labels, .. } = labelled;
+    fn sandbox(&self, told: &Told, labelled: &Labelled, tokens: &Tokens, server: Server) -> Sandbox {
+        let Labelled { session, record, labels, .. } = labelled;
         let id = &told.id;
         let opened = self.options.key.as_ref().and_then(|api_key| labelled.key(api_key));
         let ends = told.end_at.as_deref().and_then(|at| at.parse::<Timestamp>().ok()).map(SystemTime::from);
@@ -206,9 +209,9 @@ fn ended(code: &str) -> SandboxState {
         Ok(EXPIRED) => SandboxState::Stopped(OVER.to_owned()),
         Ok(UNUSED) => SandboxState::Stopped("nobody used it".to_owned()),
         Ok(0) => SandboxState::Stopped("its server was told to end".to_owned()),
-        Ok(code) => {
-            SandboxState::Failed(format!("its server ended with code {code}; its log has the reason, as long as it is there"))
-        }
+        Ok(code) => SandboxState::Failed(format!(
+            "its server ended with code {code}; its log has the reason, as long as it is there"
+        )),
         Err(_) => SandboxState::Failed("its server ended, and how is not known".to_owned()),
     }
 }

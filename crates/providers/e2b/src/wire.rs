@@ -80,7 +80,8 @@ mod tests {
     #[test]
     fn a_wish_has_the_names_of_the_service() {
         let metadata = [("a".to_owned(), "b".to_owned())].into();
-        let network = Network { allow_public_traffic: false, allow_out: vec!["x.test".to_owned()], deny_out: Vec::new() };
+        let network =
+            Network { allow_public_traffic: false, allow_out: vec!["x.test".to_owned()], deny_out: Vec::new() };
         let mut wish = Create {
             template: "base",
             timeout: 900,

@@ -153,7 +153,10 @@ async fn a_refusal_of_every_other_call_is_told_with_its_reason() {
     let forbidden = || Fault::Status(403, &[], "because");
     let refused = |result: Result<(), ProviderError>, call: &str| {
         let error = result.unwrap_err();
-        assert!(matches!(error, ProviderError::Access { .. }) && error.to_string().contains("because"), "{call}: {error}");
+        assert!(
+            matches!(error, ProviderError::Access { .. }) && error.to_string().contains("because"),
+            "{call}: {error}"
+        );
     };
     for (method, part) in [(Method::GET, "/sandboxes/"), (Method::GET, "/v2/sandboxes")] {
         place.service.fail(method, part, forbidden());
@@ -212,7 +215,11 @@ async fn a_sandbox_whose_agent_is_silent_is_unknown_and_not_gone() {
     let backend = place.backend();
     let made = create(&backend, &kept("s")).await.unwrap();
     for _ in 0..8 {
-        place.service.fail(Method::POST, "/List", Fault::Status(502, &[("should-retry", "false")], "The sandbox was not found"));
+        place.service.fail(
+            Method::POST,
+            "/List",
+            Fault::Status(502, &[("should-retry", "false")], "The sandbox was not found"),
+        );
     }
     let found = backend.find(&made.id).await.unwrap().unwrap();
     assert!(matches!(found.state, SandboxState::Unknown(_)) && found.session_key == made.session_key, "{found:?}");

@@ -71,7 +71,10 @@ async fn the_program_is_uploaded_once_for_each_file_system_and_gets_its_secrets_
     let environment = [("A".to_owned(), "two words".to_owned())].into();
     let made = create(&backend, &SandboxSpec { secrets, environment, ..spec("s") }).await.unwrap();
     let told = PathBuf::from(made.workspace.as_ref().unwrap()).join("secrets");
-    until("the secrets of the server", || fs::read_to_string(&told).is_ok_and(|line| line == "{\"secrets\":{\"S\":\"hunter2\"}}\n")).await;
+    until("the secrets of the server", || {
+        fs::read_to_string(&told).is_ok_and(|line| line == "{\"secrets\":{\"S\":\"hunter2\"}}\n")
+    })
+    .await;
     create(&backend, &spec("t")).await.unwrap();
     let seen = place.service.seen();
     let uploads = seen.iter().filter(|seen| seen.method == Method::POST && seen.path.starts_with("/files?")).count();

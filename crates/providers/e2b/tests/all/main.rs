@@ -3,6 +3,7 @@
 
 mod faults;
 mod life;
+#[expect(dead_code, reason = "the tests with our real server use more of it")]
 #[path = "../standin/mod.rs"]
 mod standin;
 mod support;

@@ -32,7 +32,10 @@ async fn the_requests_are_those_of_the_services_own_sdk() {
         seen.headers.get(name).map(|value| value.to_str().unwrap().to_owned()).unwrap_or_default()
     };
     assert_eq!(header(&wish, "idempotency-key"), metadata["gloveport.e2b.wish"].as_str().unwrap());
-    assert_eq!((header(&wish, "x-api-key"), header(&wish, "content-type")), (crate::standin::KEY.into(), "application/json".into()));
+    assert_eq!(
+        (header(&wish, "x-api-key"), header(&wish, "content-type")),
+        (crate::standin::KEY.into(), "application/json".into())
+    );
 
     let upload = only(Method::POST, "/files?");
     assert!(upload.path.starts_with("/files?username=root&path=%2F"), "{}", upload.path);

@@ -99,7 +99,11 @@ fn unary(id: &str, path: &str, body: &Value) -> Response {
             if written == Some(true) { told(200, &json!({})) } else { refusal(400, "standard input is closed") }
         }
         "CloseStdin" => {
-            with_all(|all| all.get_mut(&pid).map(|process| process.stdin = None));
+            with_all(|all| {
+                if let Some(process) = all.get_mut(&pid) {
+                    process.stdin = None;
+                }
+            });
             told(200, &json!({}))
         }
         "SendSignal" => {
@@ -128,8 +132,13 @@ fn start(id: &str, machine: Arc<Machine>, body: &[u8]) -> Response {
     let config = &body["process"];
     let mut command = machine.command(config["cmd"].as_str().unwrap(), config["cwd"].as_str().unwrap_or("/"));
     command.args(config["args"].as_array().into_iter().flatten().filter_map(Value::as_str));
-    command.env_clear().env("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin").env("HOME", "/root");
-    command.envs(config["envs"].as_object().into_iter().flatten().filter_map(|(name, value)| Some((name, value.as_str()?))));
+    command
+        .env_clear()
+        .env("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin")
+        .env("HOME", "/root");
+    command.envs(
+        config["envs"].as_object().into_iter().flatten().filter_map(|(name, value)| Some((name, value.as_str()?))),
+    );
     // It is open unless it is said that it is not.
     let has_stdin = body["stdin"] != false;
     command.stdin(if has_stdin { Stdio::piped() } else { Stdio::null() });
@@ -166,13 +175,19 @@ fn start(id: &str, machine: Arc<Machine>, body: &[u8]) -> Response {
         let _unread = tell.blocking_send(envelope(0, &json!({"event": {"end": end}})));
         let _unread = tell.blocking_send(envelope(2, &json!({})));
     });
-    let stream = futures_util::stream::poll_fn(move |context| told.poll_recv(context).map(|piece| piece.map(Ok::<_, std::io::Error>)));
+    let stream = futures_util::stream::poll_fn(move |context| {
+        told.poll_recv(context).map(|piece| piece.map(Ok::<_, std::io::Error>))
+    });
     let mut answer = Response::new(Body::from_stream(stream));
     answer.headers_mut().insert("content-type", "application/connect+json".parse().unwrap());
     answer
 }
 
-fn read(name: &'static str, mut from: impl Read + Send + 'static, to: mpsc::Sender<Bytes>) -> std::thread::JoinHandle<()> {
+fn read(
+    name: &'static str,
+    mut from: impl Read + Send + 'static,
+    to: mpsc::Sender<Bytes>,
+) -> std::thread::JoinHandle<()> {
     std::thread::spawn(move || {
         let mut buffer = vec![0; 32 * 1024];
         while let Ok(length @ 1..) = from.read(&mut buffer) {

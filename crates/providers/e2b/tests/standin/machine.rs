@@ -72,7 +72,14 @@ impl Machine {
             Some((_, first)) => {
                 let mut command = Command::new("nsenter");
                 let target = first.to_string();
-                command.args(["--target", &target, "--mount", "--pid", "--root", &format!("--wd=/proc/{first}/root{cwd}")]);
+                command.args([
+                    "--target",
+                    &target,
+                    "--mount",
+                    "--pid",
+                    "--root",
+                    &format!("--wd=/proc/{first}/root{cwd}"),
+                ]);
                 command.arg(program);
                 command
             }
@@ -160,6 +167,7 @@ pub(super) fn children(pid: u32) -> Vec<u32> {
 pub(super) fn signal(name: &str, pids: &[u32]) {
     if !pids.is_empty() {
         let pids = pids.iter().map(u32::to_string);
-        let _some_ended = Command::new("kill").arg(format!("-{name}")).args(pids).stderr(Stdio::null()).status().unwrap();
+        let _some_ended =
+            Command::new("kill").arg(format!("-{name}")).args(pids).stderr(Stdio::null()).status().unwrap();
     }
 }

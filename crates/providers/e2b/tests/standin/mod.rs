@@ -123,7 +123,6 @@ impl StandIn {
     }
 
     /// One whose sandboxes have files and processes of their own; needs root.
-    #[allow(dead_code, reason = "one of the test programs that share this file uses it")]
     pub(crate) async fn apart() -> Self {
         Self::start(Kind::Apart).await
     }
@@ -295,7 +294,7 @@ async fn answer(State(world): State<Shared>, request: Request) -> Response {
     if matches!(fault, Some(Fault::Lost)) { broken() } else { answer }
 }
 
-/// What a program needs to be run in it.
+/// Copies files with all that belongs to them.
 fn copy(from: &Path, to: &Path) {
     let status = std::process::Command::new("cp").arg("-a").arg(from).arg(to).status().unwrap();
     assert!(status.success(), "cp {} {}", from.display(), to.display());

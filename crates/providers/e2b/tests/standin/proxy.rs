@@ -1,6 +1,7 @@
 //! The ports of programs in sandboxes, by routing headers.
 
 use axum::{body::Body, http::request::Parts, response::Response};
+use gloveport_client::{Certificates, Pool};
 
 use super::{Shared, lock, refusal};
 
@@ -22,8 +23,8 @@ pub(super) async fn pass(world: &Shared, id: &str, port: u16, parts: Parts, body
     for name in ["e2b-sandbox-id", "e2b-sandbox-port", "e2b-traffic-access-token", "host"] {
         headers.remove(name);
     }
-    let client = reqwest::Client::builder().no_proxy().build().unwrap();
-    let request = client.request(parts.method, format!("http://127.0.0.1:{port}{path}")).headers(headers);
+    let pool = Pool::new(Certificates::Checked).unwrap();
+    let request = pool.http().request(parts.method, format!("http://127.0.0.1:{port}{path}")).headers(headers);
     match request.body(reqwest::Body::wrap_stream(body.into_data_stream())).send().await {
         Ok(answer) => {
             let mut passed = Response::builder().status(answer.status());
