@@ -112,9 +112,14 @@ impl Inner {
             self.launch(&launch).await?;
             // Another one that was wished for at the same time may have become visible only now.
             self.is_first(spec, &id).await?;
-            self.find(&id)
-                .await?
-                .ok_or_else(|| self.control.service.failed("make a sandbox", "it was deleted meanwhile"))
+            match self.find(&id).await? {
+                Some(found) if found.state.is_live() => Ok(found),
+                Some(found) => {
+                    let log = self.last_lines(&launch).await;
+                    Err(ProviderError::Start { reason: found.state.reason().to_owned(), log })
+                }
+                None => Err(self.control.service.failed("make a sandbox", "it was deleted meanwhile")),
+            }
         };
         match begun.await {
             Ok(sandbox) => {

@@ -46,6 +46,9 @@ echo $? >"$dir/ended.new"
 mv "$dir/ended.new" "$dir/ended"
 kill $!"#;
 
+/// The end of a log (`$1`).
+const LAST: &str = r#"tail -n 20 "$1""#;
+
 /// What a server is started with.
 pub(crate) struct Launch<'a> {
     pub(crate) id: &'a SandboxId,
@@ -95,6 +98,14 @@ impl Inner {
             },
             Fault::Other(error) => error,
         })
+    }
+
+    /// The last that a server has written; empty where nobody can tell any more.
+    pub(crate) async fn last_lines(&self, launch: &Launch<'_>) -> String {
+        let Ok(agent) = self.agent(launch.id, launch.tokens) else { return String::new() };
+        let log = format!("{}/log", launch.record.directory);
+        let said = agent.run("read the log of a sandbox", LAST, &[&log]).await;
+        said.map(|(_, said)| said).unwrap_or_default()
     }
 
     async fn prepare(&self, agent: &Agent<'_>, record: &Record, program: &str) -> Result<(), Fault> {

@@ -147,6 +147,28 @@ async fn the_end_of_a_server_is_told_with_its_reason_and_its_session_gets_a_new_
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_ends_at_once_is_told_with_its_last_words_and_leaves_nothing() {
+    let place = Place::new().await;
+    fs::write(place.program(), "#!/bin/sh\necho no such library\nexit 127\n").unwrap();
+    let backend = place.backend();
+    match create(&backend, &spec("s")).await {
+        Err(ProviderError::Start { reason, log }) => {
+            assert!(reason.contains("code 127") && log == "no such library", "{reason}: {log}");
+            assert!(place.service.ids().is_empty());
+        }
+        Err(error) => panic!("{error}"),
+        // It was still there when it was looked at.
+        Ok(made) => {
+            let mut state = made.state;
+            while state.is_live() {
+                state = backend.find(&made.id).await.unwrap().unwrap().state;
+            }
+            assert!(state.reason().contains("code 127"), "{state}");
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn after_a_rest_the_token_of_its_ports_is_read_anew_by_every_backend() {
     let place = Place::new().await;
     let (one, other) = (place.backend(), place.backend());
