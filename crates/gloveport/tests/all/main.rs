@@ -10,7 +10,6 @@ mod confined;
 mod conformance;
 mod crash;
 mod documents;
-mod e2b;
 mod file_commands;
 mod gateway;
 mod gateway_acme;
@@ -55,8 +54,5 @@ mod session_waiting;
 mod sessions;
 mod small_program;
 mod specification;
-#[expect(dead_code, clippy::unwrap_used, reason = "the tests of the runtime itself use more of it")]
-#[path = "../../../providers/e2b/tests/standin/mod.rs"]
-mod standin;
 mod support;
 mod terminal_output;

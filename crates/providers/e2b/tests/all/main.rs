@@ -3,8 +3,7 @@
 
 mod faults;
 mod life;
-#[expect(dead_code, reason = "the tests with our real server use more of it")]
-#[path = "../standin/mod.rs"]
 mod standin;
+mod suite;
 mod support;
 mod wire;

@@ -1,9 +1,7 @@
 //! The runtime `e2b` with our real server in its sandboxes, against a service on this machine that gives each sandbox files and
-//! processes of its own.
-#![expect(clippy::unwrap_used, reason = "a test stops at the first broken assumption")]
+//! processes of its own: the suite of all providers.
 
 use std::{
-    fs,
     path::{Path, PathBuf},
     process::Command,
     sync::Arc,
@@ -15,29 +13,37 @@ use gloveport_provider::Provider;
 use gloveport_provider_conformance::{Make, Options, Verdict};
 use gloveport_provider_e2b::{E2b, E2bOptions, Traffic};
 
-use crate::{
-    standin::{KEY, StandIn},
-    support::{gloveport, text},
-};
+use crate::standin::{KEY, StandIn};
 
 /// Whether sandboxes can be kept apart; told where they cannot.
 fn can_be_apart() -> bool {
     let made = Command::new("unshare").args(["--mount", "--pid", "--fork", "true"]).status();
     let can = made.is_ok_and(|status| status.success());
     if !can {
-        eprintln!("skipped: sandboxes of the stand-in need root and `unshare`");
+        println!("skipped: sandboxes of the stand-in need root and `unshare`");
     }
     can
 }
 
-/// Our program as it is uploaded: without what only debuggers read, which is most of a build for tests.
-fn program(directory: &Path) -> PathBuf {
-    let (own, small) = (PathBuf::from(env!("CARGO_BIN_EXE_gloveport")), directory.join("gloveport"));
-    let stripped = Command::new("strip").arg("-o").arg(&small).arg(&own).status();
-    if stripped.is_ok_and(|status| status.success()) { small } else { own }
+/// Our program: the one that `GLOVEPORT_TEST_BINARY` names, else the one that was built beside this test program.
+fn built() -> Option<PathBuf> {
+    let named = std::env::var_os("GLOVEPORT_TEST_BINARY").map(PathBuf::from);
+    let beside = || std::env::current_exe().ok()?.parent()?.parent().map(|directory| directory.join("gloveport"));
+    let found = named.or_else(beside).filter(|program| program.is_file());
+    if found.is_none() {
+        println!("skipped: the program is not built; build it, or name one in GLOVEPORT_TEST_BINARY");
+    }
+    found
 }
 
-fn options(service: &StandIn, home: &Path) -> E2bOptions {
+/// The same as it is uploaded: without what only debuggers read, which is most of a build for tests.
+fn stripped(built: PathBuf, directory: &Path) -> PathBuf {
+    let small = directory.join("gloveport");
+    let status = Command::new("strip").arg("-o").arg(&small).arg(&built).status();
+    if status.is_ok_and(|status| status.success()) { small } else { built }
+}
+
+fn options(service: &StandIn, home: &Path, program: PathBuf) -> E2bOptions {
     E2bOptions {
         key: Some(Secret::new(KEY)),
         api_url: service.url.clone(),
@@ -53,17 +59,15 @@ fn options(service: &StandIn, home: &Path) -> E2bOptions {
         traffic: Traffic::Private,
         time_limit: Duration::from_mins(15),
         answer_within: Duration::from_secs(60),
-        program: program(home),
+        program,
         backends: home.join("backends"),
     }
 }
 
 async fn passes(groups: &[&str], skipped: &[&str]) {
-    if !can_be_apart() {
-        return;
-    }
+    let Some(built) = built().filter(|_| can_be_apart()) else { return };
     let (service, home) = (StandIn::apart().await, tempfile::tempdir().unwrap());
-    let options = options(&service, home.path());
+    let options = options(&service, home.path(), stripped(built, home.path()));
     let make: Make = Arc::new(move || Ok(Arc::new(E2b::new(options.clone())) as Arc<dyn Provider>));
     let wanted =
         Options { only: groups.iter().map(|group| (*group).to_owned()).collect(), at_once: 4, ..Options::default() };
@@ -105,40 +109,4 @@ async fn the_runtime_e2b_passes_the_checks_of_garbage() {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_runtime_e2b_passes_the_checks_of_options() {
     passes(&["optional/"], &["optional/memory", "optional/processes", "optional/ports", "optional/warm"]).await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn commands_use_a_hosted_sandbox_as_any_other() {
-    if !can_be_apart() {
-        return;
-    }
-    let (service, home) = (StandIn::apart().await, tempfile::tempdir().unwrap());
-    let key_file = home.path().join("key");
-    fs::write(&key_file, format!("{KEY}\n")).unwrap();
-    let config = format!(
-        "[extended.e2b]\napi_key_file = \"{}\"\napi_url = \"{}\"\nport = 0\ndirectory = \"/opt/gloveport-test\"\n\
-         workspace = \"/gloveport-test-workspace\"\n",
-        key_file.display(),
-        service.url
-    );
-    fs::write(home.path().join("config.toml"), config).unwrap();
-    let run = async |arguments: &[&str]| {
-        let mut command = gloveport(home.path());
-        command.current_dir(home.path()).env("XDG_STATE_HOME", home.path()).env_remove("XDG_RUNTIME_DIR");
-        command.env_remove("E2B_API_KEY").args(arguments);
-        let output = tokio::task::spawn_blocking(move || command.output().unwrap()).await.unwrap();
-        assert!(output.status.success(), "{arguments:?}: {}", text(&output.stderr));
-        text(&output.stdout)
-    };
-    let checked = run(&["provider", "ls", "e2b"]).await;
-    assert!(checked.contains("works") && checked.contains("the key is accepted"), "{checked}");
-    assert!(!checked.contains(KEY), "{checked}");
-    run(&["session", "start", "--runtime", "e2b", "--id", "s1"]).await;
-    assert_eq!(run(&["session", "exec", "s1", "echo $((6 * 7)) && pwd"]).await, "42\n/gloveport-test-workspace\n");
-    run(&["session", "pause", "s1"]).await;
-    assert!(run(&["session", "ls"]).await.contains("paused"));
-    run(&["session", "resume", "s1"]).await;
-    assert_eq!(run(&["session", "exec", "s1", "echo awake"]).await, "awake\n");
-    run(&["session", "rm", "-f", "s1"]).await;
-    assert!(service.ids().is_empty());
 }
