@@ -57,7 +57,7 @@ impl World {
         auto_pause: bool,
         private: bool,
     ) -> String {
-        let id = self.next();
+        let id = Self::next();
         let snapshot = self.snapshots.get(template).map(|(_, layer)| layer.clone());
         let machine = Arc::new(Machine::new(self.kind, self.root.join(&id), snapshot.as_deref()));
         let started = SystemTime::now();
@@ -206,7 +206,7 @@ fn one(world: &mut World, method: &Method, id: &str, rest: &[&str], body: &Value
         }
         (&Method::POST, ["snapshots"]) => {
             let layer = sandbox.machine.layer();
-            let (snapshot, name) = (world.next(), body["name"].as_str().unwrap_or_default().to_owned());
+            let (snapshot, name) = (World::next(), body["name"].as_str().unwrap_or_default().to_owned());
             let kept = world.root.join(format!("snapshot-{snapshot}"));
             copy(&layer, &kept);
             let answer = json!({"snapshotID": snapshot, "names": [name]});

@@ -17,7 +17,10 @@ use std::{
     collections::{BTreeMap, HashMap, VecDeque},
     net::SocketAddr,
     path::{Path, PathBuf},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicUsize, Ordering},
+    },
     time::{Duration, SystemTime},
 };
 
@@ -93,7 +96,6 @@ struct World {
     wishes: HashMap<String, Value>,
     faults: VecDeque<Expected>,
     seen: Vec<Seen>,
-    count: usize,
     /// Calls of newer servers are not there.
     old: bool,
     /// Sandboxes of a page.
@@ -137,7 +139,6 @@ impl StandIn {
             wishes: HashMap::new(),
             faults: VecDeque::new(),
             seen: Vec::new(),
-            count: 0,
             old: false,
             page: 100,
             longest: Duration::from_hours(1),
@@ -193,12 +194,6 @@ impl StandIn {
         }
     }
 
-    /// How long a sandbox still has.
-    pub(crate) fn left(&self, id: &str) -> Duration {
-        let ends = self.world().sandboxes[id].ends;
-        ends.duration_since(SystemTime::now()).unwrap_or_default()
-    }
-
     /// Somebody deletes a sandbox, on a dashboard.
     pub(crate) fn delete(&self, id: &str) {
         self.world().sandboxes.remove(id);
@@ -233,10 +228,10 @@ impl World {
         self.faults.remove(at).map(|expected| expected.fault)
     }
 
-    /// A new name.
-    fn next(&mut self) -> String {
-        self.count += 1;
-        format!("i{:019}", self.count)
+    /// A new name, also beside other services of this test program.
+    fn next() -> String {
+        static COUNT: AtomicUsize = AtomicUsize::new(0);
+        format!("i{:019}", COUNT.fetch_add(1, Ordering::Relaxed))
     }
 }
 
