@@ -121,10 +121,11 @@ mod tests {
             session_key: Some(Secret::new("hidden-key")),
             ..SandboxSpec::new(SessionId::new("s").unwrap())
         };
-        let labels = record().labels(&spec, "w").unwrap();
+        let record = record();
+        let labels = record.labels(&spec, "w").unwrap();
         assert!(!format!("{labels:?}").contains("hidden"), "{labels:?}");
         let read = Labelled::of(Some(&labels)).unwrap();
-        assert_eq!((read.session.as_str(), &read.record, &read.labels), ("s", &record(), &spec.labels));
+        assert_eq!((read.session.as_str(), &read.record, &read.labels), ("s", &record, &spec.labels));
         assert_eq!(read.key(&Secret::new("api")), Some(Secret::new("hidden-key")));
         assert_eq!(read.key(&Secret::new("other")), None);
         serde_json::from_str::<Settings>(&read.settings.unwrap()).unwrap();

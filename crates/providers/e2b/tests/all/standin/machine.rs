@@ -17,7 +17,8 @@ pub(super) enum Kind {
     Apart,
 }
 
-/// Makes the files of a sandbox from those of this machine, and waits: `$1` is its directory.
+/// Makes the files of a sandbox from those of this machine, and waits for the end of its standard input, which is that of the
+/// test program: `$1` is its directory.
 const INIT: &str = r#"set -e
 mount -t overlay overlay -o "lowerdir=/,upperdir=$1/upper,workdir=$1/work" "$1/root"
 mount -t proc proc "$1/root/proc"
@@ -25,7 +26,7 @@ mount --rbind /dev "$1/root/dev"
 mount -t tmpfs tmpfs "$1/root/tmp"
 mount -t tmpfs tmpfs "$1/root/run"
 echo ready
-exec chroot "$1/root" sleep infinity"#;
+exec chroot "$1/root" cat"#;
 
 /// A machine. It ends when this is dropped.
 pub(super) struct Machine {
@@ -53,7 +54,7 @@ impl Machine {
     fn first(directory: &Path) -> (Child, u32) {
         let mut command = Command::new("unshare");
         command.args(["--mount", "--pid", "--fork", "--kill-child", "sh", "-c", INIT, "init"]).arg(directory);
-        let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap();
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         let mut line = String::new();
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
         assert_eq!(line, "ready\n", "a sandbox could not be set up");
