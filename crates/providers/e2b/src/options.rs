@@ -234,7 +234,7 @@ mod tests {
 
     use super::*;
 
-    fn options(table: Value, variables: &[(&str, &str)]) -> Result<E2bOptions, String> {
+    fn options(table: &Value, variables: &[(&str, &str)]) -> Result<E2bOptions, String> {
         let mut config = Config::default();
         if let Value::Object(table) = json!({"e2b": table}) {
             config.extended = table.into();
@@ -252,7 +252,7 @@ mod tests {
 
     #[test]
     fn without_settings_it_is_the_service_itself() {
-        let options = options(json!({}), &[("E2B_API_KEY", "e2b_hidden")]).unwrap();
+        let options = options(&json!({}), &[("E2B_API_KEY", "e2b_hidden")]).unwrap();
         assert_eq!((options.api_url.as_str(), options.sandbox_url.as_deref()), ("https://api.e2b.app", None));
         assert_eq!((options.template(None), options.template(Some("mine:1"))), ("base", "mine:1"));
         assert_eq!((options.port, options.workspace.as_deref()), (Some(60_000), Some("/workspace")));
@@ -268,12 +268,12 @@ mod tests {
             "api_key_file": file.path(), "domain": "a.test", "api_url": "https://b.test/", "port": 0, "workspace": "",
             "templates": {"debian:12": "deb"},
         });
-        let of_file = options(table.clone(), &[]).unwrap();
+        let of_file = options(&table, &[]).unwrap();
         assert_eq!(of_file.key, Some(Secret::new("e2b_of_file")));
         assert_eq!((of_file.api_url.as_str(), of_file.template(Some("debian:12"))), ("https://b.test", "deb"));
         assert_eq!((of_file.port, of_file.workspace), (None, None));
         let variables = [("E2B_API_KEY", "k"), ("E2B_DOMAIN", "c.test"), ("E2B_API_URL", "http://127.0.0.1:1")];
-        let of_variables = options(table, &variables).unwrap();
+        let of_variables = options(&table, &variables).unwrap();
         assert_eq!((of_variables.key, of_variables.domain.as_str()), (Some(Secret::new("k")), "c.test"));
         // A service on this machine is reached there, sandboxes included.
         assert_eq!(of_variables.sandbox_url.as_deref(), Some("http://127.0.0.1:1"));
@@ -294,7 +294,7 @@ mod tests {
             (json!({"time_limit": 1}), "time_limit in [extended.e2b]"),
             (json!({"api_key_file": "/nonexistent/key"}), "cannot read the key of E2B in /nonexistent/key"),
         ] {
-            let error = options(table, &[]).unwrap_err();
+            let error = options(&table, &[]).unwrap_err();
             assert!(error.contains(expected), "{error}");
         }
     }

@@ -100,7 +100,8 @@ async fn a_log_is_read_from_its_end_and_followed_until_the_sandbox_is_gone() {
     let place = Place::new().await;
     let backend = place.backend();
     let made = create(&backend, &spec("s")).await.unwrap();
-    until("the log of the server", || log_file(&made.workspace).is_some_and(|log| log.lines().count() == 2)).await;
+    until("the log of the server", || log_file(made.workspace.as_deref()).is_some_and(|log| log.lines().count() == 2))
+        .await;
     let tail = |lines| LogOptions { follow: false, tail: Some(lines) };
     assert_eq!(log_of(&backend, &made.id, tail(0)).await, "");
     assert!(log_of(&backend, &made.id, tail(1)).await.starts_with("port="));
@@ -113,8 +114,8 @@ async fn a_log_is_read_from_its_end_and_followed_until_the_sandbox_is_gone() {
 }
 
 /// What the server of a sandbox has written.
-fn log_file(workspace: &Option<String>) -> Option<String> {
-    fs::read_to_string(Path::new(workspace.as_ref()?).parent()?.join("log")).ok()
+fn log_file(workspace: Option<&str>) -> Option<String> {
+    fs::read_to_string(Path::new(workspace?).parent()?.join("log")).ok()
 }
 
 #[tokio::test(flavor = "multi_thread")]

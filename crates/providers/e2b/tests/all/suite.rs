@@ -58,7 +58,7 @@ fn options(service: &StandIn, home: &Path, program: PathBuf) -> E2bOptions {
         port: None,
         traffic: Traffic::Private,
         time_limit: Duration::from_mins(15),
-        answer_within: Duration::from_secs(60),
+        answer_within: Duration::from_mins(1),
         program,
         backends: home.join("backends"),
     }

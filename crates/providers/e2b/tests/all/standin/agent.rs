@@ -42,7 +42,7 @@ fn with_all<T>(work: impl FnOnce(&mut BTreeMap<u32, Process>) -> T) -> T {
     work(&mut processes().lock().unwrap_or_else(PoisonError::into_inner))
 }
 
-pub(super) async fn answer(world: &Shared, id: &str, parts: &Parts, body: Bytes) -> Response {
+pub(super) fn answer(world: &Shared, id: &str, parts: &Parts, body: &Bytes) -> Response {
     let machine = {
         let world = lock(world);
         let Some(sandbox) = world.sandboxes.get(id).filter(|sandbox| !sandbox.paused) else {
@@ -57,14 +57,14 @@ pub(super) async fn answer(world: &Shared, id: &str, parts: &Parts, body: Bytes)
     let query: BTreeMap<String, String> =
         form_urlencoded::parse(parts.uri.query().unwrap_or_default().as_bytes()).into_owned().collect();
     match (&parts.method, parts.uri.path()) {
-        (&Method::POST, "/files") => write(&machine, &query["path"], &body),
+        (&Method::POST, "/files") => write(&machine, &query["path"], body),
         (&Method::GET, "/files") => match fs::read(machine.path(&query["path"])) {
             Ok(content) => Response::new(content.into()),
             Err(_) => refusal(404, "file not found"),
         },
-        (&Method::POST, "/process.Process/Start") => start(id, machine, &body),
+        (&Method::POST, "/process.Process/Start") => start(id, machine, body),
         (&Method::POST, path) => {
-            let Ok(body) = serde_json::from_slice::<Value>(&body) else { return refusal(400, "no JSON") };
+            let Ok(body) = serde_json::from_slice::<Value>(body) else { return refusal(400, "no JSON") };
             unary(id, path, &body)
         }
         _ => refusal(404, "no such path"),
@@ -164,7 +164,9 @@ fn start(id: &str, machine: Arc<Machine>, body: &[u8]) -> Response {
         // What it has started may hold its output.
         if let Some(machine) = weak.upgrade() {
             machine.ended(pid);
-            readers.into_iter().for_each(|reader| reader.join().unwrap());
+            for reader in readers {
+                reader.join().unwrap();
+            }
         }
         with_all(|all| all.remove(&pid));
         let mut end = json!({"exited": status.code().is_some(), "status": status.to_string()});

@@ -283,7 +283,7 @@ async fn answer(State(world): State<Shared>, request: Request) -> Response {
         Some(Fault::Lost) | None => {}
     }
     let answer = match routed {
-        Some((id, _)) => agent::answer(&world, &id, &parts, body).await,
+        Some((id, _)) => agent::answer(&world, &id, &parts, &body),
         None => control::answer(&world, &parts, &body).await,
     };
     if matches!(fault, Some(Fault::Lost)) { broken() } else { answer }
