@@ -2,7 +2,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    time::SystemTime,
+    time::{Duration, SystemTime},
 };
 
 use gloveport_provider::{
@@ -10,6 +10,9 @@ use gloveport_provider::{
 };
 
 use crate::{inner::Inner, names::FORK, record::Labelled};
+
+/// Time that a sandbox has beyond what its label says: that begins before our program is there.
+const GRACE: Duration = Duration::from_mins(1);
 
 impl Inner {
     pub(crate) async fn collect(&self, options: &GcOptions) -> Result<GcReport, ProviderError> {
@@ -72,7 +75,7 @@ impl Inner {
             SandboxState::Unknown(_) => return None,
             _ => {}
         }
-        let is_over = sandbox.expires.is_some_and(|at| at <= SystemTime::now());
+        let is_over = sandbox.expires.is_some_and(|at| at + GRACE <= SystemTime::now());
         if is_over && (is_kept || sandbox.state == SandboxState::Paused) {
             return Some("its time is over");
         }

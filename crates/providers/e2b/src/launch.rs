@@ -159,7 +159,9 @@ fn command(record: &Record, spec: &SandboxSpec, program: String) -> Vec<String> 
     words.extend(["--port".to_owned(), record.port.to_string()]);
     words.extend(["--workspace".to_owned(), record.workspace.clone()]);
     words.extend(spec.plugins.iter().flat_map(|plugin| ["--plugin".to_owned(), plugin.clone()]));
-    words.extend(record.expires.into_iter().flat_map(|at| ["--expires".to_owned(), at.to_string()]));
+    // The upload of our program is not the session's time. The clock goes on while a sandbox rests.
+    let expires = expires(spec, SystemTime::now());
+    words.extend(expires.into_iter().flat_map(|at| ["--expires".to_owned(), at.to_string()]));
     let idle = spec.idle_stop.map(|idle| idle.as_secs_f64());
     words.extend(idle.into_iter().flat_map(|idle| ["--idle-stop".to_owned(), idle.to_string()]));
     if !spec.secrets.is_empty() {
