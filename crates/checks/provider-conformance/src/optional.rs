@@ -50,11 +50,7 @@ async fn pause(bench: &Bench) -> Found {
             must(matches!(status, None | Some(502 | 503)), "an action while it rests", REFUSED, &status)?;
         }
         Ok(Ok(observation)) => {
-            return Err(Problem::new(
-                "an action while it rests",
-                REFUSED,
-                format!("{observation:?}"),
-            ));
+            return Err(Problem::new("an action while it rests", REFUSED, format!("{observation:?}")));
         }
     }
     bench.provider.resume(id).await.at("resume")?;
