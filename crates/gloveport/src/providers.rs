@@ -7,6 +7,7 @@ use gloveport_config::{Config, LoadOptions, Loaded};
 use gloveport_docker_engine::Endpoint;
 use gloveport_provider::{ProviderContext, Registry, program::Beside};
 use gloveport_provider_docker::Docker;
+use gloveport_provider_e2b::E2b;
 use gloveport_provider_kubernetes::Kubernetes;
 use gloveport_provider_remote::Remote;
 
@@ -21,6 +22,7 @@ pub(crate) fn registry() -> Registry {
     here::register(&mut registry);
     registry.register(Docker::NAME, Docker::factory);
     registry.register(Kubernetes::NAME, Kubernetes::factory);
+    registry.register(E2b::NAME, E2b::factory);
     registry.register(Remote::NAME, Remote::factory);
     gloveport_provider_exec::register(&mut registry);
     registry
@@ -88,6 +90,9 @@ pub(crate) fn names_in_use(registry: &Registry, context: &ProviderContext) -> Ve
     }
     if !Kubernetes::is_expected(&context.environment) {
         names.retain(|name| name != Kubernetes::NAME);
+    }
+    if !E2b::is_expected(context) {
+        names.retain(|name| name != E2b::NAME);
     }
     if !Remote::is_expected(&context.config) {
         names.retain(|name| name != Remote::NAME);

@@ -28,6 +28,8 @@ pub enum Need {
     Kubernetes,
     /// It is `docker` or `kubernetes`.
     Containers,
+    /// It has a table of its own in `[extended]`: `docker`, `kubernetes` or `e2b`.
+    Table,
     /// It is `remote`.
     Remote,
     /// It is `local` or `docker`.
@@ -39,17 +41,18 @@ impl Need {
     pub const fn runtimes(self) -> &'static str {
         match self {
             Self::Nothing => "all",
-            Self::Images => "`docker`, `kubernetes`, `remote`, others with images",
+            Self::Images => "`docker`, `kubernetes`, `e2b`, `remote`, others with images",
             Self::HostDirectories => "`local`, `docker`, others with host directories",
             Self::Mounts => "`docker`, others with mounts",
             Self::Gpus => "`docker`, `kubernetes`, others with GPUs",
             Self::Ports => "`local`, `docker`, `kubernetes`, others with exposed ports",
             Self::RuntimeClasses => "`docker`, `kubernetes`, `remote`, others with runtime classes",
             Self::Sizes => "`kubernetes`, `remote`, others with sizes",
-            Self::KeepAlive => "`local`, `docker`, `kubernetes`, `remote`, others that keep sandboxes alive",
+            Self::KeepAlive => "`local`, `docker`, `kubernetes`, `e2b`, `remote`, others that keep sandboxes alive",
             Self::Docker => "`docker`",
             Self::Kubernetes => "`kubernetes`",
             Self::Containers => "`docker`, `kubernetes`",
+            Self::Table => "`docker`, `kubernetes`, `e2b`",
             Self::Remote => "`remote`",
             Self::OnThisMachine => "`local`, `docker`",
         }
@@ -211,7 +214,7 @@ pub const EFFECTS: &[Effect] = &[
     cluster("node_selector_val"),
     cluster("tolerations_yaml"),
     cluster("privileged"),
-    Effect::new("extended", "").sandboxes(Need::Containers),
+    Effect::new("extended", "").sandboxes(Need::Table),
 ];
 
 #[cfg(test)]

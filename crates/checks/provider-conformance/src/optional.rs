@@ -24,6 +24,8 @@ pub(super) const CHECKS: &[Check] = &[
     check!("optional/warm", "a sandbox that was started ahead becomes one of a session, with all of its spec", warm),
 ];
 
+/// What whoever asks a sandbox that rests may hear; the second is a gateway's, and the first that of a service's proxy.
+const REFUSED: &str = "no answer, or status 502 or 503";
 /// How long an answer of a sandbox that rests is waited for.
 const RESTS: Duration = Duration::from_secs(3);
 
@@ -45,14 +47,10 @@ async fn pause(bench: &Bench) -> Found {
         Err(_) => {}
         Ok(Err(error)) => {
             let status = error.status().map(|status| status.as_u16());
-            must(matches!(status, None | Some(503)), "an action while it rests", "no answer, or status 503", &status)?;
+            must(matches!(status, None | Some(502 | 503)), "an action while it rests", REFUSED, &status)?;
         }
         Ok(Ok(observation)) => {
-            return Err(Problem::new(
-                "an action while it rests",
-                "no answer, or status 503",
-                format!("{observation:?}"),
-            ));
+            return Err(Problem::new("an action while it rests", REFUSED, format!("{observation:?}")));
         }
     }
     bench.provider.resume(id).await.at("resume")?;

@@ -214,6 +214,10 @@ const fn meets(engine: Engine, can: &Capabilities, need: Need) -> bool {
         Need::Docker => matches!(engine, Engine::Docker),
         Need::Kubernetes => matches!(engine, Engine::Kubernetes),
         Need::Containers => matches!(engine, Engine::Docker | Engine::Kubernetes),
+        // Of those that stand for no runtime of OpenHands, one has machines.
+        Need::Table => {
+            matches!(engine, Engine::Docker | Engine::Kubernetes) || matches!(can.isolation, Isolation::VirtualMachine)
+        }
         Need::Remote => matches!(engine, Engine::Remote),
         Need::OnThisMachine => matches!(engine, Engine::Docker | Engine::Local),
     }

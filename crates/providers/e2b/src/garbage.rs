@@ -1,0 +1,91 @@
+//! Removes what nobody wants any more, as labels tell it.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::{Duration, SystemTime},
+};
+
+use gloveport_provider::{
+    GcOptions, GcReport, Lifetime, ListFilter, ProviderError, Removed, Sandbox, SandboxState, backend::Known,
+};
+
+use crate::{inner::Inner, names::FORK, record::Labelled};
+
+/// Time that a sandbox has beyond what its label says: that begins before our program is there.
+const GRACE: Duration = Duration::from_mins(1);
+
+impl Inner {
+    pub(crate) async fn collect(&self, options: &GcOptions) -> Result<GcReport, ProviderError> {
+        let mut report = GcReport::default();
+        // Snapshots first: one of a fork that is made meanwhile is then not among them.
+        let snapshots = self.control.snapshots().await?;
+        let (mut used, told) = (BTreeSet::new(), self.control.list(&BTreeMap::new()).await?);
+        let mut records: BTreeMap<_, _> = told
+            .into_iter()
+            .filter_map(|told| Some((Labelled::of(told.metadata.as_ref())?, told.id)))
+            .map(|(labelled, id)| (id, labelled.record))
+            .collect();
+        for sandbox in self.list(&ListFilter { ended: true, ..ListFilter::default() }).await? {
+            let Some(record) = records.remove(&sandbox.id) else { continue };
+            let Some(reason) = self.reason(&sandbox, &record.backend, options) else {
+                used.extend(record.fork);
+                continue;
+            };
+            if !options.dry_run
+                && let Err(error) = self.delete(&sandbox.id).await
+            {
+                used.extend(record.fork);
+                report.failed.push(format!("{}: {}", sandbox.id, gloveport_client::causes(&error)));
+                continue;
+            }
+            let Sandbox { id, session_id, .. } = sandbox;
+            let (id, session_id) = (Some(id), Some(session_id));
+            report.removed.push(Removed { id, session_id, path: None, reason: reason.to_owned() });
+        }
+        used.extend(records.into_values().filter_map(|record| record.fork));
+        let is_ours =
+            |names: &[String]| names.iter().any(|name| name.rsplit('/').next().is_some_and(|it| it.starts_with(FORK)));
+        for snapshot in
+            snapshots.into_iter().filter(|snapshot| is_ours(&snapshot.names) && !used.contains(&snapshot.id))
+        {
+            if !options.dry_run {
+                match self.control.delete_snapshot(&snapshot.id).await {
+                    Ok(true) => {}
+                    // It went with its sandbox.
+                    Ok(false) => continue,
+                    Err(error) => {
+                        report.failed.push(format!("{}: {}", snapshot.id, gloveport_client::causes(&error)));
+                        continue;
+                    }
+                }
+            }
+            let path = snapshot.names.into_iter().next().map(Into::into);
+            let reason = "the fork that it was made for is gone".to_owned();
+            report.removed.push(Removed { id: None, session_id: None, path, reason });
+        }
+        Ok(report)
+    }
+
+    /// Why a sandbox is garbage; none if it is not.
+    fn reason(&self, sandbox: &Sandbox, backend: &str, options: &GcOptions) -> Option<&'static str> {
+        let is_kept = sandbox.lifetime == Lifetime::Kept;
+        match &sandbox.state {
+            state if !state.is_live() => return Some("it has ended"),
+            // It may be found out later.
+            SandboxState::Unknown(_) => return None,
+            _ => {}
+        }
+        let is_over = sandbox.expires.is_some_and(|at| at + GRACE <= SystemTime::now());
+        if is_over && (is_kept || sandbox.state == SandboxState::Paused) {
+            return Some("its time is over");
+        }
+        match self.backends.known(backend) {
+            Known::Dead if !is_kept => Some("its backend has died"),
+            // Who holds a sandbox that was kept is told to nobody.
+            _ if is_kept && options.all && !self.held().contains(&sandbox.id) => {
+                Some("it was kept, and nobody can tell who uses it")
+            }
+            Known::Lives | Known::Dead | Known::Elsewhere => None,
+        }
+    }
+}

@@ -1,0 +1,296 @@
+//! A service on this machine that speaks E2B's API (`hosted-apis` 2 and 8), keeps state, really writes files and really runs
+//! programs, and fails where a test wants it to.
+//!
+//! | module | idea |
+//! |---|---|
+//! | `machine` | where the files and processes of a sandbox are |
+//! | `control` | the control plane |
+//! | `agent` | the agent of each sandbox |
+//! | `proxy` | the ports of programs in sandboxes |
+
+mod agent;
+mod control;
+mod machine;
+mod proxy;
+
+use std::{
+    collections::{BTreeMap, HashMap, VecDeque},
+    net::SocketAddr,
+    path::{Path, PathBuf},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::{Duration, SystemTime},
+};
+
+use axum::{
+    Router,
+    body::{Body, Bytes},
+    extract::{Request, State},
+    http::{HeaderMap, Method, StatusCode},
+    response::{IntoResponse as _, Response},
+};
+use serde_json::{Value, json};
+use tokio::net::TcpListener;
+
+use machine::{Kind, Machine};
+
+/// The key that it takes.
+pub(crate) const KEY: &str = "e2b_key_of_the_stand_in";
+/// Longest body: our own program without its debug information taken out.
+const BODY: usize = 1024 * 1024 * 1024;
+
+/// What it does instead of answering as it should.
+#[derive(Clone, Debug)]
+pub(crate) enum Fault {
+    /// It answers this, and does nothing.
+    Status(u16, &'static [(&'static str, &'static str)], &'static str),
+    /// It does what it was asked for, and its answer is lost.
+    Lost,
+    /// It does nothing, and the connection ends.
+    Dropped,
+    /// It never answers.
+    Silent,
+}
+
+/// A request that came.
+#[derive(Clone, Debug)]
+pub(crate) struct Seen {
+    pub(crate) method: Method,
+    /// With the query.
+    pub(crate) path: String,
+    pub(crate) headers: HeaderMap,
+    /// If it is JSON.
+    pub(crate) body: Value,
+}
+
+/// A sandbox.
+struct Sandbox {
+    machine: Arc<Machine>,
+    metadata: BTreeMap<String, String>,
+    template: String,
+    paused: bool,
+    auto_pause: bool,
+    started: SystemTime,
+    ends: SystemTime,
+    agent_token: String,
+    traffic_token: Option<String>,
+    /// How often it was made or woken: tokens of ports are new then.
+    turns: u32,
+}
+
+struct Expected {
+    method: Method,
+    part: String,
+    fault: Fault,
+}
+
+struct World {
+    root: PathBuf,
+    kind: Kind,
+    sandboxes: BTreeMap<String, Sandbox>,
+    /// Snapshots by id, with their names.
+    snapshots: BTreeMap<String, (String, PathBuf)>,
+    /// Answers by idempotency key.
+    wishes: HashMap<String, Value>,
+    faults: VecDeque<Expected>,
+    seen: Vec<Seen>,
+    /// Calls of newer servers are not there.
+    old: bool,
+    /// Sandboxes of a page.
+    page: usize,
+    /// Longest time limit of the plan.
+    longest: Duration,
+}
+
+/// The service. It ends when this is dropped.
+pub(crate) struct StandIn {
+    world: Arc<Mutex<World>>,
+    pub(crate) url: String,
+    server: tokio::task::JoinHandle<()>,
+    _root: tempfile::TempDir,
+}
+
+type Shared = Arc<Mutex<World>>;
+
+fn lock(world: &Shared) -> MutexGuard<'_, World> {
+    world.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl StandIn {
+    /// One whose sandboxes are directories, and whose processes are this machine's.
+    pub(crate) async fn plain() -> Self {
+        Self::start(Kind::Plain).await
+    }
+
+    /// One whose sandboxes have files and processes of their own; needs root.
+    pub(crate) async fn apart() -> Self {
+        Self::start(Kind::Apart).await
+    }
+
+    async fn start(kind: Kind) -> Self {
+        let root = tempfile::tempdir().unwrap();
+        let world = Arc::new(Mutex::new(World {
+            root: root.path().to_owned(),
+            kind,
+            sandboxes: BTreeMap::new(),
+            snapshots: BTreeMap::new(),
+            wishes: HashMap::new(),
+            faults: VecDeque::new(),
+            seen: Vec::new(),
+            old: false,
+            page: 100,
+            longest: Duration::from_hours(1),
+        }));
+        let listener = TcpListener::bind(SocketAddr::from(([127, 0, 0, 1], 0))).await.unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        let router = Router::new().fallback(answer).with_state(Arc::clone(&world));
+        let server = tokio::spawn(async move { axum::serve(listener, router).await.unwrap() });
+        Self { world, url, server, _root: root }
+    }
+
+    fn world(&self) -> MutexGuard<'_, World> {
+        lock(&self.world)
+    }
+
+    /// A directory that plain sandboxes may use.
+    pub(crate) fn directory(&self) -> PathBuf {
+        self.world().root.join("shared")
+    }
+
+    /// The next request with this method whose path has this part fails so.
+    pub(crate) fn fail(&self, method: Method, part: &str, fault: Fault) {
+        self.world().faults.push_back(Expected { method, part: part.to_owned(), fault });
+    }
+
+    /// Requests that came since this was asked last.
+    pub(crate) fn seen(&self) -> Vec<Seen> {
+        std::mem::take(&mut self.world().seen)
+    }
+
+    /// Ids of the sandboxes that it has.
+    pub(crate) fn ids(&self) -> Vec<String> {
+        self.world().sandboxes.keys().cloned().collect()
+    }
+
+    /// Names of the snapshots that it has.
+    pub(crate) fn snapshots(&self) -> Vec<String> {
+        self.world().snapshots.values().map(|(name, _)| name.clone()).collect()
+    }
+
+    pub(crate) fn be_old(&self) {
+        self.world().old = true;
+    }
+
+    pub(crate) fn set_page(&self, page: usize) {
+        self.world().page = page;
+    }
+
+    /// The time limit of a sandbox is reached.
+    pub(crate) fn expire(&self, id: &str) {
+        if let Some(sandbox) = self.world().sandboxes.get_mut(id) {
+            sandbox.ends = SystemTime::UNIX_EPOCH;
+        }
+    }
+
+    /// Somebody deletes a sandbox, on a dashboard.
+    pub(crate) fn delete(&self, id: &str) {
+        self.world().sandboxes.remove(id);
+    }
+
+    /// A sandbox of somebody else with the same key.
+    pub(crate) fn add_foreign(&self) -> String {
+        self.world().create("base", BTreeMap::new(), Duration::from_hours(1), false, false)
+    }
+}
+
+impl Drop for StandIn {
+    fn drop(&mut self) {
+        self.server.abort();
+        self.world().sandboxes.clear();
+    }
+}
+
+impl World {
+    /// What has reached its time limit ends or rests.
+    fn turn(&mut self) {
+        let now = SystemTime::now();
+        self.sandboxes.retain(|_, sandbox| sandbox.paused || sandbox.ends > now || sandbox.auto_pause);
+        for sandbox in self.sandboxes.values_mut().filter(|sandbox| !sandbox.paused && sandbox.ends <= now) {
+            sandbox.machine.stop();
+            sandbox.paused = true;
+        }
+    }
+
+    fn fault(&mut self, method: &Method, path: &str) -> Option<Fault> {
+        let at = self.faults.iter().position(|fault| fault.method == *method && path.contains(&fault.part))?;
+        self.faults.remove(at).map(|expected| expected.fault)
+    }
+
+    /// A new name, also beside other services of this test program.
+    fn next() -> String {
+        static COUNT: AtomicUsize = AtomicUsize::new(0);
+        format!("i{:019}", COUNT.fetch_add(1, Ordering::Relaxed))
+    }
+}
+
+fn refusal(status: u16, message: &str) -> Response {
+    let body = json!({"code": status, "message": message}).to_string();
+    let status = StatusCode::from_u16(status).unwrap();
+    (status, [("content-type", "application/json")], body).into_response()
+}
+
+fn told(status: u16, body: &Value) -> Response {
+    let status = StatusCode::from_u16(status).unwrap();
+    (status, [("content-type", "application/json")], body.to_string()).into_response()
+}
+
+/// An answer whose connection ends before its body.
+fn broken() -> Response {
+    let error = Err::<Bytes, _>(std::io::Error::other("lost"));
+    Response::new(Body::from_stream(futures_util::stream::once(async move { error })))
+}
+
+async fn answer(State(world): State<Shared>, request: Request) -> Response {
+    let (parts, body) = request.into_parts();
+    let path = parts.uri.path_and_query().map_or_else(String::new, ToString::to_string);
+    let header = |name: &str| parts.headers.get(name).and_then(|value| value.to_str().ok()).map(str::to_owned);
+    let routed = header("e2b-sandbox-id").zip(header("e2b-sandbox-port").and_then(|port| port.parse::<u16>().ok()));
+    if let Some((id, port)) = routed.clone().filter(|(_, port)| *port != 49_983) {
+        return proxy::pass(&world, &id, port, parts, body).await;
+    }
+    let Ok(body) = axum::body::to_bytes(body, BODY).await else { return refusal(400, "no body") };
+    let fault = {
+        let mut world = lock(&world);
+        world.turn();
+        let json = body.get(5..).filter(|_| path.ends_with("/Start")).unwrap_or(&body);
+        let json = serde_json::from_slice(json).unwrap_or_default();
+        let (method, headers) = (parts.method.clone(), parts.headers.clone());
+        world.seen.push(Seen { method, path: path.clone(), headers, body: json });
+        world.fault(&parts.method, &path)
+    };
+    match fault {
+        Some(Fault::Status(status, headers, message)) => {
+            let mut answer = refusal(status, message);
+            for (name, value) in headers {
+                answer.headers_mut().insert(*name, value.parse().unwrap());
+            }
+            return answer;
+        }
+        Some(Fault::Dropped) => return broken(),
+        Some(Fault::Silent) => std::future::pending().await,
+        Some(Fault::Lost) | None => {}
+    }
+    let answer = match routed {
+        Some((id, _)) => agent::answer(&world, &id, &parts, &body),
+        None => control::answer(&world, &parts, &body).await,
+    };
+    if matches!(fault, Some(Fault::Lost)) { broken() } else { answer }
+}
+
+/// Copies files with all that belongs to them.
+fn copy(from: &Path, to: &Path) {
+    let status = std::process::Command::new("cp").arg("-a").arg(from).arg(to).status().unwrap();
+    assert!(status.success(), "cp {} {}", from.display(), to.display());
+}
