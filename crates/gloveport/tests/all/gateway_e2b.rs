@@ -200,7 +200,7 @@ async fn floods_oversized_messages_and_bad_bodies_are_refused_and_nothing_breaks
         (vec![0, 0, 0, 0, 9, b'{'], "invalid_argument"),
         (vec![], "invalid_argument"),
     ] {
-        let events = made.stream(&url, "/process.Process/Start", &[head.clone()]).await;
+        let events = made.stream(&url, "/process.Process/Start", std::slice::from_ref(&head)).await;
         assert_eq!(events[0]["error"]["code"], code, "{head:?} {events:?}");
     }
     // Many small messages are input, one after another.
