@@ -194,8 +194,8 @@ mod tests {
 
     const END: ProcessEnd = ProcessEnd { exit_code: Some(0), signal: None, timed_out: false };
 
-    fn output(bytes: &[u8]) -> Option<ProcessEvent> {
-        Some(ProcessEvent::Output { stream: ProcessStream::Stdout, bytes: bytes.to_vec() })
+    fn output(bytes: &[u8]) -> ProcessEvent {
+        ProcessEvent::Output { stream: ProcessStream::Stdout, bytes: bytes.to_vec() }
     }
 
     #[tokio::test]
@@ -207,10 +207,10 @@ mod tests {
         feed.push(ProcessStream::Stdout, b"b").await;
         feed.end(END);
         for follower in [&mut early, &mut late] {
-            assert_eq!(follower.next().await, output(b"a"));
-            assert_eq!(follower.next().await, output(b"b"));
+            assert_eq!(follower.next().await, Some(output(b"a")));
+            assert_eq!(follower.next().await, Some(output(b"b")));
         }
-        assert_eq!(now.next().await, output(b"b"));
+        assert_eq!(now.next().await, Some(output(b"b")));
         for follower in [&mut early, &mut late, &mut now] {
             assert_eq!(follower.next().await, Some(ProcessEvent::Ended(END)));
             assert_eq!(follower.next().await, None);
@@ -233,8 +233,8 @@ mod tests {
         assert!(began.elapsed() >= PATIENCE);
         feed.end(END);
         assert_eq!(follower.next().await, Some(ProcessEvent::Lost(piece.len() as u64)));
-        assert_eq!(follower.next().await, output(&piece));
-        assert_eq!(follower.next().await, output(&piece));
+        assert_eq!(follower.next().await, Some(output(&piece)));
+        assert_eq!(follower.next().await, Some(output(&piece)));
         assert_eq!(follower.next().await, Some(ProcessEvent::Ended(END)));
     }
 
@@ -248,6 +248,6 @@ mod tests {
         }
         assert_eq!(began.elapsed(), Duration::ZERO);
         let mut follower = feed.follow(ProcessFrom::Start);
-        assert_eq!(follower.next().await, output(&vec![b'x'; KEPT]));
+        assert_eq!(follower.next().await, Some(output(&vec![b'x'; KEPT])));
     }
 }
