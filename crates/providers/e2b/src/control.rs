@@ -88,7 +88,8 @@ impl Control {
         let mut request = self.post(action, "/v2/sandboxes", wish)?;
         request.headers.insert("idempotency-key", name);
         request.again = Again::Refused;
-        request.limit = self.limit.max(Duration::from_mins(2));
+        // A sandbox takes longer than other answers.
+        request.limit = self.limit.saturating_mul(2);
         let mut answer = match self.service.ask(action, &request).await {
             Err(error) if error.is_temporary() => return Ok(Wished::Unsure(error)),
             answered => answered?,
