@@ -109,7 +109,9 @@ impl Inner {
                 return Err(self.control.service.failed("make a sandbox", "nobody waits for it any more"));
             }
             progress.enter(Phase::Started, "");
-            self.launch(&launch).await?;
+            // An upload may take long, and is of no use where nobody waits.
+            let unwanted = || Err(self.control.service.failed("make a sandbox", "nobody waits for it any more"));
+            given_up.run_until_cancelled(self.launch(&launch)).await.unwrap_or_else(unwanted)?;
             // Another one that was wished for at the same time may have become visible only now.
             self.is_first(spec, &id).await?;
             match self.find(&id).await? {
