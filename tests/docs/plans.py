@@ -141,7 +141,7 @@ PLANS = {
         given="openssl rand -hex 32 > key\ngloveport gateway --runtime local --port 8080 --key-file key\n"
     ),
     ("docs/e2b.md", "openssl rand"): Plan(),
-    ("docs/e2b.md", "gloveport gateway env"): Plan(skip="tests/e2b does this and more, with its own Python"),
+    ("docs/e2b.md", 'eval "$(gloveport gateway env'): Plan(skip="tests/e2b does this and more, with its own Python"),
     ("docs/sessions-over-http.md", "openssl rand"): Plan(),
     ("docs/sessions-over-http.md", "(umask 077"): Plan(given=SESSIONS),
     ("docs/sessions-over-http.md", "python3 examples/sessions"): Plan(given=EXAMPLES + SESSIONS),
