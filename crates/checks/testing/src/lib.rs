@@ -5,6 +5,7 @@
 //! | [`within`], [`until`] | a hang becomes a failure with a name |
 //! | [`pdf`], [`pdf_of_forms`], [`ten_fold_pdf`] | documents made by hand |
 //! | [`is_alive`], [`user_name`], [`free_port`], [`python`], [`mcp_program`] | what a test asks of the system |
+//! | [`pace`] | how fast this machine is, for bounds in time |
 //! | [`MCP_SERVER`] | a program that speaks MCP |
 //! | [`run_guarded`] | test programs whose cases need a guard |
 //! | `openapi` (feature `openapi`) | whether a document says what is served |
@@ -17,6 +18,7 @@ mod documents;
 mod guarded;
 #[cfg(feature = "openapi")]
 pub mod openapi;
+mod pace;
 #[cfg(feature = "postgres")]
 mod postgres;
 #[cfg(feature = "server")]
@@ -33,6 +35,7 @@ use tokio::time::{sleep, timeout};
 
 pub use documents::{pdf, pdf_of_forms, pdf_stream, self_drawing_pdf, ten_fold_pdf};
 pub use guarded::{GuardedCase, run_guarded};
+pub use pace::pace;
 #[cfg(feature = "postgres")]
 pub use postgres::Postgres;
 #[cfg(feature = "server")]

@@ -18,6 +18,7 @@ use futures_util::future::join_all;
 use gloveport_protocol::Secret;
 use gloveport_provider::{GcOptions, Progress, Provider, ResourceLimits, Sandbox, SandboxSpec, SandboxState};
 use gloveport_provider_kubernetes::Kubernetes;
+use gloveport_testing::pace;
 use serde_json::json;
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
@@ -317,8 +318,9 @@ async fn timed_a_claim_takes_no_longer_than_150_milliseconds() {
         times.push(began.elapsed());
     }
     times.sort();
-    println!("from the wish to the first answer: {times:?}");
-    assert!(times[times.len() / 2] < Duration::from_millis(150), "{times:?}");
+    let bound = Duration::from_millis(150).mul_f64(pace());
+    println!("from the wish to the first answer: {times:?}, of no more than {bound:?}");
+    assert!(times[times.len() / 2] < bound, "{times:?}, {bound:?}");
     backend.close().await;
     place.nothing_left_soon().await;
 }
