@@ -4,6 +4,8 @@ import asyncio
 import hashlib
 import io
 import json
+import socket
+import subprocess
 import threading
 import time
 import urllib.error
@@ -54,6 +56,12 @@ def raises(kind, work, words=""):
 
 def equal(found, expected):
     assert found == expected, f"{found!r} is not {expected!r}"
+
+
+def free_port():
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return one.getsockname()[1]
 
 
 def request(url, method="GET", headers=None, body=None):
@@ -204,10 +212,25 @@ def control(report, gateway, sandbox):
         assert isinstance(json.loads(body)["logs"], list), body
 
     report.check("its log can be read", logs)
-    report.check(
-        "a snapshot is refused with words where there are no images",
-        lambda: raises(SandboxException, sandbox.create_snapshot, "snapshot"),
-    )
+
+    def snapshot():
+        sandbox.files.write("kept", "in the snapshot")
+        path = sandbox.files.get_info("kept").path
+        image = sandbox.create_snapshot().snapshot_id
+        try:
+            copy = Sandbox.create(image, timeout=60)
+            equal(copy.files.read(path), "in the snapshot")
+            equal(copy.kill(), True)
+        finally:
+            subprocess.run(["docker", "rmi", "--force", image], env=gateway.environment, check=True, capture_output=True)
+
+    if gateway.image:
+        report.check("a snapshot is a template with the files", snapshot)
+    else:
+        report.check(
+            "a snapshot is refused with words where there are no images",
+            lambda: raises(SandboxException, sandbox.create_snapshot, "snapshot"),
+        )
 
 
 def key(gateway):
@@ -618,24 +641,40 @@ def doors(report, gateway, sandbox):
 
     report.check("bad messages are refused, and nothing breaks", bodies)
 
+    # The ports of a container are its own, and those of a process are the machine's.
+    token = {} if gateway.image else {"E2B-Traffic-Access-Token": sandbox.traffic_access_token}
+
     def ports():
-        status, _, body = request(f"{url}/", headers={**route_, "E2b-Sandbox-Port": "22"})
+        asked = {**route_, **token, "E2b-Sandbox-Port": "22222"}
+        status, _, body = request(f"{url}/", headers=asked)
         equal(status, 502)
         assert b"port is not open" in body, body
         equal(request(f"{url}/", headers={**route_, "E2b-Sandbox-Port": "x"})[0], 400)
+        if token:
+            for wrong in ({}, {"E2B-Traffic-Access-Token": "0" * 64}):
+                status, _, body = request(f"{url}/", headers={**route_, **wrong, "E2b-Sandbox-Port": "22222"})
+                equal(status, 403)
+                assert b"E2B-Traffic-Access-Token" in body, body
 
     report.check("a port that is not open is told as such", ports)
 
-    def exposed():
-        told = json.loads(request(f"{url}/v1/sandboxes/{sandbox.sandbox_id}", headers=key(gateway))[2])
-        port = told["ports"][0]["port"]
+    def serves(port, address):
         sandbox.files.write("site/index.html", "served")
-        server = sandbox.commands.run(f"exec python3 -m http.server {port} --bind 127.0.0.1", cwd="site", background=True, timeout=0)
-        asked = {**route_, "E2b-Sandbox-Port": str(port)}
+        command = f"exec python3 -m http.server {port} --bind {address}"
+        server = sandbox.commands.run(command, cwd="site", background=True, timeout=0)
+        asked = {**route_, **token, "E2b-Sandbox-Port": str(port)}
         eventually("it is served", lambda: request(f"{url}/index.html", headers=asked)[2] == b"served")
+        for path in ("/../../v1/exec", "/%2e%2e/%2E%2e/v1/exec", "/..%5c..%5cv1%5cexec", "/./index.html"):
+            status, _, body = request(f"{url}{path}", headers=asked)
+            assert status in (400, 404), (path, status, body)
         server.kill()
 
+    def exposed():
+        told = json.loads(request(f"{url}/v1/sandboxes/{sandbox.sandbox_id}", headers=key(gateway))[2])
+        serves(told["ports"][0]["port"], "0.0.0.0" if gateway.image else "127.0.0.1")
+
     report.check("a port that the runtime exposes is reached by its number", exposed)
+    report.check("a port that it does not expose is, too, on the loopback address", lambda: serves(free_port(), "127.0.0.1"))
 
     def not_offered():
         for path in ("/v3/templates", "/volumes", "/secrets", f"/sandboxes/{sandbox.sandbox_id}/fork"):

@@ -1,5 +1,6 @@
 """Drives a gateway with the SDKs of E2B. See run."""
 
+import argparse
 import json
 import os
 import secrets
@@ -16,6 +17,10 @@ HERE = Path(__file__).resolve().parent
 # Seconds for a gateway to say where it listens, and for it to end.
 START = 60
 END = 30
+# Sandboxes whose times are measured, the pause before each where some are started ahead, and commands.
+ROUNDS = 20
+PAUSE = 1.5
+COMMANDS = 200
 
 
 class Report:
@@ -44,8 +49,10 @@ class Report:
 class Gateway:
     """A gateway with the API of E2B, in a directory of its own."""
 
-    def __init__(self, binary, directory):
+    def __init__(self, binary, directory, image=None, more=()):
+        """Over the runtime docker with this image, or over local. `more` are arguments."""
         self.directory = directory
+        self.image = image
         self.key = directory / "key"
         self.key.write_text(secrets.token_hex(32) + "\n")
         self.key.chmod(0o600)
@@ -61,7 +68,10 @@ class Gateway:
             "XDG_RUNTIME_DIR": str(directory / "run"),
         }
         (directory / "run").mkdir(mode=0o700)
-        words = [binary, "gateway", "--runtime", "local", "--port", "0", "--key-file", str(self.key), "--e2b"]
+        runtime = "docker" if image else "local"
+        if image:
+            self.environment["SANDBOX_RUNTIME_CONTAINER_IMAGE"] = image
+        words = [binary, "gateway", "--runtime", runtime, "--port", "0", "--key-file", str(self.key), "--e2b", *more]
         self.log = open(directory / "log", "w")
         self.process = subprocess.Popen(
             words, stdout=subprocess.PIPE, stderr=self.log, text=True, env=self.environment, cwd=directory
@@ -115,21 +125,56 @@ def run_node(report, node, directory, environment):
         print(f"FAILED  JavaScript came to its end: {process.returncode} {process.stderr[-1000:]}", flush=True)
 
 
+def times(gateway):
+    """How long the SDK waits: for a sandbox with the result of its first command, and for the result of another one."""
+    from e2b import Sandbox
+
+    def p50(found):
+        return 1000 * sorted(found)[len(found) // 2]
+
+    first, further = [], []
+    for round in range(ROUNDS):
+        # Those that wait are made meanwhile.
+        time.sleep(PAUSE if gateway.image else 0)
+        began = time.perf_counter()
+        sandbox = Sandbox.create(timeout=60)
+        assert sandbox.commands.run("echo hi").stdout == "hi\n"
+        first.append(time.perf_counter() - began)
+        for _ in range(COMMANDS if round == ROUNDS - 1 else 0):
+            began = time.perf_counter()
+            sandbox.commands.run("echo hi")
+            further.append(time.perf_counter() - began)
+        sandbox.kill()
+    print(f"Sandbox.create() to the result of the first command, p50 of {len(first)}: {p50(first):.1f} ms")
+    print(f"commands.run('echo hi'), p50 of {len(further)}: {p50(further):.1f} ms")
+
+
 def main():
-    binary, node, modules = sys.argv[1:4]
+    parser = argparse.ArgumentParser()
+    parser.add_argument("binary")
+    parser.add_argument("--node", default="", help="a Node; empty if there is none")
+    parser.add_argument("--modules", help="the directory with its node_modules")
+    parser.add_argument("--image", help="over the runtime docker with this image; without it over local")
+    parser.add_argument("--times", action="store_true", help="measure, and check nothing")
+    options = parser.parse_args()
+    binary = options.binary
     report = Report()
     directory = Path(tempfile.mkdtemp(prefix="gloveport-e2b-"))
-    gateway = Gateway(binary, directory)
+    warm = ["--warm", "4"] if options.times and options.image else []
+    gateway = Gateway(binary, directory, options.image, warm)
     try:
         os.environ.update(gateway.sdk(binary))
+        if options.times:
+            times(gateway)
+            return 0
         # The SDKs read the environment when they are imported.
         import interpreter
         import sandboxes
 
         sandboxes.checks(report, gateway)
         interpreter.checks(report, gateway)
-        if node:
-            run_node(report, node, modules, gateway.sdk(binary))
+        if options.node:
+            run_node(report, options.node, options.modules, gateway.sdk(binary))
         else:
             report.skip("JavaScript", "there is no Node from 20 on, or no SDK for it")
     finally:

@@ -61,7 +61,7 @@ async def hear_changes(name, client, http):
 
 
 async def main():
-    async with httpx2.AsyncClient(headers=HEADERS) as http:
+    async with httpx2.AsyncClient(headers=HEADERS, timeout=60) as http:
         for mode in ["legacy", "auto", "2026-07-28"]:
             transport = streamable_http_client(f"{URL}/mcp/proxy", http_client=http)
             async with Client(transport, mode=mode, read_timeout_seconds=60) as client:

@@ -136,7 +136,7 @@ async def hear(name, client, uri, path):
 
 
 async def main():
-    async with httpx2.AsyncClient(headers={"Authorization": f"Bearer {KEY}"}) as http:
+    async with httpx2.AsyncClient(headers={"Authorization": f"Bearer {KEY}"}, timeout=60) as http:
         for mode in ["legacy", "auto", "2026-07-28"]:
             name = f"HTTP, {mode}"
             transport = streamable_http_client(f"{URL}/mcp", http_client=http)

@@ -31,6 +31,9 @@ pub trait Host: fmt::Debug + Send + Sync + 'static {
     /// Lets a sandbox rest whose time is over.
     fn pause<'a>(&'a self, id: &'a SandboxId) -> BoxFuture<'a, Result<(), Refusal>>;
 
-    /// Passes a request to a port of a sandbox, by the name that the port has in it.
-    fn pass(&self, id: SandboxId, port: String, request: Request) -> BoxFuture<'_, Response>;
+    /// Whether what listens in a sandbox is the sandbox's own: not so where it shares its network with the machine.
+    fn has_own_ports(&self) -> bool;
+
+    /// Passes a request to a port of a sandbox, by the name that the port has in it, or to its server.
+    fn pass(&self, id: SandboxId, port: Option<String>, request: Request) -> BoxFuture<'_, Response>;
 }

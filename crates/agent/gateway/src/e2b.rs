@@ -9,7 +9,7 @@ use axum::{
 };
 use gloveport_e2b_face::{E2bFace, Host, ID_HEADER, PORT_HEADER, Refusal};
 use gloveport_protocol::BoxFuture;
-use gloveport_provider::{ListFilter, Provider, Sandbox, SandboxId};
+use gloveport_provider::{Isolation, ListFilter, Provider, Sandbox, SandboxId};
 use http::{HeaderMap, HeaderValue, StatusCode, uri::Authority};
 
 use crate::{
@@ -89,8 +89,12 @@ impl Host for E2bHost {
         })
     }
 
-    fn pass(&self, id: SandboxId, port: String, mut request: Request) -> BoxFuture<'_, Response> {
-        request.extensions_mut().insert(AtHost { id, port: Some(Cow::Owned(port)) });
+    fn has_own_ports(&self) -> bool {
+        matches!(self.0.can.isolation, Isolation::Container | Isolation::VirtualMachine)
+    }
+
+    fn pass(&self, id: SandboxId, port: Option<String>, mut request: Request) -> BoxFuture<'_, Response> {
+        request.extensions_mut().insert(AtHost { id, port: port.map(Cow::Owned) });
         Box::pin(way::pass(State(Arc::clone(&self.0)), request))
     }
 }

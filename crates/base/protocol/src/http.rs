@@ -13,6 +13,10 @@ pub use mcp_entry::{McpServerEntry, McpServerEntryError};
 /// Header that carries the session's key, as it is spelled in lower case (action-execution-api 2.2).
 pub const SESSION_KEY_HEADER: &str = "x-session-api-key";
 
+/// Header of the answer to a request for a port of the sandbox at which nobody listens, `closed` then. It tells that answer from one
+/// of a program.
+pub const PORT_HEADER: &str = "x-gloveport-port";
+
 /// Body of `POST /execute_action` (action-execution-api 2.4).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct ExecuteActionRequest {

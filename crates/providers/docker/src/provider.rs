@@ -118,7 +118,9 @@ impl Drop for Docker {
 impl Inner {
     pub(crate) fn capabilities(&self) -> Capabilities {
         let host_directories = self.engine.endpoint().address.is_local();
-        Capabilities { host_directories, warm: self.can_warm(), ..CAPABILITIES }
+        // A container in the network of the machine reaches all that listens there.
+        let isolation = if self.options.host_network { Isolation::Process } else { CAPABILITIES.isolation };
+        Capabilities { isolation, host_directories, warm: self.can_warm(), ..CAPABILITIES }
     }
 
     pub(crate) fn check_open(&self) -> Result<(), ProviderError> {

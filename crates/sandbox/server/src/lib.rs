@@ -13,6 +13,7 @@
 //! | [`viewer`] | pages that show files to a browser on the same machine |
 //! | `occupancy` | when the server was used last |
 //! | `plugins`, `passage` | the way to the services of plugins under `/plugins/NAME/` |
+//! | `ports` | any port of a program in the sandbox under `/v1/ports/PORT/` |
 //! | `mcp` | the MCP servers of the sandbox, as one, and the sandbox as one |
 //! | `computer` | the sandbox itself as an MCP server uses it |
 //! | `health` | `/ready` and `/metrics` |
@@ -36,6 +37,7 @@ mod options;
 mod passage;
 mod plugins;
 mod policy;
+mod ports;
 mod route;
 mod router;
 mod serve;

@@ -21,8 +21,8 @@ use http::{StatusCode, Uri};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    answer, app::App, auth, docs, health, mcp, metrics::Group, options::ServerOptions, plugins, policy, route::Route,
-    v0, v1, viewer,
+    answer, app::App, auth, docs, health, mcp, metrics::Group, options::ServerOptions, plugins, policy, ports,
+    route::Route, v0, v1, viewer,
 };
 
 /// What to do about a request that nothing answers.
@@ -50,6 +50,8 @@ fn assemble(app: Arc<App>, routes: impl Iterator<Item = Route>) -> Router {
         None => known,
     };
     let known = mcp::PATHS.into_iter().fold(known, |router, path| router.route(path, axum::routing::any(mcp::serve)));
+    let known =
+        ports::PATHS.into_iter().fold(known, |router, path| router.route(path, axum::routing::any(ports::serve)));
     plugins::PATHS
         .into_iter()
         .fold(known, |router, path| router.route(path, axum::routing::any(plugins::serve)))
@@ -72,7 +74,7 @@ async fn unknown_method(uri: Uri) -> Response {
 async fn enter(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
     let path = request.uri().path();
     let group = Group::of(path);
-    let is_of_plugin = plugins::owns(path);
+    let (is_of_plugin, is_of_port) = (plugins::owns(path), ports::owns(path));
     let mut checked = auth::check_host(&app.options, &request);
     // The way to the services of plugins asks by itself, and so do the viewer and the view of the browser.
     let asks_itself =
@@ -98,7 +100,7 @@ async fn enter(State(app): State<Arc<App>>, request: Request, next: Next) -> Res
         }
     };
     // A service says itself what browsers may do with its answers.
-    if !is_of_plugin {
+    if !is_of_plugin && !is_of_port {
         policy::apply(&mut response);
     }
     app.metrics.answered(group, response.status());

@@ -72,7 +72,7 @@ async fn a_new_list_keeps_servers_that_stay_and_lets_the_others_finish() {
 
 #[tokio::test]
 async fn a_server_that_cannot_be_used_says_why_and_others_are_listed() {
-    let waits = Waits { start: Duration::from_secs(5), list: Duration::from_secs(5), ..Waits::default() };
+    let waits = Waits { start: Duration::from_secs(8), list: Duration::from_secs(30), ..Waits::default() };
     let place = Place::with(waits);
     let mut entries: Vec<_> =
         ["good", "broken", "silent"].map(|mode| entry(&place.script(), mode, mode)).into_iter().collect();
@@ -88,7 +88,7 @@ async fn a_server_that_cannot_be_used_says_why_and_others_are_listed() {
             "cannot be used: it ended with status 7 before it answered `initialize`. The last of its output:\n  cannot find my settings; it can be tried again in",
         ),
         ("missing", "cannot be used: `no-such-program` is not installed in the sandbox; it can be tried again in"),
-        ("silent", "cannot be used: it did not answer `initialize` within 5 s"),
+        ("silent", "cannot be used: it did not answer `initialize` within 8 s"),
     ] {
         let failure = client.failure(&format!("{server}_echo"), json!({})).await;
         assert!(failure.contains(expected), "{failure}");

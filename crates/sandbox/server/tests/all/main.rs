@@ -8,6 +8,7 @@ mod keys;
 mod mcp;
 mod memory;
 mod numbers;
+mod ports;
 mod processes;
 mod strangers;
 mod terminals;
