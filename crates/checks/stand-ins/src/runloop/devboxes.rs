@@ -49,7 +49,8 @@ impl Devbox {
 
 pub(super) async fn answer(call: &Call, method: &Method, rest: &[&str]) -> Response {
     match (method, rest) {
-        (&Method::POST, []) => create(call).await,
+        (&Method::POST, []) => create(call).await.1,
+        (&Method::POST, ["create_and_await_running"]) => create_and_wait(call).await,
         (&Method::GET, []) => list(call),
         (&Method::GET, [id]) => with(call, id, |devbox, _| told(200, &devbox.view(id))),
         (&Method::POST, [id]) => with(call, id, |devbox, _| {
@@ -163,14 +164,15 @@ fn wrong(world: &World<Runloop>, wish: &Value) -> Option<Response> {
     None
 }
 
-async fn create(call: &Call) -> Response {
+/// Makes a sandbox, and gives its id with the answer.
+async fn create(call: &Call) -> (Option<String>, Response) {
     let wish = call.json.clone();
     let metadata = serde_json::from_value::<Option<BTreeMap<String, String>>>(wish["metadata"].clone());
-    let Ok(labels) = metadata else { return refusal(400, "metadata must be texts") };
+    let Ok(labels) = metadata else { return (None, refusal(400, "metadata must be texts")) };
     let (id, kind, directory, layer) = {
         let world = lock(&call.world);
         if let Some(refused) = wrong(&world, &wish) {
-            return refused;
+            return (None, refused);
         }
         let id = World::<Runloop>::next("dbx_");
         let snapshot = wish["snapshot_id"].as_str().and_then(|id| world.face.snapshots.get(id));
@@ -181,7 +183,7 @@ async fn create(call: &Call) -> Response {
     let mut world = lock(&call.world);
     // The same request may have come twice at the same time.
     if let Some(made) = call.request.as_ref().and_then(|request| world.face.wishes.get(request)) {
-        return told(200, made);
+        return (made["id"].as_str().map(str::to_owned), told(200, made));
     }
     let now = world.now();
     let wished = wish["tunnel"].is_object().then(|| tunnel(&wish["tunnel"], now));
@@ -191,8 +193,17 @@ async fn create(call: &Call) -> Response {
     devbox.enter("provisioning", now);
     let view = devbox.view(&id);
     world.sandboxes.insert(id.clone(), devbox);
-    tokio::spawn(life::boot(Arc::clone(&call.world), id, true));
-    call.made(&mut world, view)
+    tokio::spawn(life::boot(Arc::clone(&call.world), id.clone(), true));
+    (Some(id), call.made(&mut world, view))
+}
+
+/// The same, with an answer when it runs, or after a while.
+async fn create_and_wait(call: &Call) -> Response {
+    let (id, answer) = create(call).await;
+    let Some(id) = id else { return answer };
+    let statuses = ["running", "failure", "shutdown"].map(|status| json!(status));
+    let reached = wait_for(call, &id, &statuses, WAIT).await;
+    if reached.status() == 408 { answer } else { reached }
 }
 
 fn list(call: &Call) -> Response {
@@ -214,7 +225,11 @@ async fn wait(call: &Call, id: &str) -> Response {
     if statuses.is_empty() {
         return refusal(400, "statuses is empty");
     }
-    let limit = call.json["timeout_seconds"].as_f64().unwrap_or(WAIT).clamp(0.0, WAIT);
+    wait_for(call, id, &statuses, call.json["timeout_seconds"].as_f64().unwrap_or(WAIT).clamp(0.0, WAIT)).await
+}
+
+/// The answer when a sandbox has one of these states, or after so many seconds.
+async fn wait_for(call: &Call, id: &str, statuses: &[Value], seconds: f64) -> Response {
     let mut changes = lock(&call.world).changes();
     let reached = async {
         loop {
@@ -230,7 +245,7 @@ async fn wait(call: &Call, id: &str) -> Response {
         }
     };
     let late = || refusal(408, "none of the statuses was reached in time");
-    tokio::time::timeout(Duration::from_secs_f64(limit), reached).await.unwrap_or_else(|_| late())
+    tokio::time::timeout(Duration::from_secs_f64(seconds), reached).await.unwrap_or_else(|_| late())
 }
 
 fn suspend(call: &Call, id: &str) -> Response {

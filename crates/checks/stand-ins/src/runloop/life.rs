@@ -58,9 +58,9 @@ pub(super) fn turn(world: &mut World<Runloop>) {
             let used = devbox.more.used.unwrap_or(devbox.created);
             if used + Duration::from_secs(seconds) <= now {
                 if idle["on_idle"] == "suspend" {
-                    devbox.rest(now)
+                    devbox.rest(now);
                 } else {
-                    devbox.shut_down("idle", now)
+                    devbox.shut_down("idle", now);
                 }
                 changed = true;
             }
