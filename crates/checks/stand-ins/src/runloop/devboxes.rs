@@ -10,7 +10,11 @@ use axum::{http::Method, response::Response};
 use serde_json::{Value, json};
 use tokio::task::spawn_blocking;
 
-use super::{Call, Devbox, More, Runloop, executions, life, stored};
+use super::{
+    executions, life,
+    state::{Call, Devbox, More, Runloop},
+    stored,
+};
 use crate::{
     Machine, World,
     answers::{refusal, told},

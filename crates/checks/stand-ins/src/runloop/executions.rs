@@ -10,7 +10,10 @@ use axum::{
 use futures_util::stream;
 use serde_json::{Value, json};
 
-use super::{Call, Runloop, life};
+use super::{
+    life,
+    state::{Call, Runloop},
+};
 use crate::{
     Execution, Machine, Output, Program, Shared, World,
     answers::{bytes, form, refusal, told},

@@ -10,7 +10,7 @@ use std::{
 
 use serde_json::json;
 
-use super::{Devbox, Runloop};
+use super::state::{Devbox, Runloop};
 use crate::{Execution, Machine, Program, Shared, World, lock, milliseconds};
 
 /// Time that a sandbox has if nobody says another one.
@@ -77,11 +77,11 @@ pub(super) fn turn(world: &mut World<Runloop>) {
     }
 }
 
-/// Changes a sandbox that is still there.
+/// Changes a sandbox that is still there, and has not ended.
 fn change(world: &Shared<Runloop>, id: &str, work: impl FnOnce(&mut Devbox, SystemTime)) {
     let mut world = lock(world);
     let now = world.now();
-    if let Some(devbox) = world.sandboxes.get_mut(id) {
+    if let Some(devbox) = world.sandboxes.get_mut(id).filter(|devbox| devbox.machine.is_some()) {
         work(devbox, now);
     }
     world.changed();
@@ -97,11 +97,10 @@ pub(super) async fn boot(world: Shared<Runloop>, id: String, is_new: bool) {
     let (of, name) = (Arc::clone(&world), id.clone());
     let started = tokio::task::spawn_blocking(move || start(&of, &name, is_new)).await.unwrap();
     change(&world, &id, |devbox, now| match started {
-        Ok(()) if devbox.machine.is_some() => {
+        Ok(()) => {
             devbox.more.used = Some(now);
             devbox.enter("running", now);
         }
-        Ok(()) => {}
         Err(said) => {
             devbox.more.logs.push(json!({
                 "level": "error", "source": "setup_commands", "timestamp_ms": milliseconds(now), "message": said,

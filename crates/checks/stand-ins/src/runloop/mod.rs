@@ -7,19 +7,14 @@
 //! | `devboxes` | sandboxes: made, told, changed |
 //! | `life` | how they start, rest, go on and end |
 //! | `executions` | programs and files in them |
+//! | `state` | what the service has, and what it is asked |
 //! | `stored` | objects, snapshots, blueprints, network policies |
 
 mod devboxes;
 mod executions;
 mod life;
+mod state;
 mod stored;
-
-use std::{
-    collections::{BTreeMap, HashMap},
-    path::PathBuf,
-    sync::Arc,
-    time::SystemTime,
-};
 
 use axum::{
     http::{Method, request::Parts},
@@ -28,77 +23,14 @@ use axum::{
 use futures_util::future::BoxFuture;
 use serde_json::{Value, json};
 
+use state::Call;
+pub use state::{Devbox, More, Runloop};
+
 use crate::{
-    Asked, Execution, Face, Route, Sandbox, Shared, World,
+    Asked, Face, Route, Shared, World,
     answers::{pairs, refusal, told},
     lock,
 };
-
-/// A sandbox of Runloop.
-pub type Devbox = Sandbox<More>;
-
-/// What Runloop knows of a sandbox beside what the core does.
-#[derive(Default)]
-pub struct More {
-    /// What was asked for.
-    wish: Value,
-    /// States that it had, with their times in milliseconds.
-    transitions: Vec<(String, u64)>,
-    /// When it was last of use.
-    used: Option<SystemTime>,
-    tunnel: Option<Value>,
-    failure: Option<&'static str>,
-    shutdown: Option<&'static str>,
-    ended: Option<SystemTime>,
-    /// Programs by id.
-    executions: BTreeMap<String, Arc<Execution>>,
-    /// What the platform has written of it.
-    logs: Vec<Value>,
-}
-
-/// What Runloop has beside sandboxes.
-#[derive(Default)]
-pub struct Runloop {
-    objects: BTreeMap<String, Object>,
-    snapshots: BTreeMap<String, Snapshot>,
-    blueprints: BTreeMap<String, Value>,
-    policies: BTreeMap<String, Value>,
-    /// Answers by the id of their request.
-    wishes: HashMap<String, Value>,
-}
-
-struct Object {
-    view: Value,
-    content: Vec<u8>,
-}
-
-struct Snapshot {
-    view: Value,
-    layer: PathBuf,
-}
-
-impl Runloop {
-    /// The programs that were stored, by name, with their lengths.
-    pub fn objects(&self) -> Vec<(String, usize)> {
-        let name = |object: &Object| object.view["name"].as_str().unwrap_or_default().to_owned();
-        self.objects.values().map(|object| (name(object), object.content.len())).collect()
-    }
-
-    /// Names of the snapshots.
-    pub fn snapshots(&self) -> Vec<String> {
-        self.snapshots.values().map(|it| it.view["name"].as_str().unwrap_or_default().to_owned()).collect()
-    }
-
-    /// Names of the network policies.
-    pub fn policies(&self) -> Vec<String> {
-        self.policies.values().map(|it| it["name"].as_str().unwrap_or_default().to_owned()).collect()
-    }
-
-    /// Names of the blueprints.
-    pub fn blueprints(&self) -> Vec<String> {
-        self.blueprints.values().map(|it| it["name"].as_str().unwrap_or_default().to_owned()).collect()
-    }
-}
 
 impl Face for Runloop {
     type More = More;
@@ -185,49 +117,6 @@ async fn answer(world: Shared<Runloop>, asked: Asked) -> Response {
         (method, ["blueprints", rest @ ..]) => stored::blueprints(&call, &method, rest),
         (method, ["network-policies", rest @ ..]) => stored::policies(&call, &method, rest),
         _ => refusal(404, "no such path"),
-    }
-}
-
-/// A request that was understood so far.
-struct Call {
-    world: Shared<Runloop>,
-    query: Vec<(String, String)>,
-    json: Value,
-    /// Its id, which is the same when it is sent again.
-    request: Option<String>,
-}
-
-impl Call {
-    fn of(&self, name: &str) -> Option<&str> {
-        self.query.iter().find(|(other, _)| other == name).map(|(_, value)| value.as_str())
-    }
-
-    /// The answer of something that was made, now and when the same is asked again.
-    fn made(&self, world: &mut World<Runloop>, view: Value) -> Response {
-        let answer = told(200, &view);
-        if let Some(request) = &self.request {
-            world.face.wishes.insert(request.clone(), view);
-        }
-        answer
-    }
-
-    /// A page of a list, and whether there is more: members in their order, after the one that was named.
-    #[expect(clippy::result_large_err, reason = "an answer is what is wanted")]
-    fn page(&self, page: usize, all: Vec<Value>) -> Result<(Vec<Value>, bool), Response> {
-        let begin = match self.of("starting_after") {
-            None | Some("") => 0,
-            Some(id) => match all.iter().position(|one| one["id"] == id) {
-                Some(at) => at + 1,
-                None => return Err(refusal(400, "starting_after names nothing")),
-            },
-        };
-        let limit = self.of("limit").map_or(Some(20), |limit| limit.parse().ok()).unwrap_or_default();
-        if !(1..=5000).contains(&limit) {
-            return Err(refusal(400, "limit must be between 1 and 5000"));
-        }
-        let limit = limit.min(page);
-        let more = all.len() > begin + limit;
-        Ok((all.into_iter().skip(begin).take(limit).collect(), more))
     }
 }
 

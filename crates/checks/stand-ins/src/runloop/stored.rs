@@ -6,7 +6,7 @@ use axum::{body::Bytes, http::Method, response::Response};
 use serde_json::{Value, json};
 use tokio::task::spawn_blocking;
 
-use super::{Call, Object, Runloop, Snapshot};
+use super::state::{Call, Object, Runloop, Snapshot};
 use crate::{
     Shared, World,
     answers::{empty, refusal, told},
