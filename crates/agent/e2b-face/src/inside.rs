@@ -6,8 +6,8 @@ use axum::{
     extract::Request,
     response::{IntoResponse as _, Response},
 };
-use gloveport_protocol::SESSION_KEY_HEADER;
-use gloveport_provider::{Sandbox, SandboxId};
+use gloveport_protocol::{SESSION_KEY_HEADER, Secret};
+use gloveport_provider::SandboxId;
 use http::{HeaderValue, StatusCode, Uri, uri::PathAndQuery};
 
 use crate::{
@@ -71,7 +71,7 @@ async fn answered(shared: &Arc<Shared>, mut request: Request) -> Result<Response
                 );
                 return Err(Refusal::new(StatusCode::FORBIDDEN, message));
             }
-            through_server(&place.sandbox, port, &mut request)?;
+            through_server(place.sandbox.session_key.as_ref(), port, &mut request)?;
             let response = shared.host.pass(id, None, request).await;
             if response.headers().contains_key(gloveport_protocol::PORT_HEADER) {
                 return Err(closed(port));
@@ -82,7 +82,7 @@ async fn answered(shared: &Arc<Shared>, mut request: Request) -> Result<Response
 }
 
 /// Makes a request for a port one for the server of the sandbox, which passes it on.
-fn through_server(sandbox: &Sandbox, port: u16, request: &mut Request) -> Result<(), Refusal> {
+fn through_server(key: Option<&Secret>, port: u16, request: &mut Request) -> Result<(), Refusal> {
     let path = request.uri().path_and_query().map_or("/", PathAndQuery::as_str);
     // The key of the sandbox goes with it, so nothing of its path may lead elsewhere.
     if !path.starts_with('/') || !stays_below(request.uri().path()) {
@@ -93,7 +93,7 @@ fn through_server(sandbox: &Sandbox, port: u16, request: &mut Request) -> Result
     *request.uri_mut() = target.map_err(|_| Refusal::wrong("the path is no path of a URL"))?;
     // A client may not name another key.
     request.headers_mut().remove(SESSION_KEY_HEADER);
-    if let Some(key) = &sandbox.session_key {
+    if let Some(key) = key {
         let mut value = HeaderValue::from_str(key.expose()).map_err(|_| closed(port))?;
         value.set_sensitive(true);
         request.headers_mut().insert(SESSION_KEY_HEADER, value);
@@ -114,19 +114,16 @@ fn closed(port: u16) -> Refusal {
 #[cfg(test)]
 mod tests {
     use axum::body::Body;
-    use gloveport_protocol::Secret;
-    use gloveport_provider::SessionId;
 
     use super::*;
 
     #[test]
     fn nothing_but_the_port_is_asked_for_with_the_key_of_the_sandbox() {
-        let mut sandbox = Sandbox::new(SandboxId::new("i").unwrap(), SessionId::new("s").unwrap());
-        sandbox.session_key = Some(Secret::new("the-key"));
+        let secret = Secret::new("the-key");
         let led = |uri: &str| {
             let mut request =
                 Request::builder().uri(uri).header(SESSION_KEY_HEADER, "forged").body(Body::empty()).unwrap();
-            through_server(&sandbox, 3000, &mut request).ok()?;
+            through_server(Some(&secret), 3000, &mut request).ok()?;
             assert_eq!(request.headers().get_all(SESSION_KEY_HEADER).iter().count(), 1);
             assert_eq!(request.headers()[SESSION_KEY_HEADER], "the-key");
             Some(request.uri().to_string())

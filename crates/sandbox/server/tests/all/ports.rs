@@ -83,13 +83,16 @@ async fn what_a_program_upgrades_to_travels_both_ways() {
     within(async {
         let server = Server::start().await;
         let (port, program) = echo().await;
-        let mut client = server.connect().await;
-        let mut wish = request("GET", &format!("/v1/ports/{port}/chat"), "");
-        wish.headers_mut().insert("connection", "upgrade".parse().unwrap());
-        wish.headers_mut().insert("upgrade", "shout".parse().unwrap());
-        let answer = client.sender.send_request(wish).await.unwrap();
-        assert_eq!(answer.status(), 101);
-        let mut stream = hyper_util::rt::TokioIo::new(hyper::upgrade::on(answer).await.unwrap());
+        let mut stream = TcpStream::connect(server.address).await.unwrap();
+        let wish = format!(
+            "GET /v1/ports/{port}/chat HTTP/1.1\r\nHost: localhost\r\nConnection: upgrade\r\nUpgrade: shout\r\n\r\n"
+        );
+        stream.write_all(wish.as_bytes()).await.unwrap();
+        let mut head = Vec::new();
+        while !head.ends_with(b"\r\n\r\n") {
+            head.push(stream.read_u8().await.unwrap());
+        }
+        assert!(head.starts_with(b"HTTP/1.1 101 "), "{}", String::from_utf8_lossy(&head));
         stream.write_all(b"word").await.unwrap();
         let mut heard = [0; 4];
         stream.read_exact(&mut heard).await.unwrap();
