@@ -94,9 +94,9 @@ async fn what_a_program_upgrades_to_travels_both_ways() {
         }
         assert!(head.starts_with(b"HTTP/1.1 101 "), "{}", String::from_utf8_lossy(&head));
         stream.write_all(b"word").await.unwrap();
-        let mut heard = [0; 4];
-        stream.read_exact(&mut heard).await.unwrap();
-        assert_eq!(&heard, b"WORD");
+        let mut word = [0; 4];
+        stream.read_exact(&mut word).await.unwrap();
+        assert_eq!(&word, b"WORD");
         program.abort();
         server.stop().await;
     })
