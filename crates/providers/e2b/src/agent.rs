@@ -6,6 +6,10 @@ use base64::{Engine as _, engine::general_purpose::STANDARD};
 use bytes::Bytes;
 use form_urlencoded::byte_serialize;
 use gloveport_client::causes;
+use gloveport_hosted::{
+    fault,
+    service::{Again, Answer, Request, Service},
+};
 use gloveport_provider::{ProviderError, SandboxId};
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
 use reqwest::Response;
@@ -15,9 +19,7 @@ use tokio::time::timeout;
 
 use crate::{
     connect::{Decoder, Part, envelope},
-    fault,
     names::TAG,
-    service::{Again, Answer, Request, Service},
 };
 
 /// How long an upload of our program may take.
@@ -149,19 +151,18 @@ impl<'a> Agent<'a> {
         let hint = format!("the agent of the sandbox: {told} (status {status})");
         match status {
             StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => self.service.failed(action, hint).into(),
-            _ => fault::refused(&self.service.name(), action, status, body).into(),
+            _ => self.service.refused(action, status, body).into(),
         }
     }
 
     async fn unary<T: DeserializeOwned>(&self, action: &str, method: &str, body: &Value) -> Result<T, Fault> {
         let body = serde_json::to_vec(body).map_err(|error| self.service.failed(action, error))?;
         let request = self.rpc(method, "root", "application/json", body)?;
-        let Answer { status, body, .. } = self.service.ask(action, &request).await?;
-        if !status.is_success() {
-            return Err(self.refused(action, status, &body));
+        let answer = self.service.ask(action, &request).await?;
+        if !answer.status.is_success() {
+            return Err(self.refused(action, answer.status, &answer.body));
         }
-        let not_understood = |error| self.service.failed(action, format!("its answer is not understood: {error}"));
-        serde_json::from_slice(&body).map_err(|error| not_understood(error).into())
+        Ok(self.service.read(action, &answer)?)
     }
 
     /// The processes that the agent has started and that still run.

@@ -4,14 +4,18 @@ use std::{collections::BTreeMap, time::Duration};
 
 use bytes::Bytes;
 use form_urlencoded::byte_serialize;
+use gloveport_hosted::{
+    fault,
+    service::{Again, Answer, Request, Service},
+};
 use gloveport_provider::{ProviderError, SandboxId};
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
-use serde::{Serialize, de::DeserializeOwned};
+use serde::Serialize;
 use serde_json::json;
 
 use crate::{
-    E2bOptions, fault,
-    service::{Again, Answer, Request, Service},
+    E2bOptions,
+    names::WORDS,
     wire::{Create, Made, Snapshot, Told},
 };
 
@@ -39,17 +43,14 @@ pub(crate) enum Wished {
 }
 
 impl Control {
-    pub(crate) fn new(options: E2bOptions) -> Self {
+    pub(crate) fn new(options: &E2bOptions) -> Self {
         let (url, limit) = (options.api_url.clone(), options.answer_within);
-        Self { service: Service::new(options), url, limit }
+        Self { service: Service::new(WORDS, &url, options.key.clone()), url, limit }
     }
 
     fn request(&self, method: Method, path: &str) -> Result<Request, ProviderError> {
-        let mut key = HeaderValue::from_str(self.service.key()?.expose())
-            .map_err(|_| self.service.failed("use the key", "it has characters that no header can have"))?;
-        key.set_sensitive(true);
         let mut headers = HeaderMap::new();
-        headers.insert("x-api-key", key);
+        headers.insert("x-api-key", self.service.key_header("")?);
         let (url, body) = (format!("{}{path}", self.url), Bytes::new());
         Ok(Request { method, url, headers, body, again: Again::Always, limit: self.limit })
     }
@@ -62,23 +63,8 @@ impl Control {
         Ok(request)
     }
 
-    fn read<T: DeserializeOwned>(&self, action: &str, answer: &Answer) -> Result<T, ProviderError> {
-        let not_understood = |error| self.service.failed(action, format!("its answer is not understood: {error}"));
-        serde_json::from_slice(&answer.body).map_err(not_understood)
-    }
-
     fn refused(&self, action: &str, answer: &Answer) -> ProviderError {
-        fault::refused(&self.service.name(), action, answer.status, &answer.body)
-    }
-
-    /// What a status says about a sandbox: that there is one, or none.
-    async fn told(&self, action: &str, request: &Request) -> Result<Option<Answer>, ProviderError> {
-        let answer = self.service.ask(action, request).await?;
-        match answer.status {
-            status if status.is_success() => Ok(Some(answer)),
-            StatusCode::NOT_FOUND => Ok(None),
-            _ => Err(self.refused(action, &answer)),
-        }
+        self.service.refused(action, answer.status, &answer.body)
     }
 
     /// Wishes for a sandbox. `name` is the wish's own: the service makes one sandbox for it, however often it hears it.
@@ -105,7 +91,7 @@ impl Control {
             };
         }
         match answer.status {
-            status if status.is_success() => self.read(action, &answer).map(Wished::Made),
+            status if status.is_success() => self.service.read(action, &answer).map(Wished::Made),
             StatusCode::NOT_FOUND => {
                 let told = fault::message(&answer.body);
                 let hint = "build it there, or name another one in [extended.e2b]";
@@ -123,8 +109,8 @@ impl Control {
     /// A sandbox by its id.
     pub(crate) async fn get(&self, id: &SandboxId) -> Result<Option<Told>, ProviderError> {
         let action = "look at a sandbox";
-        let told = self.told(action, &self.request(Method::GET, &format!("/sandboxes/{id}"))?).await?;
-        told.map(|answer| self.read(action, &answer)).transpose()
+        let told = self.service.told(action, &self.request(Method::GET, &format!("/sandboxes/{id}"))?).await?;
+        told.map(|answer| self.service.read(action, &answer)).transpose()
     }
 
     /// All sandboxes with these labels, those that rest among them.
@@ -142,7 +128,7 @@ impl Control {
             if !answer.status.is_success() {
                 return Err(self.refused(action, &answer));
             }
-            all.extend(self.read::<Vec<Told>>(action, &answer)?);
+            all.extend(self.service.read::<Vec<Told>>(action, &answer)?);
             let token = answer.headers.get("x-next-token").and_then(|token| token.to_str().ok()).unwrap_or_default();
             if token.is_empty() {
                 return Ok(all);
@@ -156,7 +142,7 @@ impl Control {
     pub(crate) async fn set_timeout(&self, id: &SandboxId, limit: Duration) -> Result<bool, ProviderError> {
         let action = "lengthen the time limit of a sandbox";
         let request = self.post(action, &format!("/sandboxes/{id}/timeout"), &json!({"timeout": seconds(limit)}))?;
-        Ok(self.told(action, &request).await?.is_some())
+        Ok(self.service.told(action, &request).await?.is_some())
     }
 
     /// Wakes a sandbox, and tells how it is reached. One that runs goes on, at least so long.
@@ -169,7 +155,7 @@ impl Control {
             request.limit = SLOW;
             let answer = self.service.ask(action, &request).await?;
             match answer.status {
-                status if status.is_success() => return self.read(action, &answer).map(Some),
+                status if status.is_success() => return self.service.read(action, &answer).map(Some),
                 StatusCode::NOT_FOUND | StatusCode::METHOD_NOT_ALLOWED => {}
                 _ => return Err(self.refused(action, &answer)),
             }
@@ -198,26 +184,26 @@ impl Control {
         let body = json!({"name": name, "memory": false});
         let mut request = self.post(action, &format!("/sandboxes/{id}/snapshots"), &body)?;
         (request.limit, request.again) = (SLOW, Again::Refused);
-        self.told(action, &request).await?.map(|answer| self.read(action, &answer)).transpose()
+        self.service.told(action, &request).await?.map(|answer| self.service.read(action, &answer)).transpose()
     }
 
     /// All snapshots; none where the service has no list of them.
     pub(crate) async fn snapshots(&self) -> Result<Vec<Snapshot>, ProviderError> {
         let action = "list snapshots";
-        let told = self.told(action, &self.request(Method::GET, "/snapshots")?).await?;
-        told.map_or_else(|| Ok(Vec::new()), |answer| self.read(action, &answer))
+        let told = self.service.told(action, &self.request(Method::GET, "/snapshots")?).await?;
+        told.map_or_else(|| Ok(Vec::new()), |answer| self.service.read(action, &answer))
     }
 
     /// Removes a snapshot. Whether there was one.
     pub(crate) async fn delete_snapshot(&self, id: &str) -> Result<bool, ProviderError> {
         let path = format!("/templates/{}", encoded(id));
-        Ok(self.told("delete a snapshot", &self.request(Method::DELETE, &path)?).await?.is_some())
+        Ok(self.service.told("delete a snapshot", &self.request(Method::DELETE, &path)?).await?.is_some())
     }
 
     /// Ends a sandbox. Whether there was one.
     pub(crate) async fn kill(&self, id: &SandboxId) -> Result<bool, ProviderError> {
         let request = self.request(Method::DELETE, &format!("/sandboxes/{id}"))?;
-        Ok(self.told("delete a sandbox", &request).await?.is_some())
+        Ok(self.service.told("delete a sandbox", &request).await?.is_some())
     }
 }
 

@@ -6,6 +6,12 @@ use std::{
     time::{Duration, SystemTime},
 };
 
+use gloveport_hosted::{
+    fault::wrong,
+    ports,
+    record::{self, Record},
+    server::expires,
+};
 use gloveport_protocol::Secret;
 use gloveport_provider::{
     NetworkPolicy, Phase, Progress, ProviderError, Sandbox, SandboxId, SandboxSpec, Teller, backend, handed_over,
@@ -17,12 +23,9 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     capabilities,
     control::Wished,
-    fault::wrong,
     inner::{Inner, Tokens},
-    launch::{Launch, expires},
-    names::{self, NAME, SESSION, WISH},
-    record::{Labelled, Record},
-    seal,
+    launch::Launch,
+    names::{LABELS, NAME, RESERVED},
     wire::{Create, Network, Told},
 };
 
@@ -57,8 +60,8 @@ impl Inner {
     ) -> Result<Sandbox, ProviderError> {
         spec.check(NAME, &capabilities::of(&self.options))?;
         // `close` waits for what has begun before it.
-        let token = self.tasks.token();
-        self.check_open()?;
+        let token = self.backend.tasks.token();
+        self.backend.check_open(NAME)?;
         let (inner, spec) = (Arc::clone(self), spec.clone());
         let making = |tell, given_up| async move { inner.make(&spec, origin, &tell, &given_up).await };
         let inner = Arc::clone(self);
@@ -126,7 +129,7 @@ impl Inner {
         match begun.await {
             Ok(sandbox) => {
                 if !spec.keep_alive {
-                    self.own().insert(id);
+                    self.backend.own().insert(id);
                 }
                 self.keep_going();
                 Ok(sandbox)
@@ -144,19 +147,19 @@ impl Inner {
 
     fn record(&self, spec: &SandboxSpec, key: &Secret, wish: &str, origin: &Origin) -> Result<Record, ProviderError> {
         let now = SystemTime::now();
-        let sealed = seal::seal(self.control.service.key()?, &spec.session_id, key);
+        let sealed = LABELS.seal(self.control.service.key()?, &spec.session_id, key);
         let by_chance = || wish.get(..4).and_then(|digits| u16::from_str_radix(digits, 16).ok()).unwrap_or_default();
         let port = self.options.port.unwrap_or_else(|| BY_CHANCE.0 + by_chance() % BY_CHANCE.1);
         let directory = format!("{}/{}", self.options.directory, wish.get(..16).unwrap_or(wish));
         let workspace = origin.workspace.clone().or_else(|| self.options.workspace.clone());
         Ok(Record {
-            backend: self.backends.label()?,
+            backend: self.backend.backends.label()?,
             kept: spec.keep_alive,
-            created: names::seconds(now),
+            created: record::seconds(now),
             expires: expires(spec, now),
             key: sealed.map_err(|error| self.control.service.failed("seal the key of a sandbox", error))?,
             port,
-            ports: names::ports(spec, port)?,
+            ports: ports::ports(spec, port, &RESERVED)?,
             workspace: workspace.unwrap_or_else(|| format!("{directory}/workspace")),
             directory,
             image: spec.image.clone(),
@@ -173,7 +176,7 @@ impl Inner {
         wish: &str,
         origin: &Origin,
     ) -> Result<(SandboxId, Tokens), ProviderError> {
-        let metadata = record.labels(spec, wish)?;
+        let metadata = LABELS.write(record, spec, wish)?;
         let limit =
             self.options.time_limit.min(spec.time_to_live.map_or(Duration::MAX, |time| time.saturating_add(GRACE)));
         let image = origin.snapshot.as_deref().or(spec.image.as_deref());
@@ -205,7 +208,7 @@ impl Inner {
 
     /// The sandbox that was made for a wish, if there is one.
     async fn granted(&self, wish: &str) -> Result<Option<(SandboxId, Tokens)>, ProviderError> {
-        let labels: BTreeMap<String, String> = [(WISH.to_owned(), wish.to_owned())].into();
+        let labels: BTreeMap<String, String> = [(LABELS.wish.to_owned(), wish.to_owned())].into();
         for pause in LOOKS {
             sleep(pause).await;
             if let Some(told) = self.control.list(&labels).await?.into_iter().next()
@@ -220,9 +223,9 @@ impl Inner {
     /// Whether a sandbox is the first of its session: of several that are made at once, the one that began first by the
     /// service's clock stays.
     async fn is_first(&self, spec: &SandboxSpec, id: &SandboxId) -> Result<(), ProviderError> {
-        let labels: BTreeMap<String, String> = [(SESSION.to_owned(), spec.session_id.to_string())].into();
+        let labels: BTreeMap<String, String> = [(LABELS.session.to_owned(), spec.session_id.to_string())].into();
         let mut all = self.control.list(&labels).await?;
-        all.retain(|told| Labelled::of(told.metadata.as_ref()).is_some());
+        all.retain(|told| LABELS.read(told.metadata.as_ref()).is_some());
         all.sort_by(|one, other| begun(one).cmp(&begun(other)));
         match all.into_iter().next() {
             Some(first) if first.id != *id => Err(exists(spec, first.id)),

@@ -1,18 +1,14 @@
 //! Removes what nobody wants any more, as labels tell it.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    time::{Duration, SystemTime},
+use std::collections::{BTreeMap, BTreeSet};
+
+use gloveport_hosted::garbage::reason;
+use gloveport_provider::{GcOptions, GcReport, ListFilter, ProviderError, Removed, Sandbox};
+
+use crate::{
+    inner::Inner,
+    names::{FORK, LABELS},
 };
-
-use gloveport_provider::{
-    GcOptions, GcReport, Lifetime, ListFilter, ProviderError, Removed, Sandbox, SandboxState, backend::Known,
-};
-
-use crate::{inner::Inner, names::FORK, record::Labelled};
-
-/// Time that a sandbox has beyond what its label says: that begins before our program is there.
-const GRACE: Duration = Duration::from_mins(1);
 
 impl Inner {
     pub(crate) async fn collect(&self, options: &GcOptions) -> Result<GcReport, ProviderError> {
@@ -22,12 +18,12 @@ impl Inner {
         let (mut used, told) = (BTreeSet::new(), self.control.list(&BTreeMap::new()).await?);
         let mut records: BTreeMap<_, _> = told
             .into_iter()
-            .filter_map(|told| Some((Labelled::of(told.metadata.as_ref())?, told.id)))
+            .filter_map(|told| Some((LABELS.read(told.metadata.as_ref())?, told.id)))
             .map(|(labelled, id)| (id, labelled.record))
             .collect();
         for sandbox in self.list(&ListFilter { ended: true, ..ListFilter::default() }).await? {
             let Some(record) = records.remove(&sandbox.id) else { continue };
-            let Some(reason) = self.reason(&sandbox, &record.backend, options) else {
+            let Some(reason) = reason(&self.backend, &sandbox, &record.backend, options) else {
                 used.extend(record.fork);
                 continue;
             };
@@ -64,28 +60,5 @@ impl Inner {
             report.removed.push(Removed { id: None, session_id: None, path, reason });
         }
         Ok(report)
-    }
-
-    /// Why a sandbox is garbage; none if it is not.
-    fn reason(&self, sandbox: &Sandbox, backend: &str, options: &GcOptions) -> Option<&'static str> {
-        let is_kept = sandbox.lifetime == Lifetime::Kept;
-        match &sandbox.state {
-            state if !state.is_live() => return Some("it has ended"),
-            // It may be found out later.
-            SandboxState::Unknown(_) => return None,
-            _ => {}
-        }
-        let is_over = sandbox.expires.is_some_and(|at| at + GRACE <= SystemTime::now());
-        if is_over && (is_kept || sandbox.state == SandboxState::Paused) {
-            return Some("its time is over");
-        }
-        match self.backends.known(backend) {
-            Known::Dead if !is_kept => Some("its backend has died"),
-            // Who holds a sandbox that was kept is told to nobody.
-            _ if is_kept && options.all && !self.held().contains(&sandbox.id) => {
-                Some("it was kept, and nobody can tell who uses it")
-            }
-            Known::Lives | Known::Dead | Known::Elsewhere => None,
-        }
     }
 }

@@ -1,24 +1,16 @@
 //! What a backend has of the service and of its sandboxes.
 
 use std::{
-    collections::{BTreeSet, HashMap},
-    sync::{Mutex, MutexGuard, PoisonError, atomic::AtomicBool},
+    collections::HashMap,
+    sync::{Mutex, MutexGuard, PoisonError},
 };
 
+use gloveport_hosted::{backend::Backend, program::Program, settings::is_host};
 use gloveport_protocol::Secret;
-use gloveport_provider::{ProviderError, SandboxId, backend::Backends};
+use gloveport_provider::{ProviderError, SandboxId};
 use http::{HeaderMap, HeaderName, HeaderValue};
-use tokio::sync::OnceCell;
-use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-use crate::{
-    E2bOptions,
-    agent::Agent,
-    control::Control,
-    names::{AGENT_PORT, NAME},
-    options::is_host,
-    wire::Made,
-};
+use crate::{E2bOptions, agent::Agent, control::Control, names::AGENT_PORT, wire::Made};
 
 /// Sandboxes whose tokens are remembered; beyond that all are asked for anew.
 const REMEMBERED: usize = 4096;
@@ -42,60 +34,35 @@ pub(crate) struct Tokens {
 pub(crate) struct Inner {
     pub(crate) options: E2bOptions,
     pub(crate) control: Control,
-    pub(crate) backends: Backends,
-    /// The name of our program in sandboxes, once its file was read.
-    pub(crate) program: OnceCell<String>,
+    /// What is its own, and what goes on.
+    pub(crate) backend: Backend,
+    /// The file that is put into sandboxes.
+    pub(crate) program: Program,
     tokens: Mutex<HashMap<SandboxId, Tokens>>,
-    /// Sandboxes that end with this backend.
-    own: Mutex<BTreeSet<SandboxId>>,
-    /// Kept sandboxes that it uses.
-    held: Mutex<BTreeSet<SandboxId>>,
-    /// Somebody lengthens their time limits.
-    pub(crate) keeping: AtomicBool,
-    pub(crate) closing: CancellationToken,
-    /// What goes on in tasks of its own: sandboxes that are made or taken back, programs in sandboxes that are ended.
-    pub(crate) tasks: TaskTracker,
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Inner {
     pub(crate) fn new(options: E2bOptions) -> Self {
         Self {
-            control: Control::new(options.clone()),
-            backends: Backends::new(options.backends.clone()),
+            control: Control::new(&options),
+            backend: Backend::new(options.backends.clone()),
+            program: Program::new(options.program.clone()),
             options,
-            program: OnceCell::new(),
             tokens: Mutex::default(),
-            own: Mutex::default(),
-            held: Mutex::default(),
-            keeping: AtomicBool::new(false),
-            closing: CancellationToken::new(),
-            tasks: TaskTracker::new(),
         }
     }
 
-    pub(crate) fn check_open(&self) -> Result<(), ProviderError> {
-        if self.closing.is_cancelled() { Err(ProviderError::Closed(NAME.to_owned())) } else { Ok(()) }
-    }
-
-    pub(crate) fn own(&self) -> MutexGuard<'_, BTreeSet<SandboxId>> {
-        lock(&self.own)
-    }
-
-    pub(crate) fn held(&self) -> MutexGuard<'_, BTreeSet<SandboxId>> {
-        lock(&self.held)
+    fn all_tokens(&self) -> MutexGuard<'_, HashMap<SandboxId, Tokens>> {
+        self.tokens.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// What is known of how a sandbox is reached.
     pub(crate) fn tokens(&self, id: &SandboxId) -> Tokens {
-        lock(&self.tokens).get(id).cloned().unwrap_or_default()
+        self.all_tokens().get(id).cloned().unwrap_or_default()
     }
 
     pub(crate) fn remember(&self, id: &SandboxId, tokens: Tokens) {
-        let mut all = lock(&self.tokens);
+        let mut all = self.all_tokens();
         if all.len() >= REMEMBERED {
             all.clear();
         }
@@ -118,9 +85,8 @@ impl Inner {
 
     /// A sandbox is gone.
     pub(crate) fn forget(&self, id: &SandboxId) {
-        lock(&self.tokens).remove(id);
-        self.own().remove(id);
-        self.held().remove(id);
+        self.all_tokens().remove(id);
+        self.backend.forget(id);
     }
 
     /// URL of a port of a sandbox, without a slash at the end.

@@ -2,53 +2,33 @@
 //! themselves.
 
 use std::{
-    sync::{Arc, Weak, atomic::Ordering},
+    sync::{Arc, Weak},
     time::Duration,
 };
 
-use futures_util::{StreamExt as _, stream};
 use gloveport_provider::{ProviderError, SandboxId, SandboxState};
-use tokio::time::sleep;
 
-use crate::inner::Inner;
+use crate::{inner::Inner, names::NAME};
 
 /// How many times a limit is lengthened before it would be reached.
 const TIMES: u32 = 3;
-/// Sandboxes that are lengthened at the same time.
-const AT_ONCE: usize = 8;
 
 impl Inner {
     /// From now on this backend holds a sandbox.
     pub(crate) async fn hold(self: &Arc<Self>, id: &SandboxId) -> Result<(), ProviderError> {
-        self.check_open()?;
+        self.backend.check_open(NAME)?;
         if !self.control.set_timeout(id, self.options.time_limit).await? {
             return Err(ProviderError::NotFound(id.clone()));
         }
-        self.held().insert(id.clone());
+        self.backend.held().insert(id.clone());
         self.keep_going();
         Ok(())
     }
 
     /// Lengthens limits until the backend ends.
     pub(crate) fn keep_going(self: &Arc<Self>) {
-        if self.keeping.swap(true, Ordering::SeqCst) {
-            return;
-        }
-        let (inner, closing) = (Arc::downgrade(self), self.closing.clone());
-        let every = self.options.time_limit / TIMES;
-        // Ends with `closing`, which the provider cancels when it is closed or dropped.
-        tokio::spawn(async move {
-            loop {
-                tokio::select! {
-                    () = closing.cancelled() => return,
-                    () = sleep(every) => {}
-                }
-                tokio::select! {
-                    () = closing.cancelled() => return,
-                    () = lengthen_all(&inner, every) => {}
-                }
-            }
-        });
+        let (inner, every) = (Arc::downgrade(self), self.options.time_limit / TIMES);
+        self.backend.keep_going(every, move || lengthen_all(Weak::clone(&inner), every));
     }
 
     /// Lengthens the limit of a sandbox whose server lives.
@@ -66,10 +46,8 @@ impl Inner {
     }
 }
 
-async fn lengthen_all(inner: &Weak<Inner>, every: Duration) {
+async fn lengthen_all(inner: Weak<Inner>, every: Duration) {
     let Some(inner) = inner.upgrade() else { return };
-    let mut all: Vec<SandboxId> = inner.own().iter().cloned().collect();
-    all.extend(inner.held().iter().cloned());
     let one = |id: SandboxId| {
         let inner = &inner;
         async move {
@@ -82,5 +60,5 @@ async fn lengthen_all(inner: &Weak<Inner>, every: Duration) {
             }
         }
     };
-    stream::iter(all).for_each_concurrent(AT_ONCE, one).await;
+    inner.backend.for_each(one).await;
 }

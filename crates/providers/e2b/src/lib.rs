@@ -7,13 +7,9 @@
 //! |---|---|
 //! | [`E2b`] | the provider |
 //! | [`E2bOptions`] | which service, with which key, and how sandboxes are made |
-//! | `names` | labels, ports, paths |
-//! | `fault` | which error an answer is |
-//! | `service` | requests, again where that helps |
+//! | `names` | labels, ports, words |
 //! | `wire`, `control` | the control plane: its JSON, its calls |
 //! | `connect`, `agent` | the agent of a sandbox: envelopes of its streams, its calls |
-//! | `seal` | the key of a sandbox, as its label carries it |
-//! | `record` | what the labels of a sandbox say |
 //! | `inner` | what a backend has of the service and of its sandboxes |
 //! | `view` | a sandbox as it is told, and whether its server lives |
 //! | `launch` | our program in a sandbox |
@@ -24,7 +20,6 @@ mod capabilities;
 mod connect;
 mod control;
 mod create;
-mod fault;
 mod garbage;
 mod inner;
 mod keeper;
@@ -34,9 +29,6 @@ mod logs;
 mod names;
 mod options;
 mod provider;
-mod record;
-mod seal;
-mod service;
 mod view;
 mod wire;
 

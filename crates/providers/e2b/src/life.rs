@@ -1,14 +1,17 @@
 //! Sandboxes rest, go on, end, and are copied.
 
-use std::{sync::Arc, time::SystemTime};
+use std::sync::Arc;
 
-use gloveport_provider::{Progress, ProviderError, Sandbox, SandboxId, SandboxState, SessionId, Settings};
+use gloveport_hosted::{
+    record::Labelled,
+    server::{OVER, is_over},
+};
+use gloveport_provider::{Progress, ProviderError, Sandbox, SandboxId, SandboxState, SessionId};
 
 use crate::{
     create::Origin,
     inner::Inner,
-    names::{self, FORK},
-    record::Labelled,
+    names::{FORK, LABELS},
     wire::Told,
 };
 
@@ -16,7 +19,7 @@ impl Inner {
     /// A sandbox of ours, which must be there.
     pub(crate) async fn existing(&self, id: &SandboxId) -> Result<(Told, Labelled), ProviderError> {
         let told = self.control.get(id).await?;
-        let ours = told.and_then(|told| Some((Labelled::of(told.metadata.as_ref())?, told)));
+        let ours = told.and_then(|told| Some((LABELS.read(told.metadata.as_ref())?, told)));
         match ours {
             Some((labelled, told)) => Ok((told, labelled)),
             None => Err(ProviderError::NotFound(id.clone())),
@@ -37,9 +40,8 @@ impl Inner {
         if told.state == "running" {
             return Ok(());
         }
-        let now = names::seconds(SystemTime::now());
-        if labelled.record.expires.is_some_and(|expires| expires <= now) {
-            let state = SandboxState::Stopped("its time is over".to_owned());
+        if is_over(&labelled.record) {
+            let state = SandboxState::Stopped(OVER.to_owned());
             return Err(ProviderError::State { action: "resume", id: id.clone(), state });
         }
         let made = self.control.connect(id, self.options.time_limit).await?;
@@ -92,8 +94,7 @@ impl Inner {
         progress: &Progress,
     ) -> Result<Sandbox, ProviderError> {
         let (_, labelled) = self.existing(id).await?;
-        let settings = labelled.settings.as_deref().and_then(|text| serde_json::from_str::<Settings>(text).ok());
-        let settings = settings.ok_or_else(|| {
+        let settings = labelled.settings().ok_or_else(|| {
             self.control.service.failed("fork a sandbox", "its labels do not tell what it was made from")
         })?;
         let name = format!("{FORK}{session}").to_ascii_lowercase().replace('.', "-");

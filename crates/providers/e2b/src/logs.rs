@@ -4,6 +4,7 @@ use std::{collections::VecDeque, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use futures_util::{StreamExt as _, stream};
+use gloveport_hosted::server::READ;
 use gloveport_provider::{LogOptions, LogStream, ProviderError, SandboxId, SandboxState};
 use tokio::{
     runtime::Handle,
@@ -24,9 +25,7 @@ const FOLLOWED: Duration = Duration::from_hours(24);
 /// How long the end of the program that reads may take.
 const END: Duration = Duration::from_secs(10);
 
-/// The last lines (`$2`) of both files of a directory (`$1`).
-const READ: &str = r#"cat "$1/log.1" "$1/log" 2>/dev/null | tail -n "$2""#;
-/// The same of the newer file, and all that comes until what writes to it ends.
+/// The last lines (`$2`) of the log of a directory (`$1`), and all that comes until what writes to it ends.
 const FOLLOW: &str = r#"exec tail -n "$2" -F --pid="$(cat "$1/pid")" "$1/log" 2>/dev/null"#;
 
 /// A program that reads a log in a sandbox, and is ended when nobody listens any more.
@@ -96,7 +95,7 @@ impl Reader {
             let event = tokio::select! {
                 event = running.event() => event,
                 () = tokio::time::sleep_until(self.until) => return None,
-                () = self.inner.closing.cancelled() => return None,
+                () = self.inner.backend.closing.cancelled() => return None,
             };
             match event {
                 Ok(Some(Event::Said(piece))) if piece.is_empty() => {}
@@ -131,7 +130,7 @@ impl Drop for Reader {
     fn drop(&mut self) {
         let (Some(running), Ok(handle)) = (self.running.take(), Handle::try_current()) else { return };
         let (inner, id, tokens) = (Arc::clone(&self.inner), self.id.clone(), std::mem::take(&mut self.tokens));
-        let tasks = self.inner.tasks.clone();
+        let tasks = self.inner.backend.tasks.clone();
         tasks.spawn_on(
             async move {
                 let killed = async { inner.agent(&id, &tokens).map_err(Fault::from)?.kill(running.pid).await };

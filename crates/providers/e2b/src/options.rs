@@ -1,15 +1,16 @@
 //! Which service, with which key, and how sandboxes are made (`hosted-apis` 2.1).
 
-use std::{collections::BTreeMap, fmt, fs, path::PathBuf, time::Duration};
+use std::{collections::BTreeMap, fmt, path::PathBuf, time::Duration};
 
 use gloveport_config::{Config, SandboxConfig};
+use gloveport_hosted::{
+    fault::wrong,
+    settings::{is_host, key, path, url},
+};
 use gloveport_protocol::Secret;
 use gloveport_provider::{ProviderContext, ProviderError, backend, container::PORT};
-use http::Uri;
 use serde::Deserialize;
 use serde_json::Value;
-
-use crate::fault::wrong;
 
 /// Where the keys are that OpenHands does not have.
 const TABLE: &str = "[extended.e2b] of the configuration";
@@ -121,25 +122,18 @@ impl E2bOptions {
     pub fn new(context: &ProviderContext) -> Result<Self, ProviderError> {
         let told = Extended::of(&context.config)?;
         let variable = |name: &str| context.environment.get(name).filter(|value| !value.is_empty()).cloned();
-        let key = match variable("E2B_API_KEY") {
-            Some(key) => Some(key),
-            None => told.api_key_file.map(read).transpose()?,
-        };
-        let key = key.map(|key| key.trim().to_owned()).filter(|key| !key.is_empty()).map(Secret::from);
-        if key.as_ref().is_some_and(|key| !key.expose().bytes().all(|byte| byte.is_ascii_graphic())) {
-            return Err(wrong("the key of E2B", "it has characters that no header can have"));
-        }
+        let key = key("E2B", variable("E2B_API_KEY"), told.api_key_file)?;
         let domain = variable("E2B_DOMAIN").or(told.domain).unwrap_or_else(|| DOMAIN.to_owned());
         if !is_host(&domain) {
             return Err(wrong(format!("domain in {TABLE}"), format!("`{domain}` is no domain, like {DOMAIN}")));
         }
         let api_url = variable("E2B_API_URL").or(told.api_url).unwrap_or_else(|| format!("https://api.{domain}"));
-        let api_url = url("api_url", &api_url)?;
+        let api_url = url(TABLE, "api_url", &api_url)?;
         // A service at hand has one address and no names of hosts for its sandboxes.
         let at_hand = api_url.starts_with("http://").then(|| api_url.clone());
         let sandbox_url = variable("E2B_SANDBOX_URL").or(told.sandbox_url).or(at_hand);
-        let sandbox_url = sandbox_url.map(|given| url("sandbox_url", &given)).transpose()?;
-        let directory = path("directory", told.directory.unwrap_or_else(|| "/opt/gloveport".to_owned()))?;
+        let sandbox_url = sandbox_url.map(|given| url(TABLE, "sandbox_url", &given)).transpose()?;
+        let directory = path(TABLE, "directory", told.directory.unwrap_or_else(|| "/opt/gloveport".to_owned()))?;
         let workspace = told.workspace.unwrap_or_else(|| WORKSPACE.to_owned());
         let workspace = Some(workspace).filter(|path| !path.is_empty());
         let time_limit = told.time_limit.map_or(Duration::from_mins(15), Duration::from_secs);
@@ -157,7 +151,7 @@ impl E2bOptions {
             templates: told.templates,
             user: told.user.unwrap_or_else(|| "root".to_owned()),
             directory,
-            workspace: workspace.map(|given| path("workspace", given)).transpose()?,
+            workspace: workspace.map(|given| path(TABLE, "workspace", given)).transpose()?,
             port: told.port.map_or(Some(PORT), |port| Some(port).filter(|port| *port != 0)),
             traffic: told.traffic,
             time_limit,
@@ -186,50 +180,10 @@ impl E2bOptions {
     }
 }
 
-fn read(file: PathBuf) -> Result<String, ProviderError> {
-    fs::read_to_string(&file).map_err(|source| ProviderError::File {
-        action: "read the key of E2B in",
-        path: file,
-        source,
-    })
-}
-
-/// Whether a text can be the name of a host.
-pub(crate) fn is_host(text: &str) -> bool {
-    let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b".-".contains(&byte);
-    !text.is_empty() && text.len() <= 253 && text.bytes().all(allowed) && !text.starts_with(['.', '-'])
-}
-
-/// A URL to which keys may be sent: over TLS, or within this machine.
-fn url(key: &str, given: &str) -> Result<String, ProviderError> {
-    let trimmed = given.trim_end_matches('/');
-    let parsed = trimmed.parse::<Uri>().ok().filter(|uri| uri.query().is_none() && !trimmed.contains('@'));
-    let host = parsed.as_ref().and_then(Uri::host).unwrap_or_default();
-    let at_hand = host == "localhost"
-        || host.trim_matches(['[', ']']).parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback());
-    match parsed.as_ref().and_then(Uri::scheme_str) {
-        Some("https") if !host.is_empty() => Ok(trimmed.to_owned()),
-        Some("http") if at_hand => Ok(trimmed.to_owned()),
-        _ => {
-            let reason = "it must be https://HOST, or http:// to this machine: keys go over it";
-            Err(wrong(format!("{key} in {TABLE}"), reason))
-        }
-    }
-}
-
-/// An absolute path that needs no quoting anywhere.
-fn path(key: &str, given: String) -> Result<String, ProviderError> {
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/._-".contains(&byte);
-    let goes_up = given.split('/').any(|part| part == "..");
-    if given.starts_with('/') && given.len() > 1 && !given.ends_with('/') && given.bytes().all(plain) && !goes_up {
-        return Ok(given);
-    }
-    let reason = format!("`{given}` is no absolute path of letters, digits, `.`, `_` and `-`");
-    Err(wrong(format!("{key} in {TABLE}"), reason))
-}
-
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use serde_json::json;
 
     use super::*;
@@ -292,7 +246,7 @@ mod tests {
             (json!({"workspace": "/a b"}), "`/a b` is no absolute path"),
             (json!({"workspace": "/a/../b"}), "`/a/../b` is no absolute path"),
             (json!({"time_limit": 1}), "time_limit in [extended.e2b]"),
-            (json!({"api_key_file": "/nonexistent/key"}), "cannot read the key of E2B in /nonexistent/key"),
+            (json!({"api_key_file": "/nonexistent/key"}), "cannot read the key of a service in /nonexistent/key"),
         ] {
             let error = options(&table, &[]).unwrap_err();
             assert!(error.contains(expected), "{error}");

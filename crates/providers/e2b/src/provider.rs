@@ -1,22 +1,20 @@
 //! The provider.
 
-use std::{collections::BTreeSet, fs, sync::Arc, time::Duration};
+use std::sync::Arc;
 
-use futures_util::{StreamExt as _, stream};
 use gloveport_protocol::BoxFuture;
 use gloveport_provider::{
     Capabilities, Check, GcOptions, GcReport, ListFilter, LogOptions, LogStream, Progress, Provider, ProviderContext,
     ProviderError, Sandbox, SandboxId, SandboxSpec, SessionId,
 };
-use tokio::time::timeout;
 use tokio_util::sync::DropGuard;
 
-use crate::{E2bOptions, capabilities, create::Origin, inner::Inner, names::NAME};
-
-/// How long the end of the backend may take.
-const CLOSE: Duration = Duration::from_mins(1);
-/// Sandboxes that are deleted at the same time when the backend ends.
-const AT_ONCE: usize = 8;
+use crate::{
+    E2bOptions, capabilities,
+    create::Origin,
+    inner::Inner,
+    names::{LABELS, NAME},
+};
 
 /// Sandboxes of E2B.
 ///
@@ -36,7 +34,7 @@ impl E2b {
     /// A provider for this service. It is not asked anything yet.
     pub fn new(options: E2bOptions) -> Self {
         let inner = Arc::new(Inner::new(options));
-        let closing = inner.closing.clone().drop_guard();
+        let closing = inner.backend.closing.clone().drop_guard();
         Self { inner, _closing: closing }
     }
 
@@ -55,65 +53,19 @@ impl E2b {
     }
 
     async fn checks(&self) -> Vec<Check> {
-        let service = "service".to_owned();
-        let listed = match self.inner.control.list(&[(crate::names::SESSION.to_owned(), "-".to_owned())].into()).await {
-            Ok(_) => {
-                let found = format!("{}, and the key is accepted", self.inner.control.service.name());
-                Check { name: service, works: true, found, remedy: None }
-            }
-            Err(error) => {
-                let remedy = match &error {
-                    ProviderError::Access { hint, .. } | ProviderError::Unreachable { hint, .. } => hint.clone(),
-                    _ => "look at docs/hosted.md".to_owned(),
-                };
-                let found = gloveport_client::causes(&error);
-                // What to do is told apart.
-                let found = found.strip_suffix(&format!("; {remedy}")).unwrap_or(&found).to_owned();
-                Check { name: service, works: false, found, remedy: Some(remedy) }
-            }
-        };
-        vec![listed, self.program()]
-    }
-
-    /// The file that is put into sandboxes.
-    fn program(&self) -> Check {
-        let (path, name) = (&self.inner.options.program, "program for sandboxes".to_owned());
-        let is_for_linux = gloveport_provider::program::is_for_containers(path);
-        let length = fs::metadata(path).map(|meta| meta.len());
-        match is_for_linux.and_then(|is_for_linux| Ok((is_for_linux, length?))) {
-            Ok((true, length)) => {
-                let found = format!("{}, {} MB to upload", path.display(), length / 1_000_000);
-                Check { name, works: true, found, remedy: None }
-            }
-            Ok((false, _)) => {
-                let remedy = Some("put the program gloveport-sandbox for Linux beside this one".to_owned());
-                Check { name, works: false, found: format!("{} is not for Linux", path.display()), remedy }
-            }
-            Err(error) => {
-                let remedy = Some("install gloveport where it may be read".to_owned());
-                Check { name, works: false, found: format!("{}: {error}", path.display()), remedy }
-            }
-        }
+        let control = &self.inner.control;
+        let listed = control.list(&[(LABELS.session.to_owned(), "-".to_owned())].into()).await;
+        vec![control.service.check(listed.map(drop)), self.inner.program.check()]
     }
 
     async fn end(&self) {
         let inner = &self.inner;
-        inner.closing.cancel();
-        inner.tasks.close();
-        let ending = async {
-            inner.tasks.wait().await;
-            let own: BTreeSet<SandboxId> = std::mem::take(&mut *inner.own());
-            let delete = |id: SandboxId| async move {
-                if let Err(error) = inner.delete(&id).await {
-                    tracing::warn!(%id, %error, "a sandbox of a closed backend is left; it ends with its time limit");
-                }
-            };
-            stream::iter(own).for_each_concurrent(AT_ONCE, delete).await;
+        let delete = |id: SandboxId| async move {
+            if let Err(error) = inner.delete(&id).await {
+                tracing::warn!(%id, %error, "a sandbox of a closed backend is left; it ends with its time limit");
+            }
         };
-        if timeout(CLOSE, ending).await.is_err() {
-            tracing::warn!("the end of the backend took too long; its sandboxes end with their time limits");
-        }
-        inner.backends.vanish();
+        inner.backend.end(delete).await;
     }
 }
 
@@ -176,7 +128,7 @@ impl Provider for E2b {
 
     fn release<'a>(&'a self, id: &'a SandboxId) -> BoxFuture<'a, Result<(), ProviderError>> {
         Box::pin(async move {
-            self.inner.held().remove(id);
+            self.inner.backend.held().remove(id);
             Ok(())
         })
     }

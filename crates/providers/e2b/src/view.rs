@@ -6,26 +6,26 @@ use std::{
 };
 
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
+use gloveport_hosted::{
+    record::{self, Labelled, Record, filtered},
+    server::{OVER, ended, is_over, not_yet},
+    settings::is_host,
+};
 use gloveport_protocol::Secret;
 use gloveport_provider::{
-    Lifetime, ListFilter, ProviderError, Restarts, Sandbox, SandboxId, SandboxState, SessionId,
-    container::{EXPIRED, KEY, UNUSED},
+    Lifetime, ListFilter, ProviderError, Restarts, Sandbox, SandboxId, SandboxState, SessionId, container::KEY,
 };
 use jiff::Timestamp;
 
 use crate::{
     agent::{Agent, Fault, Process},
     inner::{Inner, Tokens},
-    names::{self, NAME, SESSION},
-    options::is_host,
-    record::{Labelled, Record},
+    names::{LABELS, NAME},
     wire::Told,
 };
 
 /// Sandboxes that are looked at at the same time.
 const AT_ONCE: usize = 8;
-/// How long the making of a sandbox may take before it is taken for one that was given up.
-const MAKING: Duration = Duration::from_mins(15);
 /// A sandbox that only tells its token is not to end at once.
 const MOMENT: Duration = Duration::from_secs(15);
 
@@ -52,7 +52,7 @@ impl Inner {
             self.forget(id);
             return Ok(None);
         };
-        let Some(labelled) = Labelled::of(told.metadata.as_ref()) else { return Ok(None) };
+        let Some(labelled) = LABELS.read(told.metadata.as_ref()) else { return Ok(None) };
         let state = SandboxState::Unknown("the service has it, and its agent does not answer".to_owned());
         Ok(Some(self.sandbox(&told, &labelled, &self.tokens(id), Server { state, key: None })))
     }
@@ -60,7 +60,7 @@ impl Inner {
     /// All of ours that a filter lets through, the oldest first.
     pub(crate) async fn list(&self, filter: &ListFilter) -> Result<Vec<Sandbox>, ProviderError> {
         let told = self.control.list(&filter.labels).await?.into_iter();
-        let ours = told.filter(|told| Labelled::of(told.metadata.as_ref()).is_some());
+        let ours = told.filter(|told| LABELS.read(told.metadata.as_ref()).is_some());
         let looked = stream::iter(ours).map(|told| async move {
             match self.look(&told).await {
                 // It has changed since it was listed.
@@ -70,19 +70,15 @@ impl Inner {
             }
         });
         let found: Vec<Option<Sandbox>> = looked.buffer_unordered(AT_ONCE).try_collect().await?;
-        let mut found: Vec<Sandbox> = found.into_iter().flatten().collect();
-        let labelled = |one: &Sandbox| filter.labels.iter().all(|(name, value)| one.labels.get(name) == Some(value));
-        found.retain(|sandbox| labelled(sandbox) && (filter.ended || sandbox.state.is_live()));
-        found.sort_by(|one, other| (one.created, &one.id).cmp(&(other.created, &other.id)));
-        Ok(found)
+        Ok(filtered(found.into_iter().flatten().collect(), filter))
     }
 
     /// The sandboxes of a session, those that have ended among them.
     pub(crate) async fn of_session(&self, session: &SessionId) -> Result<Vec<Sandbox>, ProviderError> {
-        let labels: BTreeMap<String, String> = [(SESSION.to_owned(), session.to_string())].into();
+        let labels: BTreeMap<String, String> = [(LABELS.session.to_owned(), session.to_string())].into();
         let mut found = Vec::new();
         for told in self.control.list(&labels).await? {
-            let is_its = Labelled::of(told.metadata.as_ref()).is_some_and(|labelled| labelled.session == *session);
+            let is_its = LABELS.read(told.metadata.as_ref()).is_some_and(|labelled| labelled.session == *session);
             if is_its && let Some(sandbox) = self.find(&told.id).await? {
                 found.push(sandbox);
             }
@@ -92,7 +88,7 @@ impl Inner {
 
     /// A sandbox of which the service has told; none if it is somebody else's.
     async fn look(&self, told: &Told) -> Result<Option<Sandbox>, Fault> {
-        let Some(labelled) = Labelled::of(told.metadata.as_ref()) else { return Ok(None) };
+        let Some(labelled) = LABELS.read(told.metadata.as_ref()) else { return Ok(None) };
         let (tokens, server) = match told.state.as_str() {
             "running" => {
                 let tokens = self.tokens_of(told, &labelled.record).await?;
@@ -101,9 +97,11 @@ impl Inner {
                 (tokens, server)
             }
             "paused" => {
-                let is_over =
-                    labelled.record.expires.is_some_and(|expires| expires <= names::seconds(SystemTime::now()));
-                let state = if is_over { SandboxState::Stopped(OVER.to_owned()) } else { SandboxState::Paused };
+                let state = if is_over(&labelled.record) {
+                    SandboxState::Stopped(OVER.to_owned())
+                } else {
+                    SandboxState::Paused
+                };
                 (self.tokens(&told.id), Server { state, key: None })
             }
             other => {
@@ -148,9 +146,9 @@ impl Inner {
     fn sandbox(&self, told: &Told, labelled: &Labelled, tokens: &Tokens, server: Server) -> Sandbox {
         let Labelled { session, record, labels, .. } = labelled;
         let id = &told.id;
-        let opened = self.options.key.as_ref().and_then(|api_key| labelled.key(api_key));
+        let opened = self.options.key.as_ref().and_then(|api_key| LABELS.key(api_key, labelled));
         let ends = told.end_at.as_deref().and_then(|at| at.parse::<Timestamp>().ok()).map(SystemTime::from);
-        let expires = record.expires.and_then(names::time);
+        let expires = record.expires.and_then(record::time);
         let urls = record.ports.iter().map(|(name, port)| (name.clone(), self.url(id, tokens, *port)));
         let headers = self.headers(id, tokens, record.port).into_iter();
         Sandbox {
@@ -168,16 +166,13 @@ impl Inner {
             image: record.image.clone(),
             workspace: Some(record.workspace.clone()),
             lifetime: if record.kept { Lifetime::Kept } else { Lifetime::Backend },
-            created: names::time(record.created),
+            created: record::time(record.created),
             // One that is kept rests at the service's limit, and does not end.
             expires: if record.kept { expires } else { expires.into_iter().chain(ends).min() },
             restarts: Restarts::default(),
         }
     }
 }
-
-/// Why a sandbox has ended whose time is over.
-const OVER: &str = "its time is over";
 
 /// What becomes of our server in a sandbox that runs.
 async fn server(agent: &Agent<'_>, record: &Record) -> Result<Server, Fault> {
@@ -191,46 +186,7 @@ async fn server(agent: &Agent<'_>, record: &Record) -> Result<Server, Fault> {
         None if agent.read(&format!("{}/pid", record.directory)).await?.is_some() => {
             SandboxState::Failed("its server was killed together with what watches it".to_owned())
         }
-        None => {
-            let made = names::time(record.created).and_then(|made| made.elapsed().ok());
-            if made.is_none_or(|since| since < MAKING) {
-                SandboxState::Pending
-            } else {
-                SandboxState::Failed("its server was never started; who made it gave up".to_owned())
-            }
-        }
+        None => not_yet(record),
     };
     Ok(Server { state, key: None })
-}
-
-/// What the exit code of our server means.
-fn ended(code: &str) -> SandboxState {
-    match code.parse::<i64>() {
-        Ok(EXPIRED) => SandboxState::Stopped(OVER.to_owned()),
-        Ok(UNUSED) => SandboxState::Stopped("nobody used it".to_owned()),
-        Ok(0) => SandboxState::Stopped("its server was told to end".to_owned()),
-        Ok(code) => SandboxState::Failed(format!(
-            "its server ended with code {code}; its log has the reason, as long as it is there"
-        )),
-        Err(_) => SandboxState::Failed("its server ended, and how is not known".to_owned()),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_code_of_a_server_says_why_it_has_ended() {
-        for (code, word, reason) in [
-            ("80", "stopped", OVER),
-            ("81", "stopped", "nobody used it"),
-            ("0", "stopped", "its server was told to end"),
-            ("137", "failed", "its server ended with code 137"),
-            ("", "failed", "how is not known"),
-        ] {
-            let state = ended(code);
-            assert!(state.word() == word && state.reason().contains(reason), "{code}: {state}");
-        }
-    }
 }
