@@ -10,6 +10,7 @@ use gloveport_provider_docker::Docker;
 use gloveport_provider_e2b::E2b;
 use gloveport_provider_kubernetes::Kubernetes;
 use gloveport_provider_remote::Remote;
+use gloveport_provider_runloop::Runloop;
 
 use crate::here;
 
@@ -23,6 +24,7 @@ pub(crate) fn registry() -> Registry {
     registry.register(Docker::NAME, Docker::factory);
     registry.register(Kubernetes::NAME, Kubernetes::factory);
     registry.register(E2b::NAME, E2b::factory);
+    registry.register(Runloop::NAME, Runloop::factory);
     registry.register(Remote::NAME, Remote::factory);
     gloveport_provider_exec::register(&mut registry);
     registry
@@ -93,6 +95,9 @@ pub(crate) fn names_in_use(registry: &Registry, context: &ProviderContext) -> Ve
     }
     if !E2b::is_expected(context) {
         names.retain(|name| name != E2b::NAME);
+    }
+    if !Runloop::is_expected(context) {
+        names.retain(|name| name != Runloop::NAME);
     }
     if !Remote::is_expected(&context.config) {
         names.retain(|name| name != Remote::NAME);

@@ -28,7 +28,7 @@ pub enum Need {
     Kubernetes,
     /// It is `docker` or `kubernetes`.
     Containers,
-    /// It has a table of its own in `[extended]`: `docker`, `kubernetes` or `e2b`.
+    /// It has a table of its own in `[extended]`: `docker`, `kubernetes`, `e2b` or `runloop`.
     Table,
     /// It is `remote`.
     Remote,
@@ -41,18 +41,20 @@ impl Need {
     pub const fn runtimes(self) -> &'static str {
         match self {
             Self::Nothing => "all",
-            Self::Images => "`docker`, `kubernetes`, `e2b`, `remote`, others with images",
+            Self::Images => "`docker`, `kubernetes`, `e2b`, `runloop`, `remote`, others with images",
             Self::HostDirectories => "`local`, `docker`, others with host directories",
             Self::Mounts => "`docker`, others with mounts",
             Self::Gpus => "`docker`, `kubernetes`, others with GPUs",
             Self::Ports => "`local`, `docker`, `kubernetes`, others with exposed ports",
             Self::RuntimeClasses => "`docker`, `kubernetes`, `remote`, others with runtime classes",
-            Self::Sizes => "`kubernetes`, `remote`, others with sizes",
-            Self::KeepAlive => "`local`, `docker`, `kubernetes`, `e2b`, `remote`, others that keep sandboxes alive",
+            Self::Sizes => "`kubernetes`, `runloop`, `remote`, others with sizes",
+            Self::KeepAlive => {
+                "`local`, `docker`, `kubernetes`, `e2b`, `runloop`, `remote`, others that keep sandboxes alive"
+            }
             Self::Docker => "`docker`",
             Self::Kubernetes => "`kubernetes`",
             Self::Containers => "`docker`, `kubernetes`",
-            Self::Table => "`docker`, `kubernetes`, `e2b`",
+            Self::Table => "`docker`, `kubernetes`, `e2b`, `runloop`",
             Self::Remote => "`remote`",
             Self::OnThisMachine => "`local`, `docker`",
         }

@@ -1,0 +1,63 @@
+//! Removes what nobody wants any more, as labels tell it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use gloveport_hosted::garbage::reason;
+use gloveport_provider::{GcOptions, GcReport, ListFilter, ProviderError, Removed, Sandbox};
+
+use crate::{
+    inner::Inner,
+    names::{FORK, LABELS},
+};
+
+impl Inner {
+    pub(crate) async fn collect(&self, options: &GcOptions) -> Result<GcReport, ProviderError> {
+        let mut report = GcReport::default();
+        // Snapshots first: one of a fork that is made meanwhile is then not among them.
+        let snapshots = self.control.snapshots().await?;
+        let (mut used, told) = (BTreeSet::new(), self.control.list().await?);
+        let mut records: BTreeMap<_, _> = told
+            .into_iter()
+            .filter_map(|devbox| Some((LABELS.read(devbox.metadata.as_ref())?, devbox.id)))
+            .map(|(labelled, id)| (id, labelled.record))
+            .collect();
+        for sandbox in self.list(&ListFilter { ended: true, ..ListFilter::default() }).await? {
+            let Some(record) = records.remove(&sandbox.id) else { continue };
+            let Some(reason) = reason(&self.backend, &sandbox, &record.backend, options) else {
+                used.extend(record.fork);
+                continue;
+            };
+            if !options.dry_run
+                && let Err(error) = self.delete(&sandbox.id).await
+            {
+                used.extend(record.fork);
+                report.failed.push(format!("{}: {}", sandbox.id, gloveport_client::causes(&error)));
+                continue;
+            }
+            let Sandbox { id, session_id, .. } = sandbox;
+            let (id, session_id) = (Some(id), Some(session_id));
+            report.removed.push(Removed { id, session_id, path: None, reason: reason.to_owned() });
+        }
+        used.extend(records.into_values().filter_map(|record| record.fork));
+        for snapshot in snapshots {
+            let Some(name) = snapshot.name.filter(|name| name.starts_with(FORK)) else { continue };
+            if used.contains(&snapshot.id) {
+                continue;
+            }
+            if !options.dry_run {
+                match self.control.delete_snapshot(&snapshot.id).await {
+                    Ok(true) => {}
+                    // It went with its sandbox.
+                    Ok(false) => continue,
+                    Err(error) => {
+                        report.failed.push(format!("{}: {}", snapshot.id, gloveport_client::causes(&error)));
+                        continue;
+                    }
+                }
+            }
+            let reason = "the fork that it was made for is gone".to_owned();
+            report.removed.push(Removed { id: None, session_id: None, path: Some(name.into()), reason });
+        }
+        Ok(report)
+    }
+}
