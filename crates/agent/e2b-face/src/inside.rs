@@ -6,7 +6,7 @@ use axum::{
     extract::Request,
     response::{IntoResponse as _, Response},
 };
-use gloveport_protocol::{SESSION_KEY_HEADER, Secret};
+use gloveport_protocol::{PORT_KEY_HEADER, Secret};
 use gloveport_provider::SandboxId;
 use http::{HeaderValue, StatusCode, Uri, uri::PathAndQuery};
 
@@ -91,12 +91,12 @@ fn through_server(key: Option<&Secret>, port: u16, request: &mut Request) -> Res
     }
     let target = format!("/v1/ports/{port}{path}").parse::<Uri>();
     *request.uri_mut() = target.map_err(|_| Refusal::wrong("the path is no path of a URL"))?;
-    // A client may not name another key.
-    request.headers_mut().remove(SESSION_KEY_HEADER);
+    // A client may not name another key for that. One of its program is passed on.
+    request.headers_mut().remove(PORT_KEY_HEADER);
     if let Some(key) = key {
         let mut value = HeaderValue::from_str(key.expose()).map_err(|_| closed(port))?;
         value.set_sensitive(true);
-        request.headers_mut().insert(SESSION_KEY_HEADER, value);
+        request.headers_mut().insert(PORT_KEY_HEADER, value);
     }
     Ok(())
 }
@@ -114,6 +114,7 @@ fn closed(port: u16) -> Refusal {
 #[cfg(test)]
 mod tests {
     use axum::body::Body;
+    use gloveport_protocol::SESSION_KEY_HEADER;
 
     use super::*;
 

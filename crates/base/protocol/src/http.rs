@@ -17,6 +17,10 @@ pub const SESSION_KEY_HEADER: &str = "x-session-api-key";
 /// of a program.
 pub const PORT_HEADER: &str = "x-gloveport-port";
 
+/// Header with the session's key of a request for a port of the sandbox. A key as [`SESSION_KEY_HEADER`] beside it is for the program at
+/// that port.
+pub const PORT_KEY_HEADER: &str = "x-gloveport-port-key";
+
 /// Body of `POST /execute_action` (action-execution-api 2.4).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct ExecuteActionRequest {

@@ -50,8 +50,8 @@ pub use event::{ActionEvent, Event, ObservationEvent};
 pub use executor::{ActionExecutor, BoxFuture, ExecuteError};
 pub use http::{
     AliveBody, ConnectionToken, DiskUsage, ErrorBody, ExecuteActionRequest, IoCounters, ListFilesRequest,
-    McpServerEntry, McpServerEntryError, MemoryUsage, PORT_HEADER, Resources, SESSION_KEY_HEADER, ServerInfo,
-    UpdateMcpResponse, ValidationErrorBody,
+    McpServerEntry, McpServerEntryError, MemoryUsage, PORT_HEADER, PORT_KEY_HEADER, Resources, SESSION_KEY_HEADER,
+    ServerInfo, UpdateMcpResponse, ValidationErrorBody,
 };
 pub use observation::{
     AgentStateChangedObservation, BrowseObservation, CommandMetadata, CondenseObservation, DelegateObservation,

@@ -3,8 +3,9 @@
 use std::{net::IpAddr, sync::Arc};
 
 use gloveport_plugin::Endpoint;
+use gloveport_protocol::SESSION_KEY_HEADER;
 use http::{
-    HeaderMap, Method, Request, Response, StatusCode, Uri, Version,
+    HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Uri, Version,
     header::{CONTENT_LENGTH, HOST},
     uri::PathAndQuery,
 };
@@ -39,6 +40,8 @@ pub struct Forwarding<'a> {
     pub mount: &'a Mount,
     /// Address of the client, where it is known.
     pub client: Option<IpAddr>,
+    /// The key of a session that is the service's own, and not this server's.
+    pub session_key: Option<HeaderValue>,
     /// What is waited for.
     pub limits: &'a ProxyLimits,
     /// Ends what was upgraded.
@@ -72,10 +75,13 @@ pub(crate) async fn over(
     forwarding: Forwarding<'_>,
     held: Held,
 ) -> Result<Response<Answer>, ForwardError> {
-    let Forwarding { endpoint, mount, client, limits, stop } = forwarding;
+    let Forwarding { endpoint, mount, client, session_key, limits, stop } = forwarding;
     let mount = mount.seen_through(request.headers());
     let own = own_names(request.headers(), endpoint);
-    let (request, mut waiting, progress) = prepare(request, target, &mount, client);
+    let (mut request, mut waiting, progress) = prepare(request, target, &mount, client);
+    if let Some(key) = session_key {
+        request.headers_mut().insert(SESSION_KEY_HEADER, key);
+    }
 
     let (mut sender, connection) = http1::Builder::new()
         .max_buf_size(HEAD)

@@ -83,7 +83,7 @@ impl ServiceProxy {
                 let Reached { lease, stream, mut state } = self.reach().await?;
                 let endpoint = lease.endpoint().clone();
                 let Self { mount, limits, stop, .. } = self;
-                let forwarding = Forwarding { endpoint: &endpoint, mount, client, limits, stop };
+                let forwarding = Forwarding { endpoint: &endpoint, mount, client, session_key: None, limits, stop };
                 let answered = over(stream, request, target.clone(), forwarding, Box::new(lease)).await;
                 // A program that is being killed still accepts connections, and closes them.
                 request = match (answered, again.take()) {

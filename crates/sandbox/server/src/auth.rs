@@ -15,7 +15,7 @@ use std::borrow::Cow;
 
 use axum::response::Response;
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
-use gloveport_protocol::SESSION_KEY_HEADER;
+use gloveport_protocol::{PORT_KEY_HEADER, SESSION_KEY_HEADER};
 use gloveport_proxy::{
     Trust,
     origin::{Asked, Cause, cause},
@@ -29,6 +29,7 @@ use crate::{
     answer,
     body::closing,
     options::{ServerOptions, SessionKey, StrangeNames},
+    ports,
 };
 
 /// Beginning of the WebSocket protocol that carries the key in base64 for URLs, without padding.
@@ -118,7 +119,9 @@ pub(crate) fn trust<B>(options: &ServerOptions, request: &Request<B>) -> Trust {
 }
 
 fn shows(key: &SessionKey, path: &str, headers: &HeaderMap) -> bool {
+    let for_port = headers.get(PORT_KEY_HEADER).filter(|_| ports::owns(path));
     presented(headers).is_some_and(|presented| key.matches(&presented))
+        || for_port.is_some_and(|value| key.matches(value.as_bytes()))
         || BY_TOKEN.contains(&path) && token(headers).is_some_and(|token| key.matches(token))
 }
 

@@ -2,7 +2,8 @@
 //! address alone.
 //!
 //! It is for whoever has the session's key, who could ask the port by a command as well: gateways give programs addresses of
-//! their own by it. What is asked for beneath the path is passed on as it is, WebSockets too, and without the key. So is the answer: a
+//! their own by it. What is asked for beneath the path is passed on as it is, WebSockets too, and without the key. Where that is in a header of its own
+//! (`X-Gloveport-Port-Key`), the program may be a server with a key like this one, which it gets. So is the answer: a
 //! program that names its own paths names those of the address that a gateway has given it, and not these.
 
 use std::{collections::BTreeMap, sync::Arc};
@@ -13,7 +14,7 @@ use axum::{
     response::Response,
 };
 use gloveport_plugin::Endpoint;
-use gloveport_protocol::PORT_HEADER;
+use gloveport_protocol::{PORT_HEADER, PORT_KEY_HEADER, SESSION_KEY_HEADER};
 use gloveport_proxy::{ForwardError, Forwarding, Mount, ProxyLimits, answer::request_body, forward};
 use http::{HeaderValue, StatusCode};
 
@@ -33,7 +34,7 @@ pub(crate) fn owns(path: &str) -> bool {
 pub(crate) async fn serve(
     State(app): State<Arc<App>>,
     Path(parameters): Path<BTreeMap<String, String>>,
-    request: Request,
+    mut request: Request,
 ) -> Response {
     let named = parameters.get("port").map(String::as_str).unwrap_or_default();
     let port = named.parse::<u16>().ok().filter(|port| *port != 0 && port.to_string() == named);
@@ -42,10 +43,13 @@ pub(crate) async fn serve(
         let message = format!("{named:?} is no number of a port");
         return answer::native(StatusCode::BAD_REQUEST, "invalid", message, "ask for /v1/ports/PORT/PATH");
     };
+    let is_for_port = request.headers_mut().remove(PORT_KEY_HEADER).is_some();
+    let session_key = request.headers().get(SESSION_KEY_HEADER).filter(|_| is_for_port).cloned();
     let forwarding = Forwarding {
         endpoint: &Endpoint::Port(port),
         mount: &Mount::new("", ""),
         client: None,
+        session_key,
         limits: &ProxyLimits::default(),
         stop: &app.stop,
     };

@@ -178,7 +178,7 @@ async fn pass(
 ) -> Response<Answer> {
     let headers = request.headers().clone();
     let target = mount.inward(request.uri()).unwrap();
-    let forwarding = Forwarding { endpoint, mount, client: Some(client), limits, stop };
+    let forwarding = Forwarding { endpoint, mount, client: Some(client), session_key: None, limits, stop };
     let answered = forward(request.map(request_body), target, forwarding, Box::new(held)).await;
     answered.unwrap_or_else(|error| error_page(error.status(), &headers, &error.to_string()))
 }

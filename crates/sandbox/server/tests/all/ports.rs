@@ -70,6 +70,16 @@ async fn a_request_for_a_port_reaches_its_program_without_the_key_and_its_answer
             assert!(!answer.text().contains("the-key"), "{}", answer.text());
             assert!(answer.text().contains("Bearer of-the-program"), "{}", answer.text());
         }
+        // The program may have a key, too.
+        let mut wish = request("GET", &format!("/v1/ports/{port}/"), "");
+        wish.headers_mut().insert("x-gloveport-port-key", "the-key".parse().unwrap());
+        wish.headers_mut().insert("x-session-api-key", "of-the-program".parse().unwrap());
+        let answer = server.connect().await.request(wish).await;
+        assert!(answer.text().contains("x-session-api-key: of-the-program"), "{}", answer.text());
+        assert!(!answer.text().contains("the-key"), "{}", answer.text());
+        let mut elsewhere = request("GET", "/v1/exec", "");
+        elsewhere.headers_mut().insert("x-gloveport-port-key", "the-key".parse().unwrap());
+        assert_eq!(server.connect().await.request(elsewhere).await.status, 403);
         let refused = server.get(&format!("/v1/ports/{port}/")).await;
         assert_eq!(refused.status, 403, "{}", refused.text());
         program.abort();
