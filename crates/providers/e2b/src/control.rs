@@ -190,8 +190,13 @@ impl Control {
     /// All snapshots; none where the service has no list of them.
     pub(crate) async fn snapshots(&self) -> Result<Vec<Snapshot>, ProviderError> {
         let action = "list snapshots";
-        let told = self.service.told(action, &self.request(Method::GET, "/snapshots")?).await?;
-        told.map_or_else(|| Ok(Vec::new()), |answer| self.service.read(action, &answer))
+        let answer = self.service.ask(action, &self.request(Method::GET, "/snapshots")?).await?;
+        match answer.status {
+            status if status.is_success() => self.service.read(action, &answer),
+            // A gateway that speaks the API of E2B says it so.
+            StatusCode::NOT_FOUND | StatusCode::NOT_IMPLEMENTED => Ok(Vec::new()),
+            status => Err(self.service.refused(action, status, &answer.body)),
+        }
     }
 
     /// Removes a snapshot. Whether there was one.
