@@ -12,11 +12,13 @@
 //! | [`Machine`], [`Kind`] | where the files and processes of a sandbox are |
 //! | [`Program`], [`Execution`] | a program in a sandbox |
 //! | [`answers`] | what faces answer with |
+//! | [`daytona`] | the face of Daytona |
 //! | [`runloop`] | the face of Runloop |
 
 #![expect(clippy::panic, clippy::unwrap_used, reason = "a test stops at the first broken assumption")]
 
 pub mod answers;
+pub mod daytona;
 mod execution;
 mod fault;
 mod machine;

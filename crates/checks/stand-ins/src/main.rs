@@ -5,10 +5,10 @@
 
 use std::{io, process::ExitCode};
 
-use gloveport_stand_ins::{Face, Kind, StandIn, runloop::Runloop};
+use gloveport_stand_ins::{Face, Kind, StandIn, daytona::Daytona, runloop::Runloop};
 use tokio::{runtime::Runtime, sync::oneshot};
 
-const USAGE: &str = "usage: gloveport-stand-in runloop [--apart]";
+const USAGE: &str = "usage: gloveport-stand-in runloop|daytona [--apart]";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -19,11 +19,13 @@ fn main() -> ExitCode {
         _ => ("", Kind::Plain),
     };
     let runtime = Runtime::new().unwrap();
-    if name == Runloop::NAME {
-        runtime.block_on(serve::<Runloop>(kind));
-    } else {
-        eprintln!("{USAGE}");
-        return ExitCode::from(2);
+    match name {
+        Daytona::NAME => runtime.block_on(serve::<Daytona>(kind)),
+        Runloop::NAME => runtime.block_on(serve::<Runloop>(kind)),
+        _ => {
+            eprintln!("{USAGE}");
+            return ExitCode::from(2);
+        }
     }
     // Requests that wait for something are not waited for.
     runtime.shutdown_background();
