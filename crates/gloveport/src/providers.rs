@@ -6,6 +6,7 @@ use anyhow::Context as _;
 use gloveport_config::{Config, LoadOptions, Loaded};
 use gloveport_docker_engine::Endpoint;
 use gloveport_provider::{ProviderContext, Registry, program::Beside};
+use gloveport_provider_daytona::Daytona;
 use gloveport_provider_docker::Docker;
 use gloveport_provider_e2b::E2b;
 use gloveport_provider_kubernetes::Kubernetes;
@@ -24,6 +25,7 @@ pub(crate) fn registry() -> Registry {
     registry.register(Docker::NAME, Docker::factory);
     registry.register(Kubernetes::NAME, Kubernetes::factory);
     registry.register(E2b::NAME, E2b::factory);
+    registry.register(Daytona::NAME, Daytona::factory);
     registry.register(Runloop::NAME, Runloop::factory);
     registry.register(Remote::NAME, Remote::factory);
     gloveport_provider_exec::register(&mut registry);
@@ -95,6 +97,9 @@ pub(crate) fn names_in_use(registry: &Registry, context: &ProviderContext) -> Ve
     }
     if !E2b::is_expected(context) {
         names.retain(|name| name != E2b::NAME);
+    }
+    if !Daytona::is_expected(context) {
+        names.retain(|name| name != Daytona::NAME);
     }
     if !Runloop::is_expected(context) {
         names.retain(|name| name != Runloop::NAME);

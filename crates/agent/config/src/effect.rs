@@ -28,7 +28,7 @@ pub enum Need {
     Kubernetes,
     /// It is `docker` or `kubernetes`.
     Containers,
-    /// It has a table of its own in `[extended]`: `docker`, `kubernetes`, `e2b` or `runloop`.
+    /// It has a table of its own in `[extended]`: `docker`, `kubernetes`, `e2b`, `daytona` or `runloop`.
     Table,
     /// It is `remote`.
     Remote,
@@ -41,7 +41,7 @@ impl Need {
     pub const fn runtimes(self) -> &'static str {
         match self {
             Self::Nothing => "all",
-            Self::Images => "`docker`, `kubernetes`, `e2b`, `runloop`, `remote`, others with images",
+            Self::Images => "`docker`, `kubernetes`, `e2b`, `daytona`, `runloop`, `remote`, others with images",
             Self::HostDirectories => "`local`, `docker`, others with host directories",
             Self::Mounts => "`docker`, others with mounts",
             Self::Gpus => "`docker`, `kubernetes`, others with GPUs",
@@ -49,12 +49,12 @@ impl Need {
             Self::RuntimeClasses => "`docker`, `kubernetes`, `remote`, others with runtime classes",
             Self::Sizes => "`kubernetes`, `runloop`, `remote`, others with sizes",
             Self::KeepAlive => {
-                "`local`, `docker`, `kubernetes`, `e2b`, `runloop`, `remote`, others that keep sandboxes alive"
+                "`local`, `docker`, `kubernetes`, `e2b`, `daytona`, `runloop`, `remote`, others that keep sandboxes alive"
             }
             Self::Docker => "`docker`",
             Self::Kubernetes => "`kubernetes`",
             Self::Containers => "`docker`, `kubernetes`",
-            Self::Table => "`docker`, `kubernetes`, `e2b`, `runloop`",
+            Self::Table => "`docker`, `kubernetes`, `e2b`, `daytona`, `runloop`",
             Self::Remote => "`remote`",
             Self::OnThisMachine => "`local`, `docker`",
         }

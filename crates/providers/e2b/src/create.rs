@@ -39,7 +39,7 @@ const EVERYTHING: &str = "0.0.0.0/0";
 /// Time beyond its own that a sandbox has until the service ends it.
 const GRACE: Duration = Duration::from_mins(1);
 /// First of the ports that are taken by chance, and how many there are.
-const BY_CHANCE: (u16, u16) = (20_000, 20_000);
+const BY_CHANCE: (u16, u16) = (20_000, 12_000);
 
 /// What a sandbox begins with beside its spec.
 #[derive(Default)]
