@@ -122,11 +122,13 @@ mod tests {
     fn nothing_but_the_port_is_asked_for_with_the_key_of_the_sandbox() {
         let secret = Secret::new("the-key");
         let led = |uri: &str| {
-            let mut request =
-                Request::builder().uri(uri).header(SESSION_KEY_HEADER, "forged").body(Body::empty()).unwrap();
+            let mut request = Request::builder().uri(uri).body(Body::empty()).unwrap();
+            request.headers_mut().insert(PORT_KEY_HEADER, HeaderValue::from_static("forged"));
+            request.headers_mut().insert(SESSION_KEY_HEADER, HeaderValue::from_static("of the program"));
             through_server(Some(&secret), 3000, &mut request).ok()?;
-            assert_eq!(request.headers().get_all(SESSION_KEY_HEADER).iter().count(), 1);
-            assert_eq!(request.headers()[SESSION_KEY_HEADER], "the-key");
+            assert_eq!(request.headers().get_all(PORT_KEY_HEADER).iter().count(), 1);
+            assert_eq!(request.headers()[PORT_KEY_HEADER], "the-key");
+            assert_eq!(request.headers()[SESSION_KEY_HEADER], "of the program");
             Some(request.uri().to_string())
         };
         for (uri, expected) in [

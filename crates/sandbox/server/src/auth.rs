@@ -29,7 +29,6 @@ use crate::{
     answer,
     body::closing,
     options::{ServerOptions, SessionKey, StrangeNames},
-    ports,
 };
 
 /// Beginning of the WebSocket protocol that carries the key in base64 for URLs, without padding.
@@ -39,6 +38,8 @@ const ALIVE: &str = "/alive";
 /// The sandbox as an MCP server, and its MCP servers as one.
 pub(crate) const COMPUTER: &str = "/mcp";
 pub(crate) const PROXY: &str = "/mcp/proxy";
+/// What the paths of ports of programs begin with. Their key may come in a header of its own.
+pub(crate) const PORTS: &str = "/v1/ports/";
 /// The paths whose key may come as `Authorization: Bearer`, which is all that most of their clients can send.
 const BY_TOKEN: [&str; 2] = [COMPUTER, PROXY];
 /// The path that needs no key where there is one.
@@ -119,7 +120,7 @@ pub(crate) fn trust<B>(options: &ServerOptions, request: &Request<B>) -> Trust {
 }
 
 fn shows(key: &SessionKey, path: &str, headers: &HeaderMap) -> bool {
-    let for_port = headers.get(PORT_KEY_HEADER).filter(|_| ports::owns(path));
+    let for_port = headers.get(PORT_KEY_HEADER).filter(|_| path.starts_with(PORTS));
     presented(headers).is_some_and(|presented| key.matches(&presented))
         || for_port.is_some_and(|value| key.matches(value.as_bytes()))
         || BY_TOKEN.contains(&path) && token(headers).is_some_and(|token| key.matches(token))

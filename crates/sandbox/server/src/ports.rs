@@ -18,16 +18,14 @@ use gloveport_protocol::{PORT_HEADER, PORT_KEY_HEADER, SESSION_KEY_HEADER};
 use gloveport_proxy::{ForwardError, Forwarding, Mount, ProxyLimits, answer::request_body, forward};
 use http::{HeaderValue, StatusCode};
 
-use crate::{answer, app::App};
+use crate::{answer, app::App, auth::PORTS};
 
 /// The paths, for every method.
 pub(crate) const PATHS: [&str; 3] = ["/v1/ports/{port}", "/v1/ports/{port}/", "/v1/ports/{port}/{*rest}"];
-/// What they begin with.
-const PREFIX: &str = "/v1/ports/";
 
 /// Whether a path is one of these.
 pub(crate) fn owns(path: &str) -> bool {
-    path.starts_with(PREFIX)
+    path.starts_with(PORTS)
 }
 
 /// Any request of one of these paths.
@@ -38,7 +36,7 @@ pub(crate) async fn serve(
 ) -> Response {
     let named = parameters.get("port").map(String::as_str).unwrap_or_default();
     let port = named.parse::<u16>().ok().filter(|port| *port != 0 && port.to_string() == named);
-    let target = port.and_then(|port| Mount::new(&format!("{PREFIX}{port}"), "").inward(request.uri()));
+    let target = port.and_then(|port| Mount::new(&format!("{PORTS}{port}"), "").inward(request.uri()));
     let (Some(port), Some(target)) = (port, target) else {
         let message = format!("{named:?} is no number of a port");
         return answer::native(StatusCode::BAD_REQUEST, "invalid", message, "ask for /v1/ports/PORT/PATH");

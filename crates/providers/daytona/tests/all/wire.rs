@@ -54,7 +54,9 @@ async fn the_requests_are_those_of_the_services_own_sdk() {
         assert_eq!(ours, sent_by_sdk, "{path}");
     }
     // Commands are other ones.
-    for (path, name) in [("/process/execute", "cwd"), ("/process/execute", "timeout"), ("/gloveport-server/exec", "runAsync")] {
+    for (path, name) in
+        [("/process/execute", "cwd"), ("/process/execute", "timeout"), ("/gloveport-server/exec", "runAsync")]
+    {
         assert_eq!(only(Method::POST, path).body[name], recorded(&Method::POST, path)[name], "{path}");
     }
     let upload = only(Method::POST, "/files/upload-v2?path=%2F");
