@@ -162,7 +162,7 @@ if (is_made) {
     const output = []
     const handle = await sandbox.pty.create({ cols: 80, rows: 24, timeoutMs: 0, onData: (data) => output.push(Buffer.from(data)) })
     await sandbox.pty.resize(handle.pid, { cols: 100, rows: 30 })
-    await sandbox.pty.sendInput(handle.pid, new TextEncoder().encode('echo $((40+2)); stty size; exit\n'))
+    await sandbox.pty.sendInput(handle.pid, new TextEncoder().encode('echo $((40+2)); sleep 1; stty size; exit\n'))
     await handle.wait()
     const text = Buffer.concat(output).toString()
     assert.ok(text.includes('42') && text.includes('30 100'), text)
