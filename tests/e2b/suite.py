@@ -125,6 +125,13 @@ def run_node(report, node, directory, environment):
         print(f"FAILED  JavaScript came to its end: {process.returncode} {process.stderr[-1000:]}", flush=True)
 
 
+def wishes(environment, record):
+    """What the SDK sends for the wishes of a runtime is what the file says, with which the runtime `e2b` is compared."""
+    words = [sys.executable, str(HERE / "wishes.py"), *record, str(HERE / "recorded.json")]
+    process = subprocess.run(words, text=True, capture_output=True, env={**os.environ, **environment}, timeout=120)
+    assert process.returncode == 0, process.stderr[-600:]
+
+
 def times(gateway):
     """How long the SDK waits: for a sandbox with the result of its first command, and for the result of another one."""
     from e2b import Sandbox
@@ -155,6 +162,7 @@ def main():
     parser.add_argument("--node", default="", help="a Node; empty if there is none")
     parser.add_argument("--modules", help="the directory with its node_modules")
     parser.add_argument("--image", help="over the runtime docker with this image; without it over local")
+    parser.add_argument("--record", action="store_const", const=["--record"], default=[])
     parser.add_argument("--times", action="store_true", help="measure, and check nothing")
     options = parser.parse_args()
     binary = options.binary
@@ -173,6 +181,8 @@ def main():
 
         sandboxes.checks(report, gateway)
         interpreter.checks(report, gateway)
+        if not options.image:
+            report.check("the requests of the SDK are the recorded ones", lambda: wishes(gateway.sdk(binary), options.record))
         if options.node:
             run_node(report, options.node, options.modules, gateway.sdk(binary))
         else:

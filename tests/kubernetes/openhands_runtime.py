@@ -438,8 +438,8 @@ def main():
             print(kubectl("get", "pods,events", "--namespace", MARK).stdout)
     finally:
         kubectl("delete", "namespace", MARK, "--ignore-not-found", "--wait=true", "--timeout=60s")
-        for image in engine.images.list():
-            for tag in image.tags:
+        for image in engine.api.images():
+            for tag in image["RepoTags"] or ():
                 if tag.startswith(MARK):
                     engine.images.remove(tag, force=True)
         shutil.rmtree(home, ignore_errors=True)

@@ -210,7 +210,7 @@ def main():
         print(f"0 passed, 0 failed, {total} skipped")
         return 0
     wanted = os.environ.get("GLOVEPORT_TEST_BASE")
-    there = {tag for image in client.images.list() for tag in image.tags}
+    there = {tag for image in client.api.images() for tag in image["RepoTags"] or ()}
     base = wanted or next((name for name in BASES if name in there), None)
     if not base:
         print(f"skipped: the engine has none of {', '.join(BASES)}; scripts/docker makes them")
@@ -238,8 +238,8 @@ def main():
         for name, value in seen.items():
             print(f"        {name}: {value}")
     finally:
-        for image in client.images.list():
-            for tag in image.tags:
+        for image in client.api.images():
+            for tag in image["RepoTags"] or ():
                 if tag.startswith(MARK):
                     client.images.remove(tag, force=True)
         shutil.rmtree(home, ignore_errors=True)

@@ -166,7 +166,7 @@ def main():
         print(f"skipped: no Docker engine can be reached: {str(error)[:200]}")
         print(f"0 passed, 0 failed, {total} skipped")
         return 0
-    there = {tag for image in engine.images.list() for tag in image.tags}
+    there = {tag for image in engine.api.images() for tag in image["RepoTags"] or ()}
     base = os.environ.get("GLOVEPORT_TEST_BASE") or next((name for name in BASES if name in there), None)
     if not base:
         print(f"skipped: the engine has none of {', '.join(BASES)}; scripts/docker makes them")
@@ -178,8 +178,9 @@ def main():
         with gateway(checks, sys.argv[1], *words) as (url, home):
             checks.check_all(drive(url, home, base, engine), EXPECTED)
     finally:
-        for image in engine.images.list():
-            for tag in image.tags:
+        # Others remove theirs meanwhile, so none is looked at by its id.
+        for image in engine.api.images():
+            for tag in image["RepoTags"] or ():
                 if tag.startswith(PREFIX):
                     engine.images.remove(tag, force=True)
     return checks.end()

@@ -235,11 +235,7 @@ async fn timed_our_own_share_of_a_cold_start_is_no_more_than_100_milliseconds() 
     let mut shares = Vec::new();
     let in_image = image.0.as_str();
     for (name, image, keys) in [
-        (
-            "in-image",
-            in_image,
-            json!({"storage": "empty-dir", "program_in_image": true, "access": "cluster-ip"}),
-        ),
+        ("in-image", in_image, json!({"storage": "empty-dir", "program_in_image": true, "access": "cluster-ip"})),
         ("in-image-forwarded", in_image, json!({"storage": "empty-dir", "program_in_image": true})),
         ("sent", BUSYBOX, json!({"storage": "empty-dir"})),
     ] {
@@ -250,7 +246,8 @@ async fn timed_our_own_share_of_a_cold_start_is_no_more_than_100_milliseconds() 
         // The node may have had other work.
         for again in 1..TRIES {
             if name == "in-image" && shares[0] > bound {
-                let spec = SandboxSpec { session_id: SessionId::new(format!("{name}-{again}")).unwrap(), ..spec.clone() };
+                let spec =
+                    SandboxSpec { session_id: SessionId::new(format!("{name}-{again}")).unwrap(), ..spec.clone() };
                 shares[0] = measure(&place, &*backend, &api.address, &spec).await;
             }
         }

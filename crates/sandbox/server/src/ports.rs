@@ -23,10 +23,9 @@ use crate::{answer, app::App, auth::PORTS};
 /// The paths, for every method.
 pub(crate) const PATHS: [&str; 3] = ["/v1/ports/{port}", "/v1/ports/{port}/", "/v1/ports/{port}/{*rest}"];
 
-/// Whether a path is one of these.
-pub(crate) fn owns(path: &str) -> bool {
-    path.starts_with(PORTS)
-}
+/// An answer of a program, and none of ours, has this among its extensions.
+#[derive(Clone, Copy)]
+pub(crate) struct OfProgram;
 
 /// Any request of one of these paths.
 pub(crate) async fn serve(
@@ -52,7 +51,11 @@ pub(crate) async fn serve(
         stop: &app.stop,
     };
     match forward(request.map(request_body), target, forwarding, Box::new(())).await {
-        Ok(passed) => passed.map(Body::new),
+        Ok(passed) => {
+            let mut passed = passed.map(Body::new);
+            passed.extensions_mut().insert(OfProgram);
+            passed
+        }
         Err(error) => {
             let (code, hint) = match &error {
                 ForwardError::Unreachable { .. } => {

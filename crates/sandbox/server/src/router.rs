@@ -74,7 +74,7 @@ async fn unknown_method(uri: Uri) -> Response {
 async fn enter(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
     let path = request.uri().path();
     let group = Group::of(path);
-    let (is_of_plugin, is_of_port) = (plugins::owns(path), ports::owns(path));
+    let is_of_plugin = plugins::owns(path);
     let mut checked = auth::check_host(&app.options, &request);
     // The way to the services of plugins asks by itself, and so do the viewer and the view of the browser.
     let asks_itself =
@@ -99,8 +99,9 @@ async fn enter(State(app): State<Arc<App>>, request: Request, next: Next) -> Res
             handled.unwrap_or_else(|panic| contain(panic.as_ref(), is_native))
         }
     };
-    // A service says itself what browsers may do with its answers.
-    if !is_of_plugin && !is_of_port {
+    // Services and programs say themselves what browsers may do with their answers.
+    let is_of_program = response.extensions_mut().remove::<ports::OfProgram>().is_some();
+    if !is_of_plugin && !is_of_program {
         policy::apply(&mut response);
     }
     app.metrics.answered(group, response.status());

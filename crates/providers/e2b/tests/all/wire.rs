@@ -1,14 +1,123 @@
 //! The requests of a life, member by member (`hosted-apis` 2.6).
 
-use gloveport_provider::{NetworkPolicy, Provider as _, SandboxSpec};
+use std::{collections::BTreeSet, fs, path::Path};
+
+use gloveport_provider::{GcOptions, NetworkPolicy, Provider as _, SandboxSpec};
 use gloveport_provider_e2b::{E2b, E2bOptions, Traffic};
 use http::Method;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::support::{Place, create, kept, spec};
 
+/// What our requests have beside or instead of the SDK's: the end of the path, the member, and why.
+const OURS: [(&str, &str, &str); 8] = [
+    ("", "body.autoResume", "false where nothing is said"),
+    ("", "body.envVars", "variables are those of the server alone; the SDK sends none, too"),
+    ("", "body.memory", "the program is started again, and needs no memory"),
+    ("", "header.connect-timeout-ms", "the time limit is kept on this side"),
+    ("", "header.idempotency-key", "a wish whose answer was lost is no second one; the SDK sends what it is given"),
+    ("/Start", "body.tag", "the server is found by it"),
+    ("/List", "header.authorization", "the user is told with every call"),
+    ("/SendSignal", "header.authorization", "the user is told with every call"),
+];
+
+/// The members of a value, each with what it is: `a.b: text`.
+fn members(at: &str, value: &Value, into: &mut BTreeSet<String>) {
+    let word = match value {
+        // Names of variables and labels are not the service's.
+        Value::Object(_) if at.ends_with(".envs") || at.ends_with(".metadata") => "texts",
+        Value::Object(all) => {
+            for (name, value) in all {
+                members(&format!("{at}.{name}"), value, into);
+            }
+            return;
+        }
+        Value::Array(all) => {
+            for value in all {
+                members(&format!("{at}[]"), value, into);
+            }
+            return;
+        }
+        Value::Null => return,
+        Value::Bool(_) => "flag",
+        Value::Number(_) => "number",
+        Value::String(_) => "text",
+    };
+    into.insert(format!("{at}: {word}"));
+}
+
+/// Method and path without ids and names.
+fn kind(method: &str, path: &str) -> String {
+    let path = path.split('?').next().unwrap_or_default();
+    let mut words: Vec<&str> = path.split('/').collect();
+    let after = words.iter().position(|word| ["sandboxes", "templates"].contains(word));
+    if let Some(id) = after.and_then(|at| words.get_mut(at + 1)) {
+        *id = "ID";
+    }
+    format!("{method} {}", words.join("/"))
+}
+
+/// All that a request has, but for what is ours.
+fn shape(path: &str, headers: Vec<(String, String)>, body: &Value) -> BTreeSet<String> {
+    let mut all = BTreeSet::new();
+    members("body", body, &mut all);
+    let query = path.split_once('?').map(|(_, query)| query).unwrap_or_default();
+    let names = query.split('&').filter(|pair| !pair.is_empty()).filter_map(|pair| pair.split('=').next());
+    all.extend(names.map(|name| format!("query.{name}")));
+    all.extend(headers.into_iter().map(|(name, value)| {
+        // Keys, tokens and ids.
+        let is_own = ["x-api-key", "x-access-token", "e2b-sandbox-id"].contains(&name.as_str());
+        if is_own { format!("header.{name}") } else { format!("header.{name}: {value}") }
+    }));
+    let of = path.split('?').next().unwrap_or_default();
+    all.retain(|member| !OURS.iter().any(|(end, name, _)| of.ends_with(end) && member.starts_with(name)));
+    all
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn the_requests_are_those_of_the_services_own_sdk() {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../tests/e2b/recorded.json");
+    let recorded: Vec<Value> = serde_json::from_str(&fs::read_to_string(file).unwrap()).unwrap();
+    let compared_headers: BTreeSet<&str> = recorded
+        .iter()
+        .flat_map(|theirs| theirs["headers"].as_object().unwrap().keys().map(String::as_str))
+        .chain(["idempotency-key", "connect-timeout-ms"])
+        .collect();
+    let place = Place::new().await;
+    let backend = place.backend();
+    let made = create(&backend, &SandboxSpec { network: NetworkPolicy::None, ..kept("s") }).await.unwrap();
+    backend.hold(&made.id).await.unwrap();
+    backend.snapshot(&made.id, "n").await.unwrap();
+    backend.find_session(&made.session_id).await.unwrap();
+    backend.pause(&made.id).await.unwrap();
+    backend.resume(&made.id).await.unwrap();
+    backend.collect_garbage(&GcOptions::default()).await.unwrap();
+    backend.delete(&made.id).await.unwrap();
+    backend.close().await;
+    let mut compared = BTreeSet::new();
+    for ours in place.service.seen() {
+        let kind_of_ours = kind(ours.method.as_str(), &ours.path);
+        let theirs: Vec<BTreeSet<String>> = recorded
+            .iter()
+            .filter(|theirs| kind(theirs["method"].as_str().unwrap(), theirs["path"].as_str().unwrap()) == kind_of_ours)
+            .map(|theirs| {
+                let headers = theirs["headers"].as_object().unwrap();
+                let headers = headers.iter().map(|(name, value)| (name.clone(), value.as_str().unwrap().to_owned()));
+                shape(theirs["path"].as_str().unwrap(), headers.collect(), &theirs["body"])
+            })
+            .collect();
+        let headers = ours.headers.iter().filter(|(name, _)| compared_headers.contains(name.as_str()));
+        let headers = headers.map(|(name, value)| (name.to_string(), value.to_str().unwrap().to_owned()));
+        let found = shape(&ours.path, headers.collect(), &ours.body);
+        println!("{kind_of_ours}: {found:?}");
+        assert!(theirs.contains(&found), "{kind_of_ours}: {found:#?}, and of the SDK {theirs:#?}");
+        compared.insert(kind_of_ours);
+    }
+    assert!(compared.len() >= 10, "{compared:#?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_requests_of_a_life_are_those_of_the_specification() {
     let place = Place::new().await;
     let backend = place.backend();
     let made = create(&backend, &SandboxSpec { network: NetworkPolicy::None, ..kept("s") }).await.unwrap();

@@ -80,6 +80,7 @@ async fn a_request_for_a_port_reaches_its_program_without_the_key_and_its_answer
         let mut elsewhere = request("GET", "/v1/exec", "");
         elsewhere.headers_mut().insert("x-gloveport-port-key", "the-key".parse().unwrap());
         assert_eq!(server.connect().await.request(elsewhere).await.status, 403);
+        assert_eq!(answer.header("x-frame-options"), None);
         let refused = server.get(&format!("/v1/ports/{port}/")).await;
         assert_eq!(refused.status, 403, "{}", refused.text());
         program.abort();
@@ -121,6 +122,8 @@ async fn a_port_at_which_nobody_listens_and_what_is_no_port_say_so() {
         let closed = server.get(&format!("/v1/ports/{free}/a")).await;
         assert_eq!((closed.status.as_u16(), closed.header(PORT_HEADER)), (502, Some("closed")));
         assert_eq!(closed.json()["error"]["code"], "port_not_open", "{}", closed.text());
+        // It is an answer of ours, which a browser shows alone.
+        assert_eq!(closed.header("x-frame-options"), Some("DENY"));
         for none in ["0", "65536", "x", "-1", "+80", "080", "80.0", "1e3"] {
             let answer = server.get(&format!("/v1/ports/{none}/")).await;
             assert_eq!(answer.status, 400, "{none}: {}", answer.text());
