@@ -29,6 +29,8 @@ use tunnel::Tunnels;
 
 /// Time for a call that says nothing else.
 const LIMIT: Duration = Duration::from_secs(30);
+/// Time for a call that looks at a whole page.
+const PAGE: Duration = Duration::from_secs(100);
 /// Most bytes that wait to be written.
 const MOST_UNWRITTEN: usize = 256 * 1024 * 1024;
 
@@ -335,6 +337,17 @@ impl Session {
     /// Calls a method whose answer has a known shape.
     pub(crate) async fn ask<T: DeserializeOwned>(&self, method: &str, parameters: Value) -> Result<T, CdpError> {
         let answer = self.call(method, parameters).await?;
+        understood(method, answer)
+    }
+
+    /// The same for what looks at a whole page, which takes the time that the page takes: only the limit of the step ends it
+    /// earlier.
+    pub(crate) async fn ask_of_page<T: DeserializeOwned>(
+        &self,
+        method: &str,
+        parameters: Value,
+    ) -> Result<T, CdpError> {
+        let answer = self.call_within(method, parameters, PAGE).await?;
         understood(method, answer)
     }
 

@@ -268,7 +268,7 @@ async fn snapshots(
     }
     let all = join_all(roots.into_iter().map(async |(session, frame)| {
         let parameters = json!({ "computedStyles": [], "includeDOMRects": true, "includePaintOrder": true });
-        let snapshot: Snapshot = live.session(&session).ask("DOMSnapshot.captureSnapshot", parameters).await?;
+        let snapshot: Snapshot = live.session(&session).ask_of_page("DOMSnapshot.captureSnapshot", parameters).await?;
         Ok((snapshot, live.origin(target, &frame).await?))
     }));
     all.await.into_iter().collect()
@@ -281,7 +281,7 @@ async fn tree(live: &Live, place: &Place, found: &Found) -> Result<FrameTree, Sc
     }
     let parameters = json!({ "frameId": place.frame.id.as_str() });
     let session = live.session(&place.frame.session);
-    let Tree { nodes } = session.ask("Accessibility.getFullAXTree", parameters).await?;
+    let Tree { nodes } = session.ask_of_page("Accessibility.getFullAXTree", parameters).await?;
     let content_frames = found.content.get(&place.frame.id).cloned().unwrap_or_default();
     Ok(FrameTree { frame: place.frame.id.as_str().to_owned(), nodes, content_frames })
 }

@@ -198,7 +198,7 @@ async fn by_role(
     let role = if role.eq_ignore_ascii_case("img") { "image" } else { role };
     let name = tidy(name.unwrap_or_default());
     let parameters = json!({ "frameId": place.frame.id.as_str() });
-    let Tree { nodes } = realm.session.ask("Accessibility.getFullAXTree", parameters).await?;
+    let Tree { nodes } = realm.session.ask_of_page("Accessibility.getFullAXTree", parameters).await?;
     let mut found = None;
     for node in nodes {
         let Some(id) = node.element.filter(|_| !node.ignored) else { continue };

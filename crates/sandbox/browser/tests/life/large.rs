@@ -7,7 +7,7 @@ use gloveport_browser::BrowserError;
 use crate::house::{House, fails, goto_inline, tree};
 
 /// Time for a step: it would be ended at 120 s.
-const LIMIT: Duration = Duration::from_secs(100);
+const LIMIT: Duration = Duration::from_secs(115);
 
 /// Adds elements by script: the parser nests at most some hundred.
 fn page(script: &str) -> String {
