@@ -25,7 +25,7 @@ const OURS: [(&str, &str, &str); 8] = [
 fn members(at: &str, value: &Value, into: &mut BTreeSet<String>) {
     let word = match value {
         // Names of variables and labels are not the service's.
-        Value::Object(_) if at.ends_with(".envs") || at.ends_with(".metadata") => "texts",
+        Value::Object(_) if ["envs", "metadata"].contains(&at.rsplit('.').next().unwrap_or_default()) => "texts",
         Value::Object(all) => {
             for (name, value) in all {
                 members(&format!("{at}.{name}"), value, into);
