@@ -13,6 +13,7 @@
 //! | [`Program`], [`Execution`] | a program in a sandbox |
 //! | [`answers`] | what faces answer with |
 //! | [`daytona`] | the face of Daytona |
+//! | [`modal`] | the face of Modal |
 //! | [`runloop`] | the face of Runloop |
 
 #![expect(clippy::panic, clippy::unwrap_used, reason = "a test stops at the first broken assumption")]
@@ -22,6 +23,7 @@ pub mod daytona;
 mod execution;
 mod fault;
 mod machine;
+pub mod modal;
 mod ports;
 pub mod runloop;
 mod stand_in;

@@ -229,7 +229,7 @@ impl Drop for Machine {
 }
 
 /// Copies files with all that belongs to them.
-fn copy(from: &Path, to: &Path) {
+pub(crate) fn copy(from: &Path, to: &Path) {
     let status = Command::new("cp").arg("-a").arg(from).arg(to).status().unwrap();
     assert!(status.success(), "cp {} {}", from.display(), to.display());
 }

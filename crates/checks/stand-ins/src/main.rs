@@ -5,10 +5,10 @@
 
 use std::{io, process::ExitCode};
 
-use gloveport_stand_ins::{Face, Kind, StandIn, daytona::Daytona, runloop::Runloop};
+use gloveport_stand_ins::{Face, Kind, StandIn, daytona::Daytona, modal::Modal, runloop::Runloop};
 use tokio::{runtime::Runtime, sync::oneshot};
 
-const USAGE: &str = "usage: gloveport-stand-in runloop|daytona [--apart]";
+const USAGE: &str = "usage: gloveport-stand-in runloop|daytona|modal [--apart]";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -21,6 +21,7 @@ fn main() -> ExitCode {
     let runtime = Runtime::new().unwrap();
     match name {
         Daytona::NAME => runtime.block_on(serve::<Daytona>(kind)),
+        Modal::NAME => runtime.block_on(serve::<Modal>(kind)),
         Runloop::NAME => runtime.block_on(serve::<Runloop>(kind)),
         _ => {
             eprintln!("{USAGE}");

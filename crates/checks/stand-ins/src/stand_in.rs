@@ -169,14 +169,13 @@ async fn answer<F: Face>(State(world): State<Shared<F>>, request: Request) -> Re
         },
         Route::Port { .. } | Route::Refused(_) => (Bytes::new(), body),
     };
-    let json = serde_json::from_slice(&whole).unwrap_or_default();
     if let Some(what) = path.strip_prefix(MANAGED) {
-        return manage(&world, what, &json);
+        return manage(&world, what, &serde_json::from_slice(&whole).unwrap_or_default());
     }
-    let fault = lock(&world).wire.came(seen(json));
+    let fault = lock(&world).wire.came(seen(F::read(&parts, &whole)));
     match &fault {
         Some(Fault::Status(status, headers, message)) => {
-            let mut answer = refusal(*status, message);
+            let mut answer = F::refusal(*status, message);
             for (name, value) in headers {
                 let name: HeaderName = name.parse().unwrap();
                 answer.headers_mut().insert(name, value.parse().unwrap());

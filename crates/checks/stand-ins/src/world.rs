@@ -12,6 +12,7 @@ use std::{
 
 use axum::{body::Bytes, http::request::Parts, response::Response};
 use futures_util::future::BoxFuture;
+use serde_json::Value;
 use tokio::sync::watch;
 
 use crate::{Kind, Machine, fault::Wire};
@@ -61,6 +62,14 @@ pub trait Face: Default + Send + Sized + 'static {
     fn turn(world: &mut World<Self>);
     /// The answer to a request.
     fn answer(world: Shared<Self>, asked: Asked) -> BoxFuture<'static, Response>;
+    /// A refusal that a test wants, with this status and message.
+    fn refusal(status: u16, message: &str) -> Response {
+        crate::answers::refusal(status, message)
+    }
+    /// What is remembered of the body of a request.
+    fn read(_parts: &Parts, body: &Bytes) -> Value {
+        serde_json::from_slice(body).unwrap_or_default()
+    }
 }
 
 /// A sandbox: files and processes, labels, a state, and what the face knows of it.

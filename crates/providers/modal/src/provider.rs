@@ -1,0 +1,145 @@
+//! The provider.
+
+use std::sync::Arc;
+
+use gloveport_protocol::BoxFuture;
+use gloveport_provider::{
+    Capabilities, Check, GcOptions, GcReport, ListFilter, LogOptions, LogStream, Progress, Provider, ProviderContext,
+    ProviderError, Sandbox, SandboxId, SandboxSpec, SessionId,
+};
+use tokio_util::sync::DropGuard;
+
+use crate::{ModalOptions, capabilities::CAPABILITIES, inner::Inner, names::NAME};
+
+/// Sandboxes of Modal.
+///
+/// How long one lives at most is settled when it is made, and nobody can tell who holds one that is kept.
+#[derive(Debug)]
+pub struct Modal {
+    inner: Arc<Inner>,
+    /// What works for the backend ends with it, also when it is only dropped.
+    _closing: DropGuard,
+}
+
+impl Modal {
+    /// The name by which it is registered.
+    pub const NAME: &'static str = NAME;
+
+    /// A provider for this service. It is not asked anything yet.
+    pub fn new(options: ModalOptions) -> Self {
+        let inner = Arc::new(Inner::new(options));
+        let closing = inner.backend.closing.clone().drop_guard();
+        Self { inner, _closing: closing }
+    }
+
+    /// Whether there seems to be a key for the service.
+    pub fn is_expected(context: &ProviderContext) -> bool {
+        ModalOptions::is_expected(context)
+    }
+
+    /// For the [`Registry`](gloveport_provider::Registry).
+    ///
+    /// # Errors
+    ///
+    /// A setting cannot be used.
+    pub fn factory(context: &ProviderContext) -> Result<Arc<dyn Provider>, ProviderError> {
+        Ok(Arc::new(Self::new(ModalOptions::new(context)?)))
+    }
+
+    async fn checks(&self) -> Vec<Check> {
+        let control = &self.inner.control;
+        vec![control.service.check(control.check().await), self.inner.program.check()]
+    }
+
+    async fn end(&self) {
+        let inner = &self.inner;
+        let delete = |id: SandboxId| async move {
+            if let Err(error) = inner.delete(&id).await {
+                tracing::warn!(%id, %error, "a sandbox of a closed backend is left; it ends with its time limit");
+            }
+        };
+        inner.backend.end(delete).await;
+    }
+}
+
+impl Provider for Modal {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        CAPABILITIES
+    }
+
+    fn create<'a>(
+        &'a self,
+        spec: &'a SandboxSpec,
+        progress: &'a Progress,
+    ) -> BoxFuture<'a, Result<Sandbox, ProviderError>> {
+        Box::pin(self.inner.create(spec, None, progress))
+    }
+
+    fn find<'a>(&'a self, id: &'a SandboxId) -> BoxFuture<'a, Result<Option<Sandbox>, ProviderError>> {
+        Box::pin(self.inner.find(id))
+    }
+
+    fn find_session<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<Option<Sandbox>, ProviderError>> {
+        Box::pin(self.inner.of_session(session))
+    }
+
+    fn list<'a>(&'a self, filter: &'a ListFilter) -> BoxFuture<'a, Result<Vec<Sandbox>, ProviderError>> {
+        Box::pin(self.inner.list(filter))
+    }
+
+    fn pause<'a>(&'a self, _id: &'a SandboxId) -> BoxFuture<'a, Result<(), ProviderError>> {
+        Box::pin(async { Err(self.cannot("pause and resume")) })
+    }
+
+    fn resume<'a>(&'a self, _id: &'a SandboxId) -> BoxFuture<'a, Result<(), ProviderError>> {
+        Box::pin(async { Err(self.cannot("pause and resume")) })
+    }
+
+    fn delete<'a>(&'a self, id: &'a SandboxId) -> BoxFuture<'a, Result<bool, ProviderError>> {
+        Box::pin(self.inner.delete(id))
+    }
+
+    fn logs<'a>(&'a self, id: &'a SandboxId, options: LogOptions) -> BoxFuture<'a, Result<LogStream, ProviderError>> {
+        Box::pin(self.inner.logs(id, options))
+    }
+
+    fn collect_garbage<'a>(&'a self, options: &'a GcOptions) -> BoxFuture<'a, Result<GcReport, ProviderError>> {
+        Box::pin(self.inner.collect(options))
+    }
+
+    fn hold<'a>(&'a self, id: &'a SandboxId) -> BoxFuture<'a, Result<(), ProviderError>> {
+        Box::pin(self.inner.hold(id))
+    }
+
+    fn release<'a>(&'a self, id: &'a SandboxId) -> BoxFuture<'a, Result<(), ProviderError>> {
+        Box::pin(async move {
+            self.inner.backend.held().remove(id);
+            Ok(())
+        })
+    }
+
+    fn snapshot<'a>(&'a self, id: &'a SandboxId, _name: &'a str) -> BoxFuture<'a, Result<String, ProviderError>> {
+        Box::pin(self.inner.snapshot(id))
+    }
+
+    fn fork<'a>(
+        &'a self,
+        id: &'a SandboxId,
+        session: &'a SessionId,
+        progress: &'a Progress,
+    ) -> BoxFuture<'a, Result<Sandbox, ProviderError>> {
+        Box::pin(self.inner.fork(id, session, progress))
+    }
+
+    fn check(&self) -> BoxFuture<'_, Vec<Check>> {
+        Box::pin(self.checks())
+    }
+
+    fn close(&self) -> BoxFuture<'_, ()> {
+        Box::pin(self.end())
+    }
+}
