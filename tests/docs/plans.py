@@ -124,6 +124,7 @@ PLANS = {
     # Two sandboxes at once, on a node that others may use.
     ("docs/hosted.md", "export E2B_API_KEY=e2b_..."): Plan(skip="it needs an account of a hosted service"),
     ("docs/hosted.md", "export DAYTONA_API_KEY=dtn_..."): Plan(skip="it needs an account of a hosted service"),
+    ("docs/hosted.md", "export MODAL_TOKEN_ID=ak-..."): Plan(skip="it needs an account of a hosted service"),
     ("docs/hosted.md", "export RUNLOOP_API_KEY=ak_..."): Plan(skip="it needs an account of a hosted service"),
     ("docs/kubernetes.md", "gloveport provider ls kubernetes"): Plan(
         given="export KUBERNETES_RESOURCE_CPU_REQUEST=50m KUBERNETES_RESOURCE_MEMORY_REQUEST=64Mi\n",

@@ -10,6 +10,7 @@ use gloveport_provider_daytona::Daytona;
 use gloveport_provider_docker::Docker;
 use gloveport_provider_e2b::E2b;
 use gloveport_provider_kubernetes::Kubernetes;
+use gloveport_provider_modal::Modal;
 use gloveport_provider_remote::Remote;
 use gloveport_provider_runloop::Runloop;
 
@@ -26,6 +27,7 @@ pub(crate) fn registry() -> Registry {
     registry.register(Kubernetes::NAME, Kubernetes::factory);
     registry.register(E2b::NAME, E2b::factory);
     registry.register(Daytona::NAME, Daytona::factory);
+    registry.register(Modal::NAME, Modal::factory);
     registry.register(Runloop::NAME, Runloop::factory);
     registry.register(Remote::NAME, Remote::factory);
     gloveport_provider_exec::register(&mut registry);
@@ -103,6 +105,9 @@ pub(crate) fn names_in_use(registry: &Registry, context: &ProviderContext) -> Ve
     }
     if !Runloop::is_expected(context) {
         names.retain(|name| name != Runloop::NAME);
+    }
+    if !Modal::is_expected(context) {
+        names.retain(|name| name != Modal::NAME);
     }
     if !Remote::is_expected(&context.config) {
         names.retain(|name| name != Remote::NAME);

@@ -28,7 +28,7 @@ pub enum Need {
     Kubernetes,
     /// It is `docker` or `kubernetes`.
     Containers,
-    /// It has a table of its own in `[extended]`: `docker`, `kubernetes`, `e2b`, `daytona` or `runloop`.
+    /// It has a table of its own in `[extended]`: `docker`, `kubernetes`, `e2b`, `daytona`, `runloop` or `modal`.
     Table,
     /// It is `remote`.
     Remote,
@@ -41,20 +41,22 @@ impl Need {
     pub const fn runtimes(self) -> &'static str {
         match self {
             Self::Nothing => "all",
-            Self::Images => "`docker`, `kubernetes`, `e2b`, `daytona`, `runloop`, `remote`, others with images",
+            Self::Images => {
+                "`docker`, `kubernetes`, `e2b`, `daytona`, `runloop`, `modal`, `remote`, others with images"
+            }
             Self::HostDirectories => "`local`, `docker`, others with host directories",
             Self::Mounts => "`docker`, others with mounts",
             Self::Gpus => "`docker`, `kubernetes`, others with GPUs",
-            Self::Ports => "`local`, `docker`, `kubernetes`, others with exposed ports",
+            Self::Ports => "`local`, `docker`, `kubernetes`, `modal`, others with exposed ports",
             Self::RuntimeClasses => "`docker`, `kubernetes`, `remote`, others with runtime classes",
-            Self::Sizes => "`kubernetes`, `runloop`, `remote`, others with sizes",
+            Self::Sizes => "`kubernetes`, `runloop`, `modal`, `remote`, others with sizes",
             Self::KeepAlive => {
-                "`local`, `docker`, `kubernetes`, `e2b`, `daytona`, `runloop`, `remote`, others that keep sandboxes alive"
+                "`local`, `docker`, `kubernetes`, `e2b`, `daytona`, `runloop`, `modal`, `remote`, others that keep sandboxes alive"
             }
             Self::Docker => "`docker`",
             Self::Kubernetes => "`kubernetes`",
             Self::Containers => "`docker`, `kubernetes`",
-            Self::Table => "`docker`, `kubernetes`, `e2b`, `daytona`, `runloop`",
+            Self::Table => "`docker`, `kubernetes`, `e2b`, `daytona`, `runloop`, `modal`",
             Self::Remote => "`remote`",
             Self::OnThisMachine => "`local`, `docker`",
         }

@@ -48,7 +48,7 @@ const DEFAULT: &str = "default";
 
 #[derive(Debug, Args)]
 pub(super) struct ServeArgs {
-    /// The runtime of the sandboxes: local, docker, kubernetes, e2b, daytona, runloop, exec:/path/to/program. [default: local]
+    /// The runtime of the sandboxes: local, docker, kubernetes, e2b, daytona, runloop, modal, exec:/path/to/program. [default: local]
     #[arg(long, value_name = "NAME")]
     runtime: Option<String>,
     /// Address to listen on. [default: 127.0.0.1]

@@ -122,7 +122,7 @@ fn zsh_and_fish_complete_sessions_and_runtimes() {
             ask gloveport session '--runtime=lo'";
         assert_eq!(
             shell(&home, &["zsh", "-f", "-c", script]),
-            "my-session\ncli daytona docker e2b exec: house kubernetes local remote runloop\n--runtime=local\n"
+            "my-session\ncli daytona docker e2b exec: house kubernetes local modal remote runloop\n--runtime=local\n"
         );
     }
     assert!(!home.path().join("obeyed").exists());

@@ -10,9 +10,10 @@ use serde_json::{Value, json};
 use crate::support::{Place, create, end, kept, spec, within};
 
 /// What our requests have that the SDK's do not, and why: the end of the method, the field, the reason.
-const OURS: [(&str, &str, &str); 5] = [
+const OURS: [(&str, &str, &str); 6] = [
     ("SandboxGetFromNameV2", ".4", "one that has ended is looked for, too, for why it has"),
     ("SandboxListV2", ".4", "and is listed"),
+    ("AppFetchLogs", ".9", "by the sandbox: its task may not be told any more once it has ended"),
     ("SandboxGetTaskIdV2", ".2", "a task that does not come is not waited for without end"),
     ("SandboxListV2", ".1", "sandboxes of other apps are nobody's business here"),
     ("SandboxListV2", ".2", "where the next page begins"),
