@@ -32,7 +32,7 @@ use serde_json::{Value, json};
 
 use grpc::{refused, told};
 use proto::{Message, unframed};
-use state::Call;
+use state::{Call, is_good, token};
 pub use state::{Modal, More};
 
 use crate::{Asked, Face, Route, Shared, World, answers, lock};
@@ -41,9 +41,6 @@ use crate::{Asked, Face, Route, Shared, World, answers, lock};
 const SERVICE: &str = "/modal.client.ModalClient/";
 /// Where those of the router of a sandbox are.
 const ROUTER: &str = "/modal.task_command_router.TaskCommandRouter/";
-/// How long a token lasts that is given out.
-const TOKEN: Duration = Duration::from_mins(20);
-
 impl Modal {
     /// The id of the token that it takes.
     pub const TOKEN_ID: &'static str = "ak-of-the-stand-in";
@@ -97,20 +94,6 @@ fn is_call(path: &str) -> bool {
 
 fn header(headers: &HeaderMap, name: &str) -> String {
     headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default().to_owned()
-}
-
-/// A token that lasts for a while, for this.
-fn token(world: &mut World<Modal>, of: &str) -> String {
-    let ends = world.now() + TOKEN;
-    let ends_at = ends.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
-    let claims = json!({"exp": ends_at, "sub": of, "n": World::<Modal>::next("")}).to_string();
-    let token = format!("{}.{}.x", URL_SAFE_NO_PAD.encode("{}"), URL_SAFE_NO_PAD.encode(claims));
-    world.face.tokens.insert(token.clone(), ends);
-    token
-}
-
-fn is_good(world: &World<Modal>, token: &str) -> bool {
-    world.face.tokens.get(token).is_some_and(|ends| *ends > world.now())
 }
 
 async fn answer(world: Shared<Modal>, asked: Asked) -> Response {

@@ -18,8 +18,7 @@ use tokio::{net::TcpStream, sync::watch, time::Instant};
 use super::{
     grpc::{done, refused, streamed, told},
     proto::Message,
-    sandboxes::seconds,
-    state::{Call, Exec, Image, Made, Modal},
+    state::{Call, Exec, Image, Made, Modal, seconds},
 };
 use crate::{Execution, Machine, Output, Program, World, lock};
 

@@ -14,8 +14,7 @@ use super::{
     grpc::{done, refused, told},
     life,
     proto::Message,
-    state::{Call, Made, Modal, More, sandbox},
-    token,
+    state::{Call, Made, Modal, More, sandbox, seconds, token},
 };
 use crate::{Machine, Sandbox, World, lock};
 
@@ -23,11 +22,6 @@ use crate::{Machine, Sandbox, World, lock};
 const LONGEST: u64 = 86_400;
 /// Longest name.
 const NAME: usize = 63;
-
-/// A time as the service writes it.
-pub(super) fn seconds(time: std::time::SystemTime) -> f64 {
-    time.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64()
-}
 
 /// How a sandbox has ended, as a message; that it runs is one without fields.
 fn result(made: &Made) -> Message {

@@ -4,13 +4,18 @@ use std::{
     collections::{BTreeMap, HashMap},
     path::PathBuf,
     sync::{Arc, atomic::AtomicU64},
-    time::SystemTime,
+    time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
 use axum::{body::Bytes, response::Response};
+use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
+use serde_json::json;
 
 use super::{grpc::refused, proto::Message};
 use crate::{Execution, Sandbox, Shared, World};
+
+/// How long a token lasts that is given out.
+const TOKEN: Duration = Duration::from_mins(20);
 
 /// A sandbox of Modal.
 pub(super) type Made = Sandbox<More>;
@@ -114,4 +119,24 @@ impl Call {
 #[expect(clippy::result_large_err, reason = "an answer is what is wanted")]
 pub(super) fn sandbox<'a>(world: &'a mut World<Modal>, id: &str) -> Result<&'a mut Made, Response> {
     world.sandboxes.get_mut(id).ok_or_else(|| refused(5, &format!("Sandbox with ID {id} not found")))
+}
+
+/// A time as the service writes it.
+pub(super) fn seconds(time: std::time::SystemTime) -> f64 {
+    time.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64()
+}
+
+/// A token that lasts for a while, for this.
+pub(super) fn token(world: &mut World<Modal>, of: &str) -> String {
+    let ends = world.now() + TOKEN;
+    let ends_at = ends.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+    let claims = json!({"exp": ends_at, "sub": of, "n": World::<Modal>::next("")}).to_string();
+    let token = format!("{}.{}.x", URL_SAFE_NO_PAD.encode("{}"), URL_SAFE_NO_PAD.encode(claims));
+    world.face.tokens.insert(token.clone(), ends);
+    token
+}
+
+/// Whether a token was given out and still lasts.
+pub(super) fn is_good(world: &World<Modal>, token: &str) -> bool {
+    world.face.tokens.get(token).is_some_and(|ends| *ends > world.now())
 }
