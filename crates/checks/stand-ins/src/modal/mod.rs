@@ -19,14 +19,11 @@ mod sandboxes;
 mod state;
 mod stored;
 
-use std::time::{Duration, UNIX_EPOCH};
-
 use axum::{
     body::Bytes,
     http::{HeaderMap, Method, request::Parts},
     response::Response,
 };
-use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use futures_util::future::BoxFuture;
 use serde_json::{Value, json};
 

@@ -2,11 +2,7 @@
 
 #![expect(clippy::result_large_err, reason = "an answer is what is wanted")]
 
-use std::{
-    collections::BTreeMap,
-    sync::Arc,
-    time::{Duration, UNIX_EPOCH},
-};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use axum::response::Response;
 
