@@ -26,15 +26,15 @@ pub enum Kind {
 const MARK: &str = "STAND_IN_MACHINE";
 
 /// Makes the files of a sandbox from those of this machine, and waits for the end of its standard input, which is that of the
-/// program with the stand-in: `$1` is its directory.
+/// program with the stand-in: `$1` is its directory. It is ready when the root of its first process is its own: files are put in
+/// by that.
 const APART: &str = r#"set -e
 mount -t overlay overlay -o "lowerdir=/,upperdir=$1/upper,workdir=$1/work" "$1/root"
 mount -t proc proc "$1/root/proc"
 mount --rbind /dev "$1/root/dev"
 mount -t tmpfs tmpfs "$1/root/tmp"
 mount -t tmpfs tmpfs "$1/root/run"
-echo ready
-exec chroot "$1/root" cat"#;
+exec chroot "$1/root" sh -c "echo ready; exec cat""#;
 
 /// Leads the group of a sandbox's processes, and takes all with it when the program with the stand-in ends.
 const PLAIN: &str = "echo ready; cat; kill -KILL 0";
