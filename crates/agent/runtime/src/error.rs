@@ -215,6 +215,15 @@ impl RuntimeError {
             _ => false,
         }
     }
+
+    /// Whether the sandbox did not answer: it may rest, start anew, or be gone.
+    #[must_use]
+    pub const fn is_lost(&self) -> bool {
+        match self {
+            Self::Execute(error) => is_network(error),
+            _ => self.is_unavailable(),
+        }
+    }
 }
 
 fn because(source: Option<&Cause>) -> String {

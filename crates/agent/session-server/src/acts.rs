@@ -278,7 +278,10 @@ pub(crate) async fn microagents(
     used.live.risen(RISE).await?;
     let repository = used.live.record.lock().await.wanted.repository.clone();
     let found = timeout(SET, used.live.runtime.microagents(repository.as_deref())).await;
-    let found = found.map_err(|_| Fault::later("the microagents were not read in time"))??;
+    let found = match found.map_err(|_| Fault::later("the microagents were not read in time"))? {
+        Ok(found) => found,
+        Err(error) => return Err(used.live.fault(error).await),
+    };
     let told: Vec<Value> = found
         .iter()
         .map(|it| {

@@ -11,7 +11,7 @@ use gloveport_event_stream::{AddEventError, EventStream, Masker, SubscriberId};
 use gloveport_protocol::{ErrorObservation, EventSource, Observation, ObservationEvent, Secret, SecurityRisk};
 use gloveport_provider::{ResourceLimits, SandboxSpec};
 use gloveport_runtime::{
-    Hosted, HostedOptions, Runtime, RuntimeOptions, RuntimeStatus, StatusLevel,
+    Hosted, HostedOptions, Runtime, RuntimeError, RuntimeOptions, RuntimeStatus, StatusLevel,
     git_providers::{ProviderToken, ProviderTokens, ProviderType},
 };
 use gloveport_security::Assessment;
@@ -201,6 +201,20 @@ impl Live {
         match &*self.rise.borrow() {
             Rise::Over(fault) => Some(fault.clone()),
             Rise::Down | Rise::Coming { .. } | Rise::Up => None,
+        }
+    }
+
+    /// Why something could not be done; of a sandbox that does not answer, what became of it.
+    pub(crate) async fn fault(&self, error: RuntimeError) -> Fault {
+        if !error.is_lost() {
+            return error.into();
+        }
+        tracing::warn!(session = %self.key.id, %error, "the sandbox of a session did not answer");
+        match self.owner.provider.find_session(&self.key.id).await {
+            Ok(found) if found.as_ref().is_none_or(|sandbox| !sandbox.state.is_live()) => {
+                Fault::conflict("the sandbox of the session is gone")
+            }
+            _ => Fault::later("the sandbox of the session does not answer; ask again"),
         }
     }
 

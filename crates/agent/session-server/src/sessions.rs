@@ -320,7 +320,10 @@ impl Sessions {
         live.files.hide(&live.key, &changed).await?;
         *hidden = changed;
         drop(hidden);
-        Ok(live.runtime.add_env_vars(variables).await?)
+        match live.runtime.add_env_vars(variables).await {
+            Ok(()) => Ok(()),
+            Err(error) => Err(live.fault(error).await),
+        }
     }
 
     /// Lets go what nobody uses.

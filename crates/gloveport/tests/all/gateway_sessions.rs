@@ -308,6 +308,23 @@ async fn a_session_lives_its_whole_life_over_http() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_session_whose_sandbox_was_deleted_says_so() {
+    let home = Home::new();
+    let at = home.gateway(&[]);
+    at.start(json!({"session_id": "one"})).await;
+    let sandbox = at.get("/one").await["sandbox"].as_str().unwrap().to_owned();
+    assert_eq!(at.ask("DELETE", &format!("/../sandboxes/{sandbox}"), None).await.0, 204);
+    for (path, body) in [("/one/microagents", None), ("/one/environment", Some(json!({"variables": {"A": "b"}})))] {
+        let method = if body.is_some() { "POST" } else { "GET" };
+        let (status, told) = at.ask(method, path, body).await;
+        assert_eq!((status, &told["error"]["code"]), (409, &json!("wrong_state")), "{path}: {told}");
+        assert_eq!(told["error"]["message"], "the sandbox of the session is gone", "{path}");
+    }
+    at.delete("one").await;
+    at.end();
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_history_is_followed_from_any_number_and_nothing_of_it_is_lost() {
     let home = Home::new();
     let at = home.gateway(&[]);
