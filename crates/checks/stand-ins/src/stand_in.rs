@@ -123,7 +123,8 @@ impl<F: Face> Drop for StandIn<F> {
     }
 }
 
-/// What programs that are not in this process ask of the stand-in itself: requests that came, faults that are to come, time.
+/// What programs that are not in this process ask of the stand-in itself: requests that came, what it has, faults that are to come,
+/// time.
 fn manage<F: Face>(world: &Shared<F>, what: &str, body: &Value) -> Response {
     let mut world = lock(world);
     match what {
@@ -131,6 +132,13 @@ fn manage<F: Face>(world: &Shared<F>, what: &str, body: &Value) -> Response {
             let seen = std::mem::take(&mut world.wire.seen).into_iter();
             let all = seen.map(|seen| json!({"method": seen.method.as_str(), "path": seen.path, "body": seen.body}));
             told(200, &all.collect())
+        }
+        "objects" => {
+            let all = world.sandboxes.iter().map(|(id, sandbox)| {
+                let (labels, state) = (&sandbox.labels, &sandbox.state);
+                json!({"id": id, "labels": labels, "state": state, "more": F::more(&sandbox.more)})
+            });
+            told(200, &json!({"sandboxes": all.collect::<Vec<_>>(), "kept": world.face.kept()}))
         }
         "fail" => {
             let text = |name: &str| body[name].as_str().unwrap_or_default();

@@ -66,6 +66,10 @@ pub trait Face: Default + Send + Sized + 'static {
     fn refusal(status: u16, message: &str) -> Response {
         crate::answers::refusal(status, message)
     }
+    /// What a sandbox was made from, and what has become of it beside its state: for programs that compare what clients leave.
+    fn more(more: &Self::More) -> Value;
+    /// What the service keeps beside sandboxes, likewise.
+    fn kept(&self) -> Value;
     /// What is remembered of the body of a request.
     fn read(_parts: &Parts, body: &Bytes) -> Value {
         serde_json::from_slice(body).unwrap_or_default()

@@ -32,6 +32,9 @@ use crate::{
     answers::{pairs, refusal, told},
 };
 
+/// The first minor release of the SDK to which lists are told in pages, as far as is known here.
+const PAGES: u32 = 100;
+
 impl Face for Daytona {
     type More = More;
     const NAME: &'static str = "daytona";
@@ -70,9 +73,24 @@ impl Face for Daytona {
         life::turn(world);
     }
 
+    fn more(more: &More) -> Value {
+        let sessions: Vec<&String> = more.sessions.keys().collect();
+        json!({"name": more.name, "wish": more.wish, "autoStop": more.auto_stop, "autoDelete": more.auto_delete, "sessions": sessions})
+    }
+
+    fn kept(&self) -> Value {
+        json!({"snapshots": self.snapshots()})
+    }
+
     fn answer(world: Shared<Self>, asked: Asked) -> BoxFuture<'static, Response> {
         Box::pin(answer(world, asked))
     }
+}
+
+/// Whether this release of the SDK expects a list as a whole: that of OpenHands 0.62 does.
+fn has_no_pages(release: &str) -> bool {
+    let minor = release.strip_prefix("0.").and_then(|rest| rest.split('.').next()?.parse::<u32>().ok());
+    minor.is_some_and(|minor| minor < PAGES)
 }
 
 async fn answer(world: Shared<Daytona>, asked: Asked) -> Response {
@@ -83,14 +101,16 @@ async fn answer(world: Shared<Daytona>, asked: Asked) -> Response {
         return refusal(401, "Invalid credentials");
     }
     let query = pairs(parts.uri.query());
-    if let ["toolbox", id, rest @ ..] = &*words {
-        let call = Call { world, query, json: serde_json::from_slice(&body).unwrap_or_default() };
+    // Older releases of the SDK do not ask where toolboxes are.
+    if let ["toolbox", id, rest @ ..] | ["api", "toolbox", id, "toolbox", rest @ ..] = &*words {
+        let call = Call { world, query, json: serde_json::from_slice(&body).unwrap_or_default(), is_whole: false };
         return toolbox::answer(&call, &parts, id, rest, body).await;
     }
     let ["api", rest @ ..] = &*words else { return refusal(404, "no such path") };
     let json = if body.is_empty() { Ok(json!({})) } else { serde_json::from_slice::<Value>(&body) };
     let Ok(json) = json else { return refusal(400, "the body is no JSON") };
-    let call = Call { world, query, json };
+    let is_whole = header(&parts.headers, "x-daytona-sdk-version").is_some_and(has_no_pages);
+    let call = Call { world, query, json, is_whole };
     match (parts.method, rest) {
         (Method::GET, ["api-keys", "current"]) => told(
             200,

@@ -168,7 +168,10 @@ fn list(call: &Call) -> Response {
             && wanted.iter().all(|(name, value)| sandbox.labels.get(name) == Some(value))
     };
     let all = world.sandboxes.iter().filter(|(id, sandbox)| fits(id, sandbox));
-    let all: Vec<Value> = all.map(|(id, sandbox)| view(&world, id, sandbox, true)).collect();
+    let all: Vec<Value> = all.map(|(id, sandbox)| view(&world, id, sandbox, !call.is_whole)).collect();
+    if call.is_whole {
+        return told(200, &all.into());
+    }
     let begin: usize = call.of("cursor").and_then(|cursor| cursor.parse().ok()).unwrap_or_default();
     let limit = call.of("limit").and_then(|limit| limit.parse().ok()).unwrap_or(100).min(world.page);
     let page: Vec<Value> = all.iter().skip(begin).take(limit).cloned().collect();

@@ -92,6 +92,8 @@ pub(super) struct Call {
     pub(super) world: Shared<Daytona>,
     pub(super) query: Vec<(String, String)>,
     pub(super) json: Value,
+    /// Whoever asks knows no pages.
+    pub(super) is_whole: bool,
 }
 
 impl Call {

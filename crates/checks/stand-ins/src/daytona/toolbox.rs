@@ -181,7 +181,8 @@ async fn session(
             with(call, id, |sessions| {
                 sessions.entry((*name).to_owned()).or_default().push((command.clone(), Arc::clone(&execution)));
             });
-            if call.json["runAsync"] == true {
+            // Older releases of the SDK have another word for it.
+            if call.json["runAsync"] == true || call.json["async"] == true {
                 return told(202, &json!({"cmdId": command}));
             }
             let mut follow = execution.follow();

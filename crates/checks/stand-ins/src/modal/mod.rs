@@ -64,6 +64,22 @@ impl Face for Modal {
         life::turn(world);
     }
 
+    fn more(more: &More) -> Value {
+        let result = more.result.as_ref().map(|(status, code, _)| json!({"status": status, "exitcode": code}));
+        json!({
+            "app": more.app, "name": more.name, "environment": more.environment, "definition": more.definition.told(),
+            "result": result,
+        })
+    }
+
+    fn kept(&self) -> Value {
+        let apps: Vec<_> = self.apps.iter().map(|((environment, name), id)| json!([environment, name, id])).collect();
+        let images: Vec<_> = self.images.iter().map(|(id, image)| json!([id, image.commands])).collect();
+        let mounts: Vec<_> = self.mounts.iter().map(|(id, files)| json!([id, files])).collect();
+        let secrets: Vec<_> = self.secrets.iter().map(|(id, pairs)| json!([id, pairs])).collect();
+        json!({"apps": apps, "images": images, "mounts": mounts, "secrets": secrets})
+    }
+
     fn answer(world: Shared<Self>, asked: Asked) -> BoxFuture<'static, Response> {
         Box::pin(answer(world, asked))
     }

@@ -52,12 +52,12 @@ pub(super) async fn answer(call: &Call) -> Response {
     let wish = call.wish();
     let id = wish.text(1);
     match call.method.as_str() {
-        "SandboxCreateV2" => create(call),
-        "SandboxWaitV2" => wait(call, &id, wish.seconds(2)).await,
+        "SandboxCreate" | "SandboxCreateV2" => create(call),
+        "SandboxWait" | "SandboxWaitV2" => wait(call, &id, wish.seconds(2)).await,
         "SandboxListV2" => list(call, &wish),
         "SandboxGetFromNameV2" => by_name(call, &wish),
-        "SandboxTerminateV2" => terminate(call, &id).await,
-        "SandboxGetTunnelsV2" => with(call, &id, |made| {
+        "SandboxTerminate" | "SandboxTerminateV2" => terminate(call, &id).await,
+        "SandboxGetTunnels" | "SandboxGetTunnelsV2" => with(call, &id, |made| {
             let message = Message::default().with_message(1, &result(made));
             Ok(if made.machine.is_some() { tunnels(made, 2, message) } else { message })
         }),
@@ -77,7 +77,7 @@ pub(super) async fn answer(call: &Call) -> Response {
             Ok(Message::default().with(1, &url).with(2, &format!("connect-{}", made.more.task)))
         }),
         "AppFetchLogs" => logs(call, &wish.text(9), &wish.text(8)),
-        // There are none of the first generation, in which the service's SDK looks then.
+        // Those of the first generation have no names here, where the service's SDK looks then.
         "SandboxGetFromName" => refused(5, "Sandbox not found"),
         method => refused(12, &format!("Method {method} is not implemented")),
     }
@@ -103,6 +103,9 @@ fn why_not(world: &World<Modal>, wish: &Message) -> Option<Response> {
     }
     if !definition.texts(2).iter().all(|mount| world.face.mounts.contains_key(mount)) {
         return Some(refused(5, "Mount not found"));
+    }
+    if !definition.texts(4).iter().all(|secret| world.face.secrets.contains_key(secret)) {
+        return Some(refused(5, "Secret not found"));
     }
     if !(1..=LONGEST).contains(&definition.number(7)) {
         return Some(refused(3, "timeout must be between 1 second and 24 hours"));
@@ -134,16 +137,19 @@ fn why_not(world: &World<Modal>, wish: &Message) -> Option<Response> {
 
 fn create(call: &Call) -> Response {
     let wish = call.wish();
+    // Ids of the first generation have 22 characters.
+    let beginning = if call.method == "SandboxCreate" { "sb-0000000000" } else { "sb-" };
     let (id, message) = {
         let mut world = lock(&call.world);
         if let Some(answer) = why_not(&world, &wish) {
             return answer;
         }
-        let (id, task, definition) = (World::<Modal>::next("sb-"), World::<Modal>::next("ta-"), wish.message(2));
+        let (id, task, definition) = (World::<Modal>::next(beginning), World::<Modal>::next("ta-"), wish.message(2));
         let layer = world.face.images.get(&definition.text(3)).and_then(|image| image.layer.clone());
         let machine = Machine::new(world.kind, world.root.join(&id), layer.as_deref());
-        let environment: BTreeMap<_, _> =
-            wish.messages(6).iter().flat_map(|source| source.message(2).pairs(1)).collect();
+        let own = wish.messages(6).into_iter().flat_map(|source| source.message(2).pairs(1));
+        let kept = definition.texts(4).into_iter().filter_map(|secret| world.face.secrets.get(&secret).cloned());
+        let environment: BTreeMap<_, _> = kept.flatten().chain(own).collect();
         let more = More {
             app: wish.text(1),
             name: definition.text(30),

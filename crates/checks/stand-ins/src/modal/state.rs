@@ -57,6 +57,8 @@ pub struct Modal {
     /// Mounts: path, digest, mode.
     pub(super) mounts: BTreeMap<String, Vec<(String, String, u32)>>,
     pub(super) images: BTreeMap<String, Image>,
+    /// Variables that are kept, as sandboxes of the first generation have theirs.
+    pub(super) secrets: BTreeMap<String, BTreeMap<String, String>>,
     /// Answers by the name of their call.
     pub(super) wishes: HashMap<String, Message>,
     /// When the tokens end that were given out.

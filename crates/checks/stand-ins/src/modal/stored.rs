@@ -60,6 +60,7 @@ pub(super) fn answer(call: &Call) -> Response {
         "MountPutFile" => put(call),
         "MountGetOrCreate" => mount(call),
         "BlobCreate" => blob(call),
+        "SecretGetOrCreate" => secret(call),
         "ImageDelete" => match lock(&call.world).face.images.remove(&call.wish().text(1)) {
             Some(_) => done(),
             None => refused(5, "Image not found"),
@@ -172,6 +173,20 @@ fn blob(call: &Call) -> Response {
     world.face.blobs.insert(id.clone(), Bytes::new());
     let url = format!("{}/blobs/{id}?signature=1", world.url);
     told(&Message::default().with(1, &url).with(2, &id))
+}
+
+/// Variables without a name, which is all that is known here.
+fn secret(call: &Call) -> Response {
+    let (wish, mut world) = (call.wish(), lock(&call.world));
+    if wish.number(4) != 4 {
+        return refused(12, "Only secrets without a name are made here");
+    }
+    if !has_app(&world, &wish.text(6)) {
+        return refused(5, "App not found");
+    }
+    let id = World::<Modal>::next("st-");
+    world.face.secrets.insert(id.clone(), wish.pairs(5).into_iter().collect());
+    told(&Message::default().with(1, &id))
 }
 
 fn mount(call: &Call) -> Response {

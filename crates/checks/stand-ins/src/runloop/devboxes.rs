@@ -82,6 +82,10 @@ pub(super) async fn answer(call: &Call, method: &Method, rest: &[&str]) -> Respo
             devbox.more.tunnel = Some(tunnel.clone());
             told(200, &tunnel)
         }),
+        (&Method::POST, [id, "create_tunnel"]) => {
+            let url = lock(&call.world).url.clone();
+            running(call, id, |devbox, now| old_tunnel(devbox, id, &url, &call.json["port"], now))
+        }
         (&Method::POST, [id, "remove_tunnel"]) => with(call, id, |devbox, _| {
             devbox.more.tunnel = None;
             told(200, &json!({}))
@@ -129,6 +133,17 @@ fn tunnel(wish: &Value, now: SystemTime) -> Value {
         tunnel["auth_token"] = json!(format!("token-of-{key}"));
     }
     tunnel
+}
+
+/// The URL of one port, as older releases of the SDK ask for it (`spec/third-party-runtimes.md` 2.2): everybody reaches it, and it
+/// is the same when it is asked for again.
+fn old_tunnel(devbox: &mut Devbox, id: &str, url: &str, port: &Value, now: SystemTime) -> Response {
+    if !port.is_u64() {
+        return refusal(400, "port is missing");
+    }
+    let tunnel = devbox.more.tunnel.get_or_insert_with(|| tunnel(&Value::Null, now));
+    let key = tunnel["tunnel_key"].as_str().unwrap_or_default();
+    told(200, &json!({"devbox_id": id, "port": port, "url": format!("{url}/tunnels/{key}/{port}")}))
 }
 
 /// What the service refuses of a wish.

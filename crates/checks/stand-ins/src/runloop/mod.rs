@@ -78,6 +78,17 @@ impl Face for Runloop {
         life::turn(world);
     }
 
+    fn more(more: &More) -> Value {
+        let mut told = json!({"wish": more.wish, "tunnel": more.tunnel, "shutdown_reason": more.shutdown});
+        told["failure_reason"] = json!(more.failure);
+        told
+    }
+
+    fn kept(&self) -> Value {
+        let objects: Vec<String> = self.objects().into_iter().map(|(name, _)| name).collect();
+        json!({"objects": objects, "snapshots": self.snapshots(), "policies": self.policies(), "blueprints": self.blueprints()})
+    }
+
     fn answer(world: Shared<Self>, asked: Asked) -> BoxFuture<'static, Response> {
         Box::pin(answer(world, asked))
     }
