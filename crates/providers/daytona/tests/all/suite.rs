@@ -1,111 +1,35 @@
-//! The runtime `daytona` with our real server in its sandboxes, against a service on this machine that gives each sandbox files
-//! and processes of its own: the suite of all providers.
+//! The runtime `daytona` with our real server in its sandboxes: the suite of all providers.
 
-use std::{
-    path::{Path, PathBuf},
-    process::Command,
-    sync::Arc,
-    time::Duration,
-};
+use gloveport_hosted_checks::suite;
 
-use gloveport_protocol::Secret;
-use gloveport_provider::Provider;
-use gloveport_provider_conformance::{Make, Options, Verdict};
-use gloveport_provider_daytona::{Daytona, DaytonaOptions, Traffic};
-use gloveport_stand_ins::{StandIn, can_be_apart, daytona};
-
-use crate::support::KEY;
-
-/// Our program: the one that `GLOVEPORT_TEST_BINARY` names, else the one that was built beside this test program.
-fn built() -> Option<PathBuf> {
-    let named = std::env::var_os("GLOVEPORT_TEST_BINARY").map(PathBuf::from);
-    let beside = || std::env::current_exe().ok()?.parent()?.parent().map(|directory| directory.join("gloveport"));
-    let found = named.or_else(beside).filter(|program| program.is_file());
-    if found.is_none() {
-        println!("skipped: the program is not built; build it, or name one in GLOVEPORT_TEST_BINARY");
-    }
-    found
-}
-
-/// The same as it is uploaded: without what only debuggers read, which is most of a build for tests.
-fn stripped(built: PathBuf, directory: &Path) -> PathBuf {
-    let small = directory.join("gloveport");
-    let status = Command::new("strip").arg("-o").arg(&small).arg(&built).status();
-    if status.is_ok_and(|status| status.success()) { small } else { built }
-}
-
-fn options(service: &StandIn<daytona::Daytona>, home: &Path, program: PathBuf) -> DaytonaOptions {
-    DaytonaOptions {
-        key: Some(Secret::new(KEY)),
-        api_url: format!("{}/api", service.url),
-        target: None,
-        snapshot: None,
-        image: None,
-        // What the suite calls an image.
-        snapshots: [].into(),
-        user: None,
-        directory: "/opt/gloveport-test".to_owned(),
-        workspace: Some("/gloveport-test-workspace".to_owned()),
-        // They share a network.
-        port: None,
-        traffic: Traffic::Private,
-        auto_stop: true,
-        time_limit: Duration::from_mins(15),
-        answer_within: Duration::from_mins(1),
-        start_within: Duration::from_mins(2),
-        program,
-        backends: home.join("backends"),
-    }
-}
-
-async fn passes(groups: &[&str], skipped: &[&str]) {
-    if !can_be_apart() {
-        println!("skipped: sandboxes of the stand-in need root and `unshare`");
-        return;
-    }
-    let Some(built) = built() else { return };
-    let (service, home) = (StandIn::<daytona::Daytona>::apart().await, tempfile::tempdir().unwrap());
-    let options = options(&service, home.path(), stripped(built, home.path()));
-    let make: Make = Arc::new(move || Ok(Arc::new(Daytona::new(options.clone())) as Arc<dyn Provider>));
-    let wanted =
-        Options { only: groups.iter().map(|group| (*group).to_owned()).collect(), at_once: 4, ..Options::default() };
-    let report = gloveport_provider_conformance::run(&make, &wanted, |_| {}).await.unwrap();
-    assert_eq!(report.counts().failed, 0, "{}", report.text());
-    let is_skipped = |verdict: &Verdict| matches!(verdict, Verdict::Skip { .. });
-    let found: Vec<&str> =
-        report.results.iter().filter(|result| is_skipped(&result.verdict)).map(|result| result.id.as_str()).collect();
-    assert_eq!(found, skipped, "{}", report.text());
-    assert!(report.counts().passed > 0 && service.ids().is_empty(), "{:?}", service.ids());
-    let snapshots = service.world().face.snapshots();
-    assert!(snapshots.is_empty(), "{snapshots:?}");
-}
+use crate::support::OnDaytona;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_runtime_daytona_passes_the_checks_of_life() {
-    passes(&["life/"], &["life/workspace-directory"]).await;
+    suite::passes::<OnDaytona>(suite::LIFE).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_runtime_daytona_passes_the_checks_of_lists() {
-    passes(&["found/"], &[]).await;
+    suite::passes::<OnDaytona>(suite::LISTS).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_runtime_daytona_passes_the_checks_of_specs() {
-    passes(&["specs/", "waits/"], &[]).await;
+    suite::passes::<OnDaytona>(suite::SPECS).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_runtime_daytona_passes_the_checks_of_ends() {
-    passes(&["ends/"], &[]).await;
+    suite::passes::<OnDaytona>(suite::ENDS).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_runtime_daytona_passes_the_checks_of_garbage() {
-    passes(&["garbage/"], &["garbage/orphan", "garbage/backend-died"]).await;
+    suite::passes::<OnDaytona>(suite::GARBAGE).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_runtime_daytona_passes_the_checks_of_options() {
-    passes(&["optional/"], &["optional/memory", "optional/processes", "optional/ports", "optional/warm"]).await;
+    suite::passes::<OnDaytona>(suite::OPTIONS).await;
 }

@@ -1,19 +1,22 @@
 //! The requests of a life, member by member (`hosted-apis` 3.2, 3.3).
 
-use std::{fs, path::Path};
+use std::time::Duration;
 
+use gloveport_hosted_checks::{
+    steps::{confined, create, kept, running, spec},
+    wire,
+};
 use gloveport_provider::{NetworkPolicy, Provider as _, ProviderError, ResourceLimits, SandboxSpec};
-use gloveport_provider_daytona::{Daytona, DaytonaOptions, Traffic};
+use gloveport_provider_daytona::Traffic;
 use gloveport_stand_ins::Seen;
 use http::Method;
 use serde_json::{Value, json};
 
-use crate::support::{KEY, Place, create, kept, running, spec};
+use crate::support::{KEY, Place};
 
 /// What the service's own SDK sends for the same (`tests/hosted/run --record`).
 fn recorded(method: &Method, end: &str) -> Value {
-    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../tests/hosted/recorded/daytona.json");
-    let all: Vec<Value> = serde_json::from_str(&fs::read_to_string(file).unwrap()).unwrap();
+    let all = wire::recorded("hosted/recorded/daytona.json");
     let is_it = |one: &Value| one["method"] == method.as_str() && one["path"].as_str().unwrap().ends_with(end);
     all.iter().find(|one| is_it(one)).unwrap()["body"].clone()
 }
@@ -21,8 +24,7 @@ fn recorded(method: &Method, end: &str) -> Value {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_requests_are_those_of_the_services_own_sdk() {
     let place = Place::new().await;
-    let options = DaytonaOptions { target: Some("us".to_owned()), ..place.options() };
-    let backend = Daytona::new(options);
+    let backend = place.backend_with(|options| options.target = Some("us".to_owned()));
     let made = create(&backend, &SandboxSpec { network: NetworkPolicy::None, ..kept("s1") }).await.unwrap();
     let made = running(&backend, &made).await;
     let seen = place.service.seen();
@@ -83,7 +85,7 @@ async fn an_image_is_built_from_and_has_a_size_and_a_snapshot_has_its_own() {
     let limits = ResourceLimits { cpus: Some(2.0), memory: Some(4 << 30), ..ResourceLimits::default() };
     let error = create(&place.backend(), &SandboxSpec { limits: limits.clone(), ..spec("s") }).await.unwrap_err();
     assert!(matches!(error, ProviderError::Unsupported { .. }), "{error}");
-    let backend = Daytona::new(DaytonaOptions { image: Some("debian:12".to_owned()), ..place.options() });
+    let backend = place.backend_with(|options| options.image = Some("debian:12".to_owned()));
     create(&backend, &SandboxSpec { limits: limits.clone(), ..spec("default") }).await.unwrap();
     let image = SandboxSpec { image: Some("debian:13".to_owned()), ..spec("image") };
     create(&backend, &image).await.unwrap();
@@ -93,7 +95,10 @@ async fn an_image_is_built_from_and_has_a_size_and_a_snapshot_has_its_own() {
     assert_eq!((&wishes[0]["cpu"], &wishes[0]["memory"], wishes[0].get("disk")), (&json!(2), &json!(4), None));
     assert_eq!(wishes[1]["buildInfo"], json!({"dockerfileContent": "FROM debian:13\n"}));
     let snapshots = [("debian:13".to_owned(), "daytonaio/sandbox".to_owned())].into();
-    let named = Daytona::new(DaytonaOptions { snapshots, image: Some("debian:12".to_owned()), ..place.options() });
+    let named = place.backend_with(|options| {
+        options.snapshots = snapshots;
+        options.image = Some("debian:12".to_owned());
+    });
     let sized = SandboxSpec { image: image.image.clone(), limits, ..spec("sized") };
     let error = create(&named, &sized).await.unwrap_err();
     assert!(matches!(&error, ProviderError::Spec { field, .. } if field == "limits"), "{error}");
@@ -106,7 +111,7 @@ async fn an_image_is_built_from_and_has_a_size_and_a_snapshot_has_its_own() {
 #[tokio::test(flavor = "multi_thread")]
 async fn ports_have_urls_without_a_token_where_everybody_may_reach_them() {
     let place = Place::new().await;
-    let open = Daytona::new(DaytonaOptions { traffic: Traffic::Public, ..place.options() });
+    let open = place.backend_with(|options| options.traffic = Traffic::Public);
     assert!(open.capabilities().ports && !place.backend().capabilities().ports);
     let made = create(&open, &kept("s")).await.unwrap();
     let made = running(&open, &made).await;
@@ -117,10 +122,9 @@ async fn ports_have_urls_without_a_token_where_everybody_may_reach_them() {
 #[tokio::test(flavor = "multi_thread")]
 async fn limits_of_time_and_network_are_asked_for_as_the_service_writes_them() {
     let place = Place::new().await;
-    let backend = Daytona::new(DaytonaOptions { auto_stop: false, ..place.options() });
-    let network = NetworkPolicy::Only(vec!["pypi.org".to_owned(), "10.0.0.0/8".to_owned()]);
-    let time_to_live = Some(std::time::Duration::from_secs(90));
-    let made = create(&backend, &SandboxSpec { network, time_to_live, ..kept("s") }).await.unwrap();
+    let backend = place.backend_with(|options| options.auto_stop = false);
+    let time_to_live = Some(Duration::from_secs(90));
+    let made = create(&backend, &SandboxSpec { time_to_live, ..confined(kept("s")) }).await.unwrap();
     let seen = place.service.seen();
     let wish = seen.iter().find(|seen| seen.path == "/api/sandbox").unwrap();
     assert_eq!(

@@ -2,48 +2,25 @@
 
 use std::{
     fs,
-    path::{Path, PathBuf},
     time::{Duration, SystemTime},
 };
 
-use futures_util::StreamExt as _;
-use gloveport_protocol::Secret;
-use gloveport_provider::{
-    GcOptions, Lifetime, ListFilter, LogOptions, Progress, Provider as _, ProviderError, SandboxSpec, SandboxState,
+use gloveport_hosted_checks::{
+    Service as _, ends, life, logs,
+    steps::{A, Act, SECRET, create, kept, spec},
+    wire,
 };
-use gloveport_provider_e2b::{E2b, E2bOptions};
-use gloveport_testing::{until, within};
+use gloveport_provider::{GcOptions, ListFilter, Provider as _, ProviderError, SandboxId};
 use http::Method;
 
-use crate::support::{Place, create, end, kept, session, spec};
+use crate::support::{OnE2b, Place};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_sandbox_is_made_found_by_another_backend_and_deleted() {
-    let place = Place::new().await;
-    let (one, other) = (place.backend(), place.backend());
-    let wanted = SandboxSpec {
-        labels: [("team".to_owned(), "a b&c=d".to_owned())].into(),
-        session_key: Some(Secret::new("key-of-the-caller")),
-        ..spec("s")
-    };
-    let made = create(&one, &wanted).await.unwrap();
-    assert_eq!((&made.state, made.lifetime), (&SandboxState::Running, Lifetime::Backend));
-    assert_eq!(made.headers["e2b-sandbox-id"].expose(), made.id.as_str());
-    for found in [
-        other.find(&made.id).await.unwrap().unwrap(),
-        other.find_session(&session("s")).await.unwrap().unwrap(),
-        other.list(&ListFilter::default()).await.unwrap().remove(0),
-        other.list(&ListFilter { labels: wanted.labels.clone(), ended: false }).await.unwrap().remove(0),
-    ] {
-        assert_eq!(found.session_key, Some(Secret::new("key-of-the-caller")));
-        assert_eq!((&found.id, &found.url, &found.labels), (&made.id, &made.url, &wanted.labels));
-        assert_eq!(found.headers, made.headers);
-        assert_eq!((found.created, &found.workspace, &found.state), (made.created, &made.workspace, &made.state));
-    }
-    let no_team = [("team".to_owned(), "b".to_owned())].into();
-    assert!(other.list(&ListFilter { labels: no_team, ended: true }).await.unwrap().is_empty());
-    assert!(other.delete(&made.id).await.unwrap() && !one.delete(&made.id).await.unwrap());
-    assert!(one.find(&made.id).await.unwrap().is_none() && place.service.ids().is_empty());
+    life::made_found_and_deleted::<OnE2b>(|made| {
+        assert_eq!(made.headers["e2b-sandbox-id"].expose(), made.id.as_str());
+    })
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -51,13 +28,9 @@ async fn a_sandbox_of_somebody_else_is_neither_shown_nor_touched() {
     let place = Place::new().await;
     let foreign = place.service.add_foreign();
     let backend = place.backend();
-    let id = gloveport_provider::SandboxId::new(foreign.clone()).unwrap();
-    assert!(backend.find(&id).await.unwrap().is_none());
+    let id = SandboxId::new(foreign.clone()).unwrap();
     assert!(backend.list(&ListFilter { ended: true, ..ListFilter::default() }).await.unwrap().is_empty());
-    assert!(!backend.delete(&id).await.unwrap());
-    for refused in [backend.pause(&id).await, backend.resume(&id).await, backend.snapshot(&id, "x").await.map(drop)] {
-        assert!(matches!(refused, Err(ProviderError::NotFound(_))), "{refused:?}");
-    }
+    life::is_not_touched(&place, &backend, &id, &[Act::Pause, Act::Resume, Act::Snapshot]).await;
     let report = backend.collect_garbage(&GcOptions { all: true, dry_run: false }).await.unwrap();
     assert!(report.removed.is_empty() && report.failed.is_empty(), "{report:?}");
     assert_eq!(place.service.ids(), [foreign]);
@@ -67,84 +40,29 @@ async fn a_sandbox_of_somebody_else_is_neither_shown_nor_touched() {
 async fn the_program_is_uploaded_once_for_each_file_system_and_gets_its_secrets_on_standard_input() {
     let place = Place::new().await;
     let backend = place.backend();
-    let secrets = [("S".to_owned(), Secret::new("hunter2"))].into();
-    let environment = [("A".to_owned(), "two words".to_owned())].into();
-    let made = create(&backend, &SandboxSpec { secrets, environment, ..spec("s") }).await.unwrap();
-    let told = PathBuf::from(made.workspace.as_ref().unwrap()).join("secrets");
-    until("the secrets of the server", || {
-        fs::read_to_string(&told).is_ok_and(|line| line == "{\"secrets\":{\"S\":\"hunter2\"}}\n")
-    })
-    .await;
-    create(&backend, &spec("t")).await.unwrap();
-    let seen = place.service.seen();
+    let (made, seen) = life::secret_is_told(&place, &backend, &backend).await;
     let uploads = seen.iter().filter(|seen| seen.method == Method::POST && seen.path.starts_with("/files?")).count();
     assert_eq!(uploads, 1);
     // The secret is in no label and no argument, and its one way is the standard input.
-    let places: Vec<&str> =
-        seen.iter().filter(|seen| format!("{seen:?}").contains("hunter2")).map(|seen| seen.path.as_str()).collect();
-    assert_eq!(places, Vec::<&str>::new());
-    let log = log_of(&backend, &made.id, LogOptions::default()).await;
-    assert!(log.contains("key=set A=two words") && !log.contains("hunter2"), "{log}");
+    wire::none_shows(&seen, SECRET);
+    logs::has_no_secret(&backend, &made).await;
     backend.close().await;
     assert!(place.service.ids().is_empty());
 }
 
-async fn log_of(backend: &E2b, id: &gloveport_provider::SandboxId, options: LogOptions) -> String {
-    let pieces: Vec<_> = within(backend.logs(id, options).await.unwrap().collect::<Vec<_>>()).await;
-    let bytes: Vec<u8> = pieces.into_iter().flat_map(|piece| piece.unwrap().to_vec()).collect();
-    String::from_utf8(bytes).unwrap()
-}
-
 #[tokio::test(flavor = "multi_thread")]
 async fn a_log_is_read_from_its_end_and_followed_until_the_sandbox_is_gone() {
-    let place = Place::new().await;
-    let backend = place.backend();
-    let made = create(&backend, &spec("s")).await.unwrap();
-    until("the log of the server", || log_file(made.workspace.as_deref()).is_some_and(|log| log.lines().count() == 2))
-        .await;
-    let tail = |lines| LogOptions { follow: false, tail: Some(lines) };
-    assert_eq!(log_of(&backend, &made.id, tail(0)).await, "");
-    assert!(log_of(&backend, &made.id, tail(1)).await.starts_with("port="));
-    let whole = log_of(&backend, &made.id, tail(usize::MAX)).await;
-    assert!(whole.starts_with("started with: container-server --port "), "{whole}");
-    let mut followed = backend.logs(&made.id, LogOptions { follow: true, tail: Some(1) }).await.unwrap();
-    assert!(within(followed.next()).await.unwrap().unwrap().starts_with(b"port="));
-    backend.delete(&made.id).await.unwrap();
-    assert!(within(followed.next()).await.is_none());
-}
-
-/// What the server of a sandbox has written.
-fn log_file(workspace: Option<&str>) -> Option<String> {
-    fs::read_to_string(Path::new(workspace?).parent()?.join("log")).ok()
+    logs::is_read_until_its_sandbox_is_gone::<OnE2b>(async |_, _| {}).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn whoever_leaves_a_log_ends_what_reads_it_in_the_sandbox() {
-    let place = Place::new().await;
-    let backend = place.backend();
-    let made = create(&backend, &spec("s")).await.unwrap();
-    let mut followed = backend.logs(&made.id, LogOptions { follow: true, tail: None }).await.unwrap();
-    within(followed.next()).await.unwrap().unwrap();
-    place.service.seen();
-    drop(followed);
-    until("the end of the reader", || place.service.seen().iter().any(|seen| seen.path.ends_with("/SendSignal"))).await;
+    logs::whoever_leaves_ends_the_reader::<OnE2b>("/SendSignal").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_end_of_a_server_is_told_with_its_reason_and_its_session_gets_a_new_sandbox() {
-    let place = Place::new().await;
-    let backend = place.backend();
-    for (code, expected) in [("80", "its time is over"), ("81", "nobody used it"), ("3", "ended with code 3")] {
-        let made = create(&backend, &spec("s")).await.unwrap();
-        let ended = end(&backend, &made, code).await;
-        assert!(ended.state.reason().contains(expected), "{ended:?}");
-        assert!(backend.list(&ListFilter::default()).await.unwrap().is_empty());
-        assert_eq!(backend.find_session(&session("s")).await.unwrap().unwrap().state, ended.state);
-    }
-    assert_eq!(place.service.ids().len(), 1);
-    let report = backend.collect_garbage(&GcOptions::default()).await.unwrap();
-    assert_eq!(report.removed[0].reason, "it has ended");
-    assert!(place.service.ids().is_empty());
+    ends::reason_is_told::<OnE2b>(1).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -176,139 +94,60 @@ async fn after_a_rest_the_token_of_its_ports_is_read_anew_by_every_backend() {
     let made = create(&one, &kept("s")).await.unwrap();
     let before = other.find(&made.id).await.unwrap().unwrap();
     assert_eq!(before.headers, made.headers);
-    one.pause(&made.id).await.unwrap();
-    one.pause(&made.id).await.unwrap();
-    let resting = other.find(&made.id).await.unwrap().unwrap();
-    assert_eq!((&resting.state, &resting.session_key), (&SandboxState::Paused, &made.session_key));
-    one.resume(&made.id).await.unwrap();
-    one.resume(&made.id).await.unwrap();
-    for backend in [&one, &other] {
-        let awake = backend.find(&made.id).await.unwrap().unwrap();
-        assert_eq!((&awake.state, &awake.url), (&SandboxState::Running, &made.url));
-        let token = awake.headers["e2b-traffic-access-token"].expose();
-        assert_eq!(token, format!("traffic-{}-1", made.id));
+    ends::rests::<OnE2b>(&one, &other, &made).await;
+    for awake in ends::goes_on::<OnE2b>(&one, [&one, &other], &made).await {
+        assert_eq!(awake.headers["e2b-traffic-access-token"].expose(), format!("traffic-{}-1", made.id));
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_a_backend_holds_is_lengthened_and_what_it_leaves_rests_or_ends() {
     let place = Place::new().await;
-    let options = E2bOptions { time_limit: Duration::from_secs(3), ..place.options() };
-    let backend = E2b::new(options);
+    let backend = place.backend_with(|options| options.time_limit = Duration::from_secs(3));
     let (own, stays) = (create(&backend, &spec("own")).await.unwrap(), create(&backend, &kept("kept")).await.unwrap());
     assert!(own.expires.unwrap() <= SystemTime::now() + Duration::from_secs(4) && stays.expires.is_none());
-    backend.hold(&stays.id).await.unwrap();
-    // Longer than the limit.
-    tokio::time::sleep(Duration::from_secs(5)).await;
-    for id in [&own.id, &stays.id] {
-        assert_eq!(backend.find(id).await.unwrap().unwrap().state, SandboxState::Running);
-    }
-    // As if its process died: nobody is told.
-    drop(backend);
-    let other = place.backend();
-    for id in [&own.id, &stays.id] {
-        place.service.expire(id.as_str());
-    }
-    assert!(other.find(&own.id).await.unwrap().is_none());
-    assert_eq!(other.find(&stays.id).await.unwrap().unwrap().state, SandboxState::Paused);
+    ends::held_outlive_their_limit(&place, backend, [&own, &stays], || {
+        for id in [&own.id, &stays.id] {
+            place.service.expire(id.as_str());
+        }
+    })
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_backend_that_died_leaves_garbage_and_a_kept_sandbox_stays_unless_all_are_to_go() {
-    let place = Place::new().await;
-    let (mortal, other) = (place.backend(), place.backend());
-    let own = create(&mortal, &spec("own")).await.unwrap();
-    let stays = create(&mortal, &kept("kept")).await.unwrap();
-    let collect = async |all| {
-        let report = other.collect_garbage(&GcOptions { all, dry_run: true }).await.unwrap();
-        report.removed.into_iter().map(|removed| (removed.id.unwrap(), removed.reason)).collect::<Vec<_>>()
-    };
-    assert_eq!(collect(false).await, []);
-    drop(mortal);
-    assert_eq!(collect(false).await, [(own.id, "its backend has died".to_owned())]);
-    assert_eq!(collect(true).await[1].0, stays.id);
-    let report = other.collect_garbage(&GcOptions { all: true, dry_run: false }).await.unwrap();
-    assert_eq!((report.removed.len(), report.failed.len()), (2, 0));
-    assert!(place.service.ids().is_empty());
+    ends::of_a_dead_backend_is_garbage::<OnE2b>().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_fork_is_made_from_a_snapshot_that_ends_with_it() {
-    let place = Place::new().await;
-    let backend = place.backend();
-    let secrets = [("S".to_owned(), Secret::new("hunter2"))].into();
-    let environment = [("A".to_owned(), "b".to_owned())].into();
-    let origin = create(&backend, &SandboxSpec { secrets, environment, ..kept("Origin.1") }).await.unwrap();
-    fs::write(PathBuf::from(origin.workspace.as_ref().unwrap()).join("file"), "").unwrap();
-    place.service.seen();
-    let fork = backend.fork(&origin.id, &session("Fork.1"), &Progress::silent()).await.unwrap();
-    assert_eq!((&fork.workspace, fork.lifetime), (&origin.workspace, Lifetime::Kept));
-    assert!(fork.session_key.is_some() && fork.session_key != origin.session_key);
-    assert_eq!(place.service.snapshots(), ["gloveport-fork-fork-1"]);
-    let seen = place.service.seen();
-    let snapshot = seen.iter().find(|seen| seen.path.ends_with("/snapshots")).unwrap();
-    assert_eq!(snapshot.body["memory"], false);
-    let launched = seen.iter().rfind(|seen| seen.path.ends_with("/Start") && seen.body.get("tag").is_some()).unwrap();
-    assert_eq!((&launched.body["process"]["envs"]["A"], &launched.body["stdin"]), (&"b".into(), &false.into()));
-    let report = backend.collect_garbage(&GcOptions::default()).await.unwrap();
-    assert!(report.removed.is_empty(), "{report:?}");
-    assert!(backend.delete(&fork.id).await.unwrap() && place.service.snapshots().is_empty());
-
-    // One that somebody deleted elsewhere leaves a snapshot, which is garbage.
-    let fork = backend.fork(&origin.id, &session("fork-2"), &Progress::silent()).await.unwrap();
-    place.service.delete(fork.id.as_str());
-    let report = backend.collect_garbage(&GcOptions::default()).await.unwrap();
-    assert_eq!(report.removed[0].path.as_deref(), Some(Path::new("gloveport-fork-fork-2")));
-    assert!(place.service.snapshots().is_empty());
-
-    // And one that is asked for stays.
-    let image = backend.snapshot(&origin.id, "mine").await.unwrap();
-    assert!(backend.collect_garbage(&GcOptions::default()).await.unwrap().removed.is_empty());
-    create(&backend, &SandboxSpec { image: Some(image), ..spec("of-snapshot") }).await.unwrap();
+    life::fork_ends_with_its_snapshot::<OnE2b>("gloveport-fork-fork-1", |place| {
+        let seen = place.service.seen();
+        let snapshot = seen.iter().find(|seen| seen.path.ends_with("/snapshots")).unwrap();
+        assert_eq!(snapshot.body["memory"], false);
+        let is_launch = |path: &str| path.ends_with("/Start");
+        let launched = seen.iter().rfind(|seen| is_launch(&seen.path) && seen.body.get("tag").is_some()).unwrap();
+        assert_eq!((&launched.body["process"]["envs"]["A"], &launched.body["stdin"]), (&A.into(), &false.into()));
+    })
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn of_many_that_are_made_for_a_session_at_once_one_stays() {
-    let place = Place::new().await;
-    let backends: Vec<E2b> = (0..4).map(|_| place.backend()).collect();
-    let wanted = spec("s");
-    let made = futures_util::future::join_all(backends.iter().map(|backend| create(backend, &wanted))).await;
-    let ids = place.service.ids();
-    assert_eq!(ids.len(), 1, "{made:?}");
-    for result in made {
-        match result {
-            Ok(winner) => assert_eq!(winner.id.as_str(), ids[0]),
-            Err(ProviderError::SessionExists { sandbox, .. }) => assert_eq!(sandbox.as_str(), ids[0]),
-            Err(error) => panic!("{error}"),
-        }
-    }
+    life::one_of_many_stays::<OnE2b>().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn long_lists_are_read_to_their_last_page() {
-    let place = Place::new().await;
-    place.service.set_page(2);
-    let backend = place.backend();
-    for number in 0..5 {
-        create(&backend, &spec(&format!("s{number}"))).await.unwrap();
-    }
-    let listed = backend.list(&ListFilter::default()).await.unwrap();
-    let sessions: Vec<&str> = listed.iter().map(|sandbox| sandbox.session_id.as_str()).collect();
-    assert_eq!(sessions, ["s0", "s1", "s2", "s3", "s4"]);
+    life::all_pages_are_read::<OnE2b>().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_missing_on_this_side_is_told_before_or_without_a_sandbox() {
-    let place = Place::new().await;
-    let no_key = E2b::new(E2bOptions { key: None, ..place.options() });
-    let error = create(&no_key, &spec("s")).await.unwrap_err().to_string();
-    assert!(error.contains("no key is set; set E2B_API_KEY"), "{error}");
-    let check = &no_key.check().await[0];
-    assert!(!check.works && check.remedy.as_ref().unwrap().contains("E2B_API_KEY"), "{check:?}");
-    let no_program = E2b::new(E2bOptions { program: "/nonexistent/program".into(), ..place.options() });
-    let error = create(&no_program, &spec("s")).await.unwrap_err().to_string();
-    assert!(error.contains("cannot read the program for sandboxes, /nonexistent/program"), "{error}");
-    assert!(place.service.ids().is_empty());
-    let checks = place.backend().check().await;
-    assert!(checks.iter().all(|check| check.works), "{checks:?}");
+    life::what_is_missing_is_told::<OnE2b>(
+        ("no key is set; set E2B_API_KEY", "E2B_API_KEY"),
+        |options| options.key = None,
+        |options| options.program = "/nonexistent/program".into(),
+    )
+    .await;
 }

@@ -1,98 +1,66 @@
-//! Providers for the service on this machine, with a program in place of our server.
+//! The provider for the service on this machine.
 
-use std::{collections::BTreeMap, fs, os::unix::fs::PermissionsExt as _, path::PathBuf, time::Duration};
+use std::{collections::BTreeMap, time::Duration};
 
+use gloveport_hosted_checks::{
+    Here, Hosted,
+    steps::{Act, Call},
+};
 use gloveport_protocol::Secret;
-use gloveport_provider::{Progress, Provider as _, ProviderError, Sandbox, SandboxSpec, SessionId};
 use gloveport_provider_e2b::{E2b, E2bOptions, Traffic};
+use http::Method;
 
 use crate::standin::{KEY, StandIn};
 
-/// What is uploaded: it says how it was started, keeps its secrets where a test finds them, and goes on until it is told to end
-/// with a code.
-const PROGRAM: &str = r#"#!/bin/sh
-echo "started with: $*"
-echo "port=$port key=${SESSION_API_KEY:+set} A=$A"
-while test "$1" != --workspace; do shift; done
-cd "$2" || exit 9
-case "$*" in *--input*) read -r line; printf '%s\n' "$line" >secrets;; esac
-while ! test -e end; do sleep 0.05; done
-exit "$(cat end)"
-"#;
+/// E2B, as the checks of all hosted services know it.
+pub(crate) struct OnE2b;
 
-/// A service, and what backends have on this machine.
-pub(crate) struct Place {
-    pub(crate) service: StandIn,
-    root: tempfile::TempDir,
-}
+pub(crate) type Place = gloveport_hosted_checks::Place<OnE2b>;
 
-impl Place {
-    pub(crate) async fn new() -> Self {
-        let root = tempfile::tempdir().unwrap();
-        let program = root.path().join("program");
-        fs::write(&program, PROGRAM).unwrap();
-        fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
-        Self { service: StandIn::plain().await, root }
-    }
+impl Hosted for OnE2b {
+    type Service = StandIn;
+    type Options = E2bOptions;
+    type Backend = E2b;
 
-    pub(crate) fn program(&self) -> PathBuf {
-        self.root.path().join("program")
-    }
+    const WISH: Call<'static> = (Method::POST, "/v2/sandboxes");
+    const CALLS: &'static [(Act, &'static [Call<'static>])] = &[
+        (Act::Find, &[(Method::GET, "/sandboxes/")]),
+        (Act::List, &[(Method::GET, "/v2/sandboxes")]),
+        (Act::Hold, &[(Method::POST, "/timeout")]),
+        (Act::Snapshot, &[(Method::POST, "/snapshots")]),
+        (Act::Fork, &[(Method::POST, "/snapshots")]),
+        (Act::Pause, &[(Method::POST, "/pause")]),
+        (Act::Resume, &[(Method::POST, "/connect")]),
+        (Act::Garbage, &[(Method::GET, "/snapshots")]),
+        (Act::Delete, &[(Method::DELETE, "/sandboxes")]),
+    ];
 
-    pub(crate) fn options(&self) -> E2bOptions {
+    fn options(service: &StandIn, here: Here) -> E2bOptions {
         E2bOptions {
             key: Some(Secret::new(KEY)),
-            api_url: self.service.url.clone(),
+            api_url: service.url.clone(),
             domain: "sandboxes.test".to_owned(),
-            sandbox_url: Some(self.service.url.clone()),
+            sandbox_url: Some(service.url.clone()),
             template: "base".to_owned(),
             templates: BTreeMap::new(),
             user: "root".to_owned(),
-            directory: self.service.directory().display().to_string(),
-            workspace: None,
+            directory: here.directory,
+            workspace: here.workspace,
+            // They share a network.
             port: None,
             traffic: Traffic::Private,
             time_limit: Duration::from_mins(15),
-            answer_within: Duration::from_secs(20),
-            program: self.program(),
-            backends: self.root.path().join("backends"),
+            answer_within: here.answer_within,
+            program: here.program,
+            backends: here.backends,
         }
     }
 
-    pub(crate) fn backend(&self) -> E2b {
-        E2b::new(self.options())
+    fn backend(options: E2bOptions) -> E2b {
+        E2b::new(options)
     }
-}
 
-pub(crate) fn session(name: &str) -> SessionId {
-    SessionId::new(name).unwrap()
-}
-
-pub(crate) fn spec(name: &str) -> SandboxSpec {
-    SandboxSpec::new(session(name))
-}
-
-pub(crate) fn kept(name: &str) -> SandboxSpec {
-    SandboxSpec { keep_alive: true, ..spec(name) }
-}
-
-pub(crate) async fn create(e2b: &E2b, spec: &SandboxSpec) -> Result<Sandbox, ProviderError> {
-    e2b.create(spec, &Progress::silent()).await
-}
-
-/// Lets the server of a sandbox end with this code, and waits until that is known.
-pub(crate) async fn end(e2b: &E2b, sandbox: &Sandbox, code: &str) -> Sandbox {
-    let workspace = PathBuf::from(sandbox.workspace.as_ref().unwrap());
-    // Whole before it has its name.
-    fs::write(workspace.join("end.new"), code).unwrap();
-    fs::rename(workspace.join("end.new"), workspace.join("end")).unwrap();
-    let began = std::time::Instant::now();
-    loop {
-        let found = e2b.find(&sandbox.id).await.unwrap().unwrap();
-        if !found.state.is_live() {
-            return found;
-        }
-        assert!(began.elapsed() < Duration::from_secs(30), "{found:?}");
-        tokio::time::sleep(Duration::from_millis(20)).await;
+    fn snapshots(service: &StandIn) -> Vec<String> {
+        service.snapshots()
     }
 }

@@ -1,13 +1,19 @@
 //! The requests of a life, member by member (`hosted-apis` 2.6).
 
-use std::{collections::BTreeSet, fs, path::Path};
+use std::collections::BTreeSet;
 
-use gloveport_provider::{GcOptions, NetworkPolicy, Provider as _, SandboxSpec};
-use gloveport_provider_e2b::{E2b, E2bOptions, Traffic};
+use gloveport_hosted_checks::{
+    Service as _,
+    steps::{Act, confined, create, kept, spec},
+    wire::{self, Members, query, without_query},
+};
+use gloveport_provider::{NetworkPolicy, Provider as _, SandboxSpec};
+use gloveport_provider_e2b::Traffic;
+use gloveport_stand_ins::Seen;
 use http::Method;
 use serde_json::{Value, json};
 
-use crate::support::{Place, create, kept, spec};
+use crate::support::Place;
 
 /// What our requests have beside or instead of the SDK's: the end of the path, the member, and why.
 const OURS: [(&str, &str, &str); 8] = [
@@ -21,35 +27,12 @@ const OURS: [(&str, &str, &str); 8] = [
     ("/SendSignal", "header.authorization", "the user is told with every call"),
 ];
 
-/// The members of a value, each with what it is: `a.b: text`.
-fn members(at: &str, value: &Value, into: &mut BTreeSet<String>) {
-    let word = match value {
-        // Names of variables and labels are not the service's.
-        Value::Object(_) if ["envs", "metadata"].contains(&at.rsplit('.').next().unwrap_or_default()) => "texts",
-        Value::Object(all) => {
-            for (name, value) in all {
-                members(&format!("{at}.{name}"), value, into);
-            }
-            return;
-        }
-        Value::Array(all) => {
-            for value in all {
-                members(&format!("{at}[]"), value, into);
-            }
-            return;
-        }
-        Value::Null => return,
-        Value::Bool(_) => "flag",
-        Value::Number(_) => "number",
-        Value::String(_) => "text",
-    };
-    into.insert(format!("{at}: {word}"));
-}
+/// Names of variables and labels are not the service's.
+const MEMBERS: Members<'static> = Members { texts: &["envs", "metadata"], nulls: false };
 
 /// Method and path without ids and names.
 fn kind(method: &str, path: &str) -> String {
-    let path = path.split('?').next().unwrap_or_default();
-    let mut words: Vec<&str> = path.split('/').collect();
+    let mut words: Vec<&str> = without_query(path).split('/').collect();
     let after = words.iter().position(|word| ["sandboxes", "templates"].contains(word));
     if let Some(id) = after.and_then(|at| words.get_mut(at + 1)) {
         *id = "ID";
@@ -60,24 +43,21 @@ fn kind(method: &str, path: &str) -> String {
 /// All that a request has, but for what is ours.
 fn shape(path: &str, headers: Vec<(String, String)>, body: &Value) -> BTreeSet<String> {
     let mut all = BTreeSet::new();
-    members("body", body, &mut all);
-    let query = path.split_once('?').map(|(_, query)| query).unwrap_or_default();
-    let names = query.split('&').filter(|pair| !pair.is_empty()).filter_map(|pair| pair.split('=').next());
-    all.extend(names.map(|name| format!("query.{name}")));
+    MEMBERS.of("body", body, &mut all);
+    all.extend(query(path).map(|name| format!("query.{name}")));
     all.extend(headers.into_iter().map(|(name, value)| {
         // Keys, tokens and ids.
         let is_own = ["x-api-key", "x-access-token", "e2b-sandbox-id"].contains(&name.as_str());
         if is_own { format!("header.{name}") } else { format!("header.{name}: {value}") }
     }));
-    let of = path.split('?').next().unwrap_or_default();
+    let of = without_query(path);
     all.retain(|member| !OURS.iter().any(|(end, name, _)| of.ends_with(end) && member.starts_with(name)));
     all
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_requests_are_those_of_the_services_own_sdk() {
-    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../tests/e2b/recorded.json");
-    let recorded: Vec<Value> = serde_json::from_str(&fs::read_to_string(file).unwrap()).unwrap();
+    let recorded = wire::recorded("e2b/recorded.json");
     let compared_headers: BTreeSet<&str> = recorded
         .iter()
         .flat_map(|theirs| theirs["headers"].as_object().unwrap().keys().map(String::as_str))
@@ -86,34 +66,21 @@ async fn the_requests_are_those_of_the_services_own_sdk() {
     let place = Place::new().await;
     let backend = place.backend();
     let made = create(&backend, &SandboxSpec { network: NetworkPolicy::None, ..kept("s") }).await.unwrap();
-    backend.hold(&made.id).await.unwrap();
-    backend.snapshot(&made.id, "n").await.unwrap();
+    Act::all_on(&[Act::Hold, Act::Snapshot], &backend, &made.id).await;
     backend.find_session(&made.session_id).await.unwrap();
-    backend.pause(&made.id).await.unwrap();
-    backend.resume(&made.id).await.unwrap();
-    backend.collect_garbage(&GcOptions::default()).await.unwrap();
-    backend.delete(&made.id).await.unwrap();
+    Act::all_on(&[Act::Pause, Act::Resume, Act::Garbage, Act::Delete], &backend, &made.id).await;
     backend.close().await;
-    let mut compared = BTreeSet::new();
-    for ours in place.service.seen() {
-        let kind_of_ours = kind(ours.method.as_str(), &ours.path);
-        let theirs: Vec<BTreeSet<String>> = recorded
-            .iter()
-            .filter(|theirs| kind(theirs["method"].as_str().unwrap(), theirs["path"].as_str().unwrap()) == kind_of_ours)
-            .map(|theirs| {
-                let headers = theirs["headers"].as_object().unwrap();
-                let headers = headers.iter().map(|(name, value)| (name.clone(), value.as_str().unwrap().to_owned()));
-                shape(theirs["path"].as_str().unwrap(), headers.collect(), &theirs["body"])
-            })
-            .collect();
+    let of_ours = |ours: &Seen| {
         let headers = ours.headers.iter().filter(|(name, _)| compared_headers.contains(name.as_str()));
         let headers = headers.map(|(name, value)| (name.to_string(), value.to_str().unwrap().to_owned()));
-        let found = shape(&ours.path, headers.collect(), &ours.body);
-        println!("{kind_of_ours}: {found:?}");
-        assert!(theirs.contains(&found), "{kind_of_ours}: {found:#?}, and of the SDK {theirs:#?}");
-        compared.insert(kind_of_ours);
-    }
-    assert!(compared.len() >= 10, "{compared:#?}");
+        shape(&ours.path, headers.collect(), &ours.body)
+    };
+    let of_theirs = |theirs: &Value| {
+        let headers = theirs["headers"].as_object().unwrap();
+        let headers = headers.iter().map(|(name, value)| (name.clone(), value.as_str().unwrap().to_owned()));
+        shape(theirs["path"].as_str().unwrap(), headers.collect(), &theirs["body"])
+    };
+    wire::are_those_of_the_sdk(&place.service.seen(), &recorded, kind, of_ours, of_theirs, 10);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -137,28 +104,25 @@ async fn the_requests_of_a_life_are_those_of_the_specification() {
     assert_eq!(metadata["gloveport.e2b.session"], "s");
     let key = made.session_key.as_ref().unwrap().expose();
     assert!(!metadata.to_string().contains(key) && !metadata.to_string().contains(crate::standin::KEY), "{metadata}");
-    let header = |seen: &crate::standin::Seen, name: &str| {
-        seen.headers.get(name).map(|value| value.to_str().unwrap().to_owned()).unwrap_or_default()
-    };
-    assert_eq!(header(&wish, "idempotency-key"), metadata["gloveport.e2b.wish"].as_str().unwrap());
+    assert_eq!(wish.header("idempotency-key"), metadata["gloveport.e2b.wish"].as_str().unwrap());
     assert_eq!(
-        (header(&wish, "x-api-key"), header(&wish, "content-type")),
+        (wish.header("x-api-key"), wish.header("content-type")),
         (crate::standin::KEY.into(), "application/json".into())
     );
 
     let upload = only(Method::POST, "/files?");
     assert!(upload.path.starts_with("/files?username=root&path=%2F"), "{}", upload.path);
-    assert_eq!(header(&upload, "content-type"), "application/octet-stream");
+    assert_eq!(upload.header("content-type"), "application/octet-stream");
     let launch = seen.iter().find(|seen| seen.body.get("tag").is_some()).unwrap();
     assert_eq!(launch.path, "/process.Process/Start");
     assert_eq!((&launch.body["stdin"], &launch.body["process"]["cmd"]), (&json!(false), &json!("/bin/sh")));
     assert_eq!(launch.body["process"]["envs"]["SESSION_API_KEY"], key);
     for request in [&upload, launch] {
-        assert_eq!(header(request, "x-access-token"), format!("agent-{}", made.id));
-        assert_eq!(header(request, "e2b-sandbox-id"), made.id.as_str());
-        assert_eq!(header(request, "e2b-sandbox-port"), "49983");
+        assert_eq!(request.header("x-access-token"), format!("agent-{}", made.id));
+        assert_eq!(request.header("e2b-sandbox-id"), made.id.as_str());
+        assert_eq!(request.header("e2b-sandbox-port"), "49983");
         // The key of the account is for the control plane alone.
-        assert_eq!(header(request, "x-api-key"), "");
+        assert_eq!(request.header("x-api-key"), "");
     }
     for (name, value) in [
         ("authorization", "Basic cm9vdDo="),
@@ -167,7 +131,7 @@ async fn the_requests_of_a_life_are_those_of_the_specification() {
         // That would be the time of the process.
         ("connect-timeout-ms", ""),
     ] {
-        assert_eq!(header(launch, name), value, "{name}");
+        assert_eq!(launch.header(name), value, "{name}");
     }
 }
 
@@ -177,7 +141,10 @@ async fn ports_have_names_of_hosts_where_the_service_has_them() {
     let made = create(&place.backend(), &kept("s")).await.unwrap();
     // One address for all sandboxes has no URLs of ports.
     assert!(made.urls.is_empty() && made.ports["work-1"] == 12_000, "{made:?}");
-    let far = E2b::new(E2bOptions { sandbox_url: None, traffic: Traffic::Public, ..place.options() });
+    let far = place.backend_with(|options| {
+        options.sandbox_url = None;
+        options.traffic = Traffic::Public;
+    });
     assert!(far.capabilities().ports && !place.backend().capabilities().ports);
     place.service.seen();
     // It cannot be reached from here; what the service tells is enough for one that rests.
@@ -193,8 +160,7 @@ async fn ports_have_names_of_hosts_where_the_service_has_them() {
 async fn a_network_that_is_confined_is_asked_for_as_the_service_writes_it() {
     let place = Place::new().await;
     let backend = place.backend();
-    let network = NetworkPolicy::Only(vec!["pypi.org".to_owned(), "10.0.0.0/8".to_owned()]);
-    create(&backend, &SandboxSpec { network, ..spec("s") }).await.unwrap();
+    create(&backend, &confined(spec("s"))).await.unwrap();
     let seen = place.service.seen();
     let wish = seen.iter().find(|seen| seen.path == "/v2/sandboxes").unwrap();
     let expected =

@@ -1,13 +1,16 @@
 //! The requests of a life, field by field, beside those that the service's own SDK sends for the same (`tests/hosted/recorded`).
 
-use std::{collections::BTreeSet, fs, path::Path};
+use std::collections::BTreeSet;
 
-use futures_util::StreamExt as _;
-use gloveport_provider::{LogOptions, NetworkPolicy, Provider as _, SandboxSpec};
+use gloveport_hosted_checks::{
+    steps::{Act, confined, create, end, kept, spec},
+    wire,
+};
+use gloveport_provider::Provider as _;
 use gloveport_stand_ins::{Face as _, modal};
 use serde_json::{Value, json};
 
-use crate::support::{Place, create, end, kept, spec, within};
+use crate::support::Place;
 
 /// What our requests have that the SDK's do not, and why: the end of the method, the field, the reason.
 const OURS: [(&str, &str, &str); 6] = [
@@ -62,22 +65,15 @@ fn names(body: &Value) -> BTreeSet<&str> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_requests_are_those_of_the_services_own_sdk() {
-    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../tests/hosted/recorded/modal.json");
-    let recorded: Vec<Value> = serde_json::from_str(&fs::read_to_string(file).unwrap()).unwrap();
+    let recorded = wire::recorded("hosted/recorded/modal.json");
     let place = Place::new().await;
     let backend = place.backend();
-    let network = NetworkPolicy::Only(vec!["pypi.org".to_owned(), "10.0.0.0/8".to_owned()]);
-    let made = create(&backend, &SandboxSpec { network, ..kept("s1") }).await.unwrap();
-    backend.hold(&made.id).await.unwrap();
-    within(backend.logs(&made.id, LogOptions::default()).await.unwrap().collect::<Vec<_>>()).await;
-    backend.snapshot(&made.id, "n").await.unwrap();
+    let made = create(&backend, &confined(kept("s1"))).await.unwrap();
+    Act::all_on(&[Act::Hold, Act::Logs, Act::Snapshot, Act::Garbage, Act::Delete], &backend, &made.id).await;
     backend.check().await;
-    backend.collect_garbage(&gloveport_provider::GcOptions::default()).await.unwrap();
-    backend.delete(&made.id).await.unwrap();
     let ended = create(&backend, &spec("s2")).await.unwrap();
     end(&backend, &ended, "3").await;
-    within(backend.logs(&ended.id, LogOptions::default()).await.unwrap().collect::<Vec<_>>()).await;
-    backend.delete(&ended.id).await.unwrap();
+    Act::all_on(&[Act::Logs, Act::Delete], &backend, &ended.id).await;
     let mut compared = BTreeSet::new();
     for ours in place.service.seen() {
         let Some(theirs) = recorded.iter().find(|theirs| theirs["path"] == ours.path.as_str()) else {

@@ -1,5 +1,4 @@
 //! The tests of this crate, in one program, against a service on this machine.
-#![expect(clippy::unwrap_used, clippy::print_stdout, reason = "a test stops at the first broken assumption")]
 
 mod faults;
 mod life;

@@ -1,14 +1,19 @@
 //! The requests of a life, member by member, beside those that the service's own SDK sends for the same
 //! (`tests/hosted/recorded`).
 
-use std::{collections::BTreeSet, fs, path::Path};
+use std::collections::BTreeSet;
 
 use futures_util::StreamExt as _;
-use gloveport_provider::{LogOptions, NetworkPolicy, Provider as _, SandboxSpec};
-use gloveport_stand_ins::{Face as _, runloop};
+use gloveport_hosted_checks::{
+    steps::{Act, confined, create, kept},
+    wire::{self, Members, query, without_query},
+};
+use gloveport_provider::{LogOptions, Provider as _};
+use gloveport_stand_ins::{Face as _, Seen, runloop};
+use gloveport_testing::within;
 use serde_json::{Value, json};
 
-use crate::support::{Place, create, kept, within};
+use crate::support::Place;
 
 /// What our requests have beside or instead of the SDK's, and why.
 const OURS: [(&str, &str); 3] = [
@@ -19,91 +24,46 @@ const OURS: [(&str, &str); 3] = [
 
 /// A request as a kind: its method and its path without ids.
 fn kind(method: &str, path: &str) -> String {
-    let path = path.split('?').next().unwrap_or_default();
-    let words = path.split('/').map(|word| {
+    let words = without_query(path).split('/').map(|word| {
         let is_id = word.starts_with('{') || (word.contains('_') && word.chars().any(|it| it.is_ascii_digit()));
         if is_id { "ID" } else { word }
     });
     format!("{method} {}", words.collect::<Vec<_>>().join("/"))
 }
 
-/// The members of a body with what they are: `a.b: text`.
-fn members(at: &str, value: &Value, into: &mut BTreeSet<String>) {
-    let word = match value {
-        // Names of variables and labels are not the service's.
-        Value::Object(_) if at.ends_with("environment_variables") || at.ends_with("metadata") => "texts",
-        Value::Object(all) => {
-            for (name, value) in all {
-                members(&format!("{at}.{name}"), value, into);
-            }
-            return;
-        }
-        Value::Array(all) => {
-            for value in all {
-                members(&format!("{at}[]"), value, into);
-            }
-            return;
-        }
-        Value::Null => "none",
-        Value::Bool(_) => "flag",
-        Value::Number(_) => "number",
-        Value::String(_) => "text",
-    };
-    into.insert(format!("{at}: {word}"));
-}
+/// Names of variables and labels are not the service's.
+const MEMBERS: Members<'static> = Members { texts: &["environment_variables", "metadata"], nulls: true };
 
 /// The members of a body and the names of a query, but for those that are ours.
 fn shape(path: &str, body: &Value) -> BTreeSet<String> {
     let mut all = BTreeSet::new();
     if *body != Value::Null && *body != json!({}) {
-        members("", body, &mut all);
+        MEMBERS.of("", body, &mut all);
     }
-    let query = path.split_once('?').map(|(_, query)| query).unwrap_or_default();
-    let names = query.split('&').filter(|pair| !pair.is_empty()).filter_map(|pair| pair.split('=').next());
-    all.extend(names.map(|name| format!("?{name}")));
+    all.extend(query(path).map(|name| format!("?{name}")));
     all.retain(|member| !OURS.iter().any(|(name, _)| member.contains(name)));
     all
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_requests_are_those_of_the_services_own_sdk() {
-    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../tests/hosted/recorded/runloop.json");
-    let recorded: Vec<Value> = serde_json::from_str(&fs::read_to_string(file).unwrap()).unwrap();
+    let recorded = wire::recorded("hosted/recorded/runloop.json");
     let place = Place::new().await;
     let backend = place.backend();
-    let network = NetworkPolicy::Only(vec!["pypi.org".to_owned(), "10.0.0.0/8".to_owned()]);
-    let made = create(&backend, &SandboxSpec { network, ..kept("s1") }).await.unwrap();
-    backend.hold(&made.id).await.unwrap();
-    within(backend.logs(&made.id, LogOptions::default()).await.unwrap().collect::<Vec<_>>()).await;
+    let made = create(&backend, &confined(kept("s1"))).await.unwrap();
+    Act::all_on(&[Act::Hold, Act::Logs], &backend, &made.id).await;
     let mut followed = backend.logs(&made.id, LogOptions { follow: true, tail: None }).await.unwrap();
     within(followed.next()).await.unwrap().unwrap();
     drop(followed);
-    backend.snapshot(&made.id, "n").await.unwrap();
-    backend.pause(&made.id).await.unwrap();
-    backend.resume(&made.id).await.unwrap();
     backend.check().await;
-    backend.collect_garbage(&gloveport_provider::GcOptions::default()).await.unwrap();
-    backend.delete(&made.id).await.unwrap();
+    Act::all_on(&[Act::Snapshot, Act::Pause, Act::Resume, Act::Garbage, Act::Delete], &backend, &made.id).await;
     // Whoever leaves a log ends its reader a moment later.
     backend.close().await;
-    let seen = place.service.seen();
-    let mut compared = BTreeSet::new();
-    for ours in seen.iter().filter(|seen| seen.path.starts_with("/v1/")) {
-        let kind_of_ours = kind(ours.method.as_str(), &ours.path);
-        let same = |theirs: &&Value| {
-            kind(theirs["method"].as_str().unwrap(), theirs["path"].as_str().unwrap()) == kind_of_ours
-        };
-        let theirs: Vec<BTreeSet<String>> = recorded
-            .iter()
-            .filter(same)
-            .map(|theirs| shape(theirs["path"].as_str().unwrap(), &theirs["body"]))
-            .collect();
-        assert!(!theirs.is_empty(), "{kind_of_ours} is no request of the SDK");
-        let found = shape(&ours.path, &ours.body);
-        assert!(theirs.contains(&found), "{kind_of_ours}: {found:#?} {theirs:#?}");
-        compared.insert(kind_of_ours);
-    }
-    assert!(compared.len() >= 18, "{compared:#?}");
+    let mut seen = place.service.seen();
+    seen.retain(|seen| seen.path.starts_with("/v1/"));
+    let of_ours = |ours: &Seen| shape(&ours.path, &ours.body);
+    let of_theirs = |theirs: &Value| shape(theirs["path"].as_str().unwrap(), &theirs["body"]);
+    wire::are_those_of_the_sdk(&seen, &recorded, kind, of_ours, of_theirs, 18);
 }
 
 #[tokio::test(flavor = "multi_thread")]

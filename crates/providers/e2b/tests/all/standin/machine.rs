@@ -8,14 +8,7 @@ use std::{
     sync::{Mutex, PoisonError},
 };
 
-/// How far sandboxes are apart.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
-    /// Not at all: paths and processes are those of this machine.
-    Plain,
-    /// Each has a layer over the files of this machine, and its own processes.
-    Apart,
-}
+use gloveport_stand_ins::Kind;
 
 /// Makes the files of a sandbox from those of this machine, and waits for the end of its standard input, which is that of the
 /// test program: `$1` is its directory.

@@ -28,42 +28,20 @@ use axum::{
     Router,
     body::{Body, Bytes},
     extract::{Request, State},
-    http::{HeaderMap, Method, StatusCode},
+    http::{HeaderName, Method, StatusCode},
     response::{IntoResponse as _, Response},
 };
+use gloveport_hosted_checks::Service;
+use gloveport_stand_ins::{Fault, Kind, Seen};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
-use machine::{Kind, Machine};
+use machine::Machine;
 
 /// The key that it takes.
 pub(crate) const KEY: &str = "e2b_key_of_the_stand_in";
 /// Longest body: our own program without its debug information taken out.
 const BODY: usize = 1024 * 1024 * 1024;
-
-/// What it does instead of answering as it should.
-#[derive(Clone, Debug)]
-pub(crate) enum Fault {
-    /// It answers this, and does nothing.
-    Status(u16, &'static [(&'static str, &'static str)], &'static str),
-    /// It does what it was asked for, and its answer is lost.
-    Lost,
-    /// It does nothing, and the connection ends.
-    Dropped,
-    /// It never answers.
-    Silent,
-}
-
-/// A request that came.
-#[derive(Clone, Debug)]
-pub(crate) struct Seen {
-    pub(crate) method: Method,
-    /// With the query.
-    pub(crate) path: String,
-    pub(crate) headers: HeaderMap,
-    /// If it is JSON.
-    pub(crate) body: Value,
-}
 
 /// A sandbox.
 struct Sandbox {
@@ -118,17 +96,7 @@ fn lock(world: &Shared) -> MutexGuard<'_, World> {
     world.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl StandIn {
-    /// One whose sandboxes are directories, and whose processes are this machine's.
-    pub(crate) async fn plain() -> Self {
-        Self::start(Kind::Plain).await
-    }
-
-    /// One whose sandboxes have files and processes of their own; needs root.
-    pub(crate) async fn apart() -> Self {
-        Self::start(Kind::Apart).await
-    }
-
+impl Service for StandIn {
     async fn start(kind: Kind) -> Self {
         let root = tempfile::tempdir().unwrap();
         let world = Arc::new(Mutex::new(World {
@@ -150,28 +118,34 @@ impl StandIn {
         Self { world, url, server, _root: root }
     }
 
-    fn world(&self) -> MutexGuard<'_, World> {
-        lock(&self.world)
-    }
-
-    /// A directory that plain sandboxes may use.
-    pub(crate) fn directory(&self) -> PathBuf {
+    fn directory(&self) -> PathBuf {
         self.world().root.join("shared")
     }
 
-    /// The next request with this method whose path has this part fails so.
-    pub(crate) fn fail(&self, method: Method, part: &str, fault: Fault) {
+    fn fail(&self, method: Method, part: &str, fault: Fault) {
         self.world().faults.push_back(Expected { method, part: part.to_owned(), fault });
     }
 
-    /// Requests that came since this was asked last.
-    pub(crate) fn seen(&self) -> Vec<Seen> {
+    fn seen(&self) -> Vec<Seen> {
         std::mem::take(&mut self.world().seen)
     }
 
-    /// Ids of the sandboxes that it has.
-    pub(crate) fn ids(&self) -> Vec<String> {
+    fn ids(&self) -> Vec<String> {
         self.world().sandboxes.keys().cloned().collect()
+    }
+
+    fn set_page(&self, page: usize) {
+        self.world().page = page;
+    }
+
+    fn delete(&self, id: &str) {
+        self.world().sandboxes.remove(id);
+    }
+}
+
+impl StandIn {
+    fn world(&self) -> MutexGuard<'_, World> {
+        lock(&self.world)
     }
 
     /// Names of the snapshots that it has.
@@ -183,20 +157,11 @@ impl StandIn {
         self.world().old = true;
     }
 
-    pub(crate) fn set_page(&self, page: usize) {
-        self.world().page = page;
-    }
-
     /// The time limit of a sandbox is reached.
     pub(crate) fn expire(&self, id: &str) {
         if let Some(sandbox) = self.world().sandboxes.get_mut(id) {
             sandbox.ends = SystemTime::UNIX_EPOCH;
         }
-    }
-
-    /// Somebody deletes a sandbox, on a dashboard.
-    pub(crate) fn delete(&self, id: &str) {
-        self.world().sandboxes.remove(id);
     }
 
     /// A sandbox of somebody else with the same key.
@@ -270,16 +235,18 @@ async fn answer(State(world): State<Shared>, request: Request) -> Response {
         world.seen.push(Seen { method, path: path.clone(), headers, body: json });
         world.fault(&parts.method, &path)
     };
-    match fault {
+    match &fault {
         Some(Fault::Status(status, headers, message)) => {
-            let mut answer = refusal(status, message);
+            let mut answer = refusal(*status, message);
             for (name, value) in headers {
-                answer.headers_mut().insert(*name, value.parse().unwrap());
+                let name: HeaderName = name.parse().unwrap();
+                answer.headers_mut().insert(name, value.parse().unwrap());
             }
             return answer;
         }
         Some(Fault::Dropped) => return broken(),
         Some(Fault::Silent) => std::future::pending().await,
+        Some(Fault::Late(time)) => tokio::time::sleep(*time).await,
         Some(Fault::Lost) | None => {}
     }
     let answer = match routed {
