@@ -13,7 +13,8 @@ use gloveport_provider::{ProviderError, SandboxSpec};
 const INPUT: &str = "GLOVEPORT_INPUT";
 
 /// Makes the sandbox's own directory (`$1`) and the workspace (`$2`), takes a copy of our program (`$3`) that may be executed and
-/// that a rest does not lose, and starts it with the rest of the arguments by the script `$4`.
+/// that a rest does not lose, and starts it with the rest of the arguments by the script `$4`. The sandbox runs for the service when
+/// this has ended: by then it can be seen that our server runs.
 const START: &str = r#"set -e
 own=$1 workspace=$2 mounted=$3 serve=$4
 shift 4
@@ -37,7 +38,12 @@ if test -n "$input"; then
   printf '%s' "$input" | $apart sh -c "$serve" serve "$own" "$own/program" "$@" >/dev/null 2>&1 &
 else
   $apart sh -c "$serve" serve "$own" "$own/program" "$@" </dev/null >/dev/null 2>&1 &
-fi"#;
+fi
+left=100
+until test -s "$own/pid" || test $left -eq 0; do
+  sleep 0.05 2>/dev/null || sleep 1
+  left=$((left - 1))
+done"#;
 
 /// Says what became of our server (`$1`: the sandbox's own directory).
 pub(crate) const STATE: &str = r#"if test -e "$1/ended"; then echo "ended $(cat "$1/ended")"
