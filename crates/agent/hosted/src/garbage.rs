@@ -1,8 +1,13 @@
-//! Why a sandbox is one that nobody wants.
+//! Why a sandbox is one that nobody wants, and what is removed.
 
-use std::time::{Duration, SystemTime};
+use std::{
+    path::PathBuf,
+    time::{Duration, SystemTime},
+};
 
-use gloveport_provider::{GcOptions, Lifetime, Sandbox, SandboxState, backend::Known};
+use gloveport_provider::{
+    GcOptions, GcReport, Lifetime, ProviderError, Removed, Sandbox, SandboxState, backend::Known,
+};
 
 use crate::backend::Backend;
 
@@ -29,5 +34,61 @@ pub fn reason(backend: &Backend, sandbox: &Sandbox, label: &str, options: &GcOpt
             Some("it was kept, and nobody can tell who uses it")
         }
         Known::Lives | Known::Dead | Known::Elsewhere => None,
+    }
+}
+
+/// What is removed, or would be.
+#[derive(Debug)]
+pub struct Collection {
+    dry_run: bool,
+    /// What came of it so far.
+    pub report: GcReport,
+}
+
+impl Collection {
+    /// One that has removed nothing yet.
+    pub fn new(options: &GcOptions) -> Self {
+        Self { dry_run: options.dry_run, report: GcReport::default() }
+    }
+
+    /// Removes a sandbox for this reason by this work, unless nothing is to be removed. Whether it is gone, or would be.
+    pub async fn sandbox<T>(
+        &mut self,
+        sandbox: &Sandbox,
+        reason: &str,
+        delete: impl Future<Output = Result<T, ProviderError>>,
+    ) -> bool {
+        if !self.dry_run
+            && let Err(error) = delete.await
+        {
+            self.report.failed.push(format!("{}: {}", sandbox.id, gloveport_client::causes(&error)));
+            return false;
+        }
+        let (id, session_id) = (Some(sandbox.id.clone()), Some(sandbox.session_id.clone()));
+        self.report.removed.push(Removed { id, session_id, path: None, reason: reason.to_owned() });
+        true
+    }
+
+    /// Removes the snapshot of a fork that is gone, by this work, which says whether it was still there. The service calls it
+    /// `id`, and people `path`.
+    pub async fn snapshot(
+        &mut self,
+        id: &str,
+        path: Option<PathBuf>,
+        delete: impl Future<Output = Result<bool, ProviderError>>,
+    ) {
+        if !self.dry_run {
+            match delete.await {
+                Ok(true) => {}
+                // It went with its sandbox.
+                Ok(false) => return,
+                Err(error) => {
+                    self.report.failed.push(format!("{id}: {}", gloveport_client::causes(&error)));
+                    return;
+                }
+            }
+        }
+        let reason = "the fork that it was made for is gone".to_owned();
+        self.report.removed.push(Removed { id: None, session_id: None, path, reason });
     }
 }

@@ -12,11 +12,13 @@
 //! | [`program`] | the file that is put into sandboxes |
 //! | [`server`] | our program as the server of a sandbox: its command, its variables, its scripts, its end |
 //! | [`backend`] | what a backend has of sandboxes: its own, held ones, what goes on |
-//! | [`garbage`] | why a sandbox is one that nobody wants |
+//! | [`making`] | how a sandbox is made: in a task of its own, for a wish, with a key and a record |
+//! | [`garbage`] | why a sandbox is one that nobody wants, and what is removed |
 
 pub mod backend;
 pub mod fault;
 pub mod garbage;
+pub mod making;
 pub mod ports;
 pub mod program;
 pub mod record;

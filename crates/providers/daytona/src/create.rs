@@ -1,25 +1,15 @@
 //! Makes sandboxes: one for one wish, however often an answer is lost. The name of a sandbox is its session, and the service has
 //! each name once.
 
-use std::{
-    sync::Arc,
-    time::{Duration, SystemTime},
-};
+use std::{sync::Arc, time::Duration};
 
 use gloveport_hosted::{
     fault::wrong,
-    ports,
-    record::{self, Record},
-    server::expires,
+    making::{LOOKS, Maker, Origin, WISHES},
+    record::Record,
 };
-use gloveport_protocol::Secret;
-use gloveport_provider::{
-    Phase as Step, Progress, ProviderError, Sandbox, SandboxId, SandboxSpec, Teller, backend, handed_over,
-};
-use tokio::{
-    task::JoinError,
-    time::{Instant, sleep},
-};
+use gloveport_provider::{Phase as Step, Progress, ProviderError, Sandbox, SandboxId, SandboxSpec, Teller};
+use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
@@ -32,11 +22,6 @@ use crate::{
     wire::{Create, Phase, Told},
 };
 
-/// Pauses before a wish is looked for whose answer was lost: its sandbox may still be in the making.
-const LOOKS: [Duration; 4] =
-    [Duration::ZERO, Duration::from_millis(500), Duration::from_secs(2), Duration::from_secs(5)];
-/// Tries of a wish of which the service knows nothing.
-const WISHES: usize = 3;
 /// Time beyond its own that a sandbox has until the service ends it.
 const GRACE: Duration = Duration::from_mins(1);
 /// First of the ports that are taken by chance, and how many there are: systems take those above for connections.
@@ -45,15 +30,6 @@ const BY_CHANCE: (u16, u16) = (23_000, 9_000);
 const POLLS: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(1));
 /// When the second of these begins.
 const PATIENCE: Duration = Duration::from_secs(5);
-
-/// What a sandbox begins with beside its spec.
-#[derive(Default)]
-pub(crate) struct Origin {
-    /// The workspace of the sandbox that it is a fork of.
-    pub(crate) workspace: Option<String>,
-    /// The snapshot that it is made from, and that ends with it.
-    pub(crate) snapshot: Option<String>,
-}
 
 impl Inner {
     /// Makes a sandbox in a task of its own: what nobody waits for any more is ended.
@@ -64,20 +40,26 @@ impl Inner {
         progress: &Progress,
     ) -> Result<Sandbox, ProviderError> {
         spec.check(NAME, &capabilities::of(&self.options))?;
-        // `close` waits for what has begun before it.
-        let token = self.backend.tasks.token();
-        self.backend.check_open(NAME)?;
         let (inner, spec) = (Arc::clone(self), spec.clone());
-        let making = |tell, given_up| async move { inner.make(&spec, origin, &tell, &given_up).await };
+        let make = |tell, given_up| async move { inner.make(&spec, origin, &tell, &given_up).await };
         let inner = Arc::clone(self);
-        let undo = |made: Result<Sandbox, ProviderError>| async move {
-            if let Ok(sandbox) = made {
-                inner.take_back(&sandbox.id).await;
-            }
-            drop(token);
-        };
-        let failed = |error: JoinError| self.control.service.failed("make a sandbox", error);
-        handed_over(progress, making, undo).await.map_err(failed)?
+        let take_back = |id| async move { inner.take_back(&id).await };
+        self.maker().in_a_task(progress, make, take_back).await
+    }
+
+    fn maker(&self) -> Maker<'_> {
+        Maker {
+            name: NAME,
+            backend: &self.backend,
+            service: &self.control.service,
+            labels: &LABELS,
+            directory: &self.options.directory,
+            workspace: self.options.workspace.as_deref(),
+            port: self.options.port,
+            by_chance: BY_CHANCE,
+            reserved: &RESERVED,
+            private: self.is_private(),
+        }
     }
 
     async fn take_back(&self, id: &SandboxId) {
@@ -94,27 +76,17 @@ impl Inner {
         given_up: &CancellationToken,
     ) -> Result<Sandbox, ProviderError> {
         progress.enter(Step::Creating, "");
-        let key = match &spec.session_key {
-            Some(key) => key.clone(),
-            None => Secret::new(self.random()?),
-        };
-        let wish = self.random()?;
-        let record = self.record(spec, &key, &wish, &origin)?;
+        let key = self.maker().key(spec)?;
+        let wish = self.maker().random()?;
+        let record = self.maker().record(spec, &key, &wish, &origin)?;
         let told = self.wish(spec, &record, &wish, &origin).await?;
         let id = told.id.clone();
-        let unwanted = || Err(self.control.service.failed("make a sandbox", "nobody waits for it any more"));
+        let unwanted = || self.maker().unwanted();
         let begun = async {
             let told = self.until(&id, "make a sandbox", |phase| phase == Phase::Running).await?;
             progress.enter(Step::Started, "");
             self.launch(&Launch { told: &told, record: &record, spec, key: &key }).await?;
-            match self.find(&id).await? {
-                Some(found) if found.state.is_live() => Ok(found),
-                Some(found) => {
-                    let log = self.last_lines(&told, &record).await;
-                    Err(ProviderError::Start { reason: found.state.reason().to_owned(), log })
-                }
-                None => Err(self.control.service.failed("make a sandbox", "it was deleted meanwhile")),
-            }
+            self.maker().outcome(self.find(&id).await?, self.last_lines(&told, &record)).await
         };
         // An upload may take long, and is of no use where nobody waits.
         match given_up.run_until_cancelled(begun).await.unwrap_or_else(unwanted) {
@@ -131,33 +103,6 @@ impl Inner {
                 Err(error)
             }
         }
-    }
-
-    fn random(&self) -> Result<String, ProviderError> {
-        backend::random().map_err(|error| self.control.service.failed("get random numbers", error))
-    }
-
-    fn record(&self, spec: &SandboxSpec, key: &Secret, wish: &str, origin: &Origin) -> Result<Record, ProviderError> {
-        let now = SystemTime::now();
-        let sealed = LABELS.seal(self.control.service.key()?, &spec.session_id, key);
-        let by_chance = || wish.get(..4).and_then(|digits| u16::from_str_radix(digits, 16).ok()).unwrap_or_default();
-        let port = self.options.port.unwrap_or_else(|| BY_CHANCE.0 + by_chance() % BY_CHANCE.1);
-        let directory = format!("{}/{}", self.options.directory, wish.get(..16).unwrap_or(wish));
-        let workspace = origin.workspace.clone().or_else(|| self.options.workspace.clone());
-        Ok(Record {
-            backend: self.backend.backends.label()?,
-            kept: spec.keep_alive,
-            created: record::seconds(now),
-            expires: expires(spec, now),
-            key: sealed.map_err(|error| self.control.service.failed("seal the key of a sandbox", error))?,
-            port,
-            ports: ports::ports(spec, port, &RESERVED)?,
-            workspace: workspace.unwrap_or_else(|| format!("{directory}/workspace")),
-            directory,
-            image: spec.image.clone(),
-            private: self.is_private(),
-            fork: origin.snapshot.clone(),
-        })
     }
 
     /// Wishes for a sandbox until there is one, and never for two: a wish whose answer was lost is looked for by its name.

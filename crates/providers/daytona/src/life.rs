@@ -6,6 +6,7 @@ use std::{
 };
 
 use gloveport_hosted::{
+    making::Origin,
     record::{self, Labelled},
     server::{OVER, is_over},
 };
@@ -13,7 +14,6 @@ use gloveport_provider::{Progress, ProviderError, ResourceLimits, Sandbox, Sandb
 use tokio::time::{Instant, sleep};
 
 use crate::{
-    create::Origin,
     inner::Inner,
     launch::Launch,
     names::{self, FORK, LABELS, NAME, SERVER},

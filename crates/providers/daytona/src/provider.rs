@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use gloveport_hosted::making::Origin;
 use gloveport_protocol::BoxFuture;
 use gloveport_provider::{
     Capabilities, Check, GcOptions, GcReport, ListFilter, LogOptions, LogStream, Progress, Provider, ProviderContext,
@@ -9,7 +10,7 @@ use gloveport_provider::{
 };
 use tokio_util::sync::DropGuard;
 
-use crate::{DaytonaOptions, capabilities, create::Origin, inner::Inner, names::NAME};
+use crate::{DaytonaOptions, capabilities, inner::Inner, names::NAME};
 
 /// Sandboxes of Daytona.
 ///

@@ -1,23 +1,15 @@
 //! Makes sandboxes: one for one wish, however often an answer is lost.
 
-use std::{
-    collections::BTreeMap,
-    sync::Arc,
-    time::{Duration, SystemTime},
-};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use gloveport_hosted::{
     fault::wrong,
-    ports,
-    record::{self, Record},
-    server::expires,
+    making::{LOOKS, Maker, Origin, WISHES, exists},
+    record::Record,
 };
-use gloveport_protocol::Secret;
-use gloveport_provider::{
-    NetworkPolicy, Phase, Progress, ProviderError, Sandbox, SandboxId, SandboxSpec, Teller, backend, handed_over,
-};
+use gloveport_provider::{NetworkPolicy, Phase, Progress, ProviderError, Sandbox, SandboxId, SandboxSpec, Teller};
 use jiff::Timestamp;
-use tokio::{task::JoinError, time::sleep};
+use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
@@ -29,26 +21,12 @@ use crate::{
     wire::{Create, Network, Told},
 };
 
-/// Pauses before a wish is looked for whose answer was lost: its sandbox may still be in the making.
-const LOOKS: [Duration; 4] =
-    [Duration::ZERO, Duration::from_millis(500), Duration::from_secs(2), Duration::from_secs(5)];
-/// Tries of a wish of which the service knows nothing.
-const WISHES: usize = 3;
 /// Everything, as the service writes it.
 const EVERYTHING: &str = "0.0.0.0/0";
 /// Time beyond its own that a sandbox has until the service ends it.
 const GRACE: Duration = Duration::from_mins(1);
 /// First of the ports that are taken by chance, and how many there are.
 const BY_CHANCE: (u16, u16) = (20_000, 12_000);
-
-/// What a sandbox begins with beside its spec.
-#[derive(Default)]
-pub(crate) struct Origin {
-    /// The workspace of the sandbox that it is a fork of.
-    pub(crate) workspace: Option<String>,
-    /// The snapshot that it is made from, and that ends with it.
-    pub(crate) snapshot: Option<String>,
-}
 
 impl Inner {
     /// Makes a sandbox in a task of its own: what nobody waits for any more is ended.
@@ -59,20 +37,26 @@ impl Inner {
         progress: &Progress,
     ) -> Result<Sandbox, ProviderError> {
         spec.check(NAME, &capabilities::of(&self.options))?;
-        // `close` waits for what has begun before it.
-        let token = self.backend.tasks.token();
-        self.backend.check_open(NAME)?;
         let (inner, spec) = (Arc::clone(self), spec.clone());
-        let making = |tell, given_up| async move { inner.make(&spec, origin, &tell, &given_up).await };
+        let make = |tell, given_up| async move { inner.make(&spec, origin, &tell, &given_up).await };
         let inner = Arc::clone(self);
-        let undo = |made: Result<Sandbox, ProviderError>| async move {
-            if let Ok(sandbox) = made {
-                inner.take_back(&sandbox.id).await;
-            }
-            drop(token);
-        };
-        let failed = |error: JoinError| self.control.service.failed("make a sandbox", error);
-        handed_over(progress, making, undo).await.map_err(failed)?
+        let take_back = |id| async move { inner.take_back(&id).await };
+        self.maker().in_a_task(progress, make, take_back).await
+    }
+
+    fn maker(&self) -> Maker<'_> {
+        Maker {
+            name: NAME,
+            backend: &self.backend,
+            service: &self.control.service,
+            labels: &LABELS,
+            directory: &self.options.directory,
+            workspace: self.options.workspace.as_deref(),
+            port: self.options.port,
+            by_chance: BY_CHANCE,
+            reserved: &RESERVED,
+            private: self.options.traffic == crate::Traffic::Private,
+        }
     }
 
     async fn take_back(&self, id: &SandboxId) {
@@ -95,36 +79,26 @@ impl Inner {
             self.delete(&found.id).await?;
         }
         if given_up.is_cancelled() {
-            return Err(self.control.service.failed("make a sandbox", "nobody waits for it any more"));
+            return self.maker().unwanted();
         }
         progress.enter(Phase::Creating, "");
-        let key = match &spec.session_key {
-            Some(key) => key.clone(),
-            None => Secret::new(self.random()?),
-        };
-        let wish = self.random()?;
-        let record = self.record(spec, &key, &wish, &origin)?;
+        let key = self.maker().key(spec)?;
+        let wish = self.maker().random()?;
+        let record = self.maker().record(spec, &key, &wish, &origin)?;
         let (id, tokens) = self.wish(spec, &record, &wish, &origin).await?;
         let launch = Launch { id: &id, record: &record, spec, key: &key, tokens: &tokens };
         let begun = async {
             self.is_first(spec, &id).await?;
             if given_up.is_cancelled() {
-                return Err(self.control.service.failed("make a sandbox", "nobody waits for it any more"));
+                return self.maker().unwanted();
             }
             progress.enter(Phase::Started, "");
             // An upload may take long, and is of no use where nobody waits.
-            let unwanted = || Err(self.control.service.failed("make a sandbox", "nobody waits for it any more"));
+            let unwanted = || self.maker().unwanted();
             given_up.run_until_cancelled(self.launch(&launch)).await.unwrap_or_else(unwanted)?;
             // Another one that was wished for at the same time may have become visible only now.
             self.is_first(spec, &id).await?;
-            match self.find(&id).await? {
-                Some(found) if found.state.is_live() => Ok(found),
-                Some(found) => {
-                    let log = self.last_lines(&launch).await;
-                    Err(ProviderError::Start { reason: found.state.reason().to_owned(), log })
-                }
-                None => Err(self.control.service.failed("make a sandbox", "it was deleted meanwhile")),
-            }
+            self.maker().outcome(self.find(&id).await?, self.last_lines(&launch)).await
         };
         match begun.await {
             Ok(sandbox) => {
@@ -139,33 +113,6 @@ impl Inner {
                 Err(error)
             }
         }
-    }
-
-    fn random(&self) -> Result<String, ProviderError> {
-        backend::random().map_err(|error| self.control.service.failed("get random numbers", error))
-    }
-
-    fn record(&self, spec: &SandboxSpec, key: &Secret, wish: &str, origin: &Origin) -> Result<Record, ProviderError> {
-        let now = SystemTime::now();
-        let sealed = LABELS.seal(self.control.service.key()?, &spec.session_id, key);
-        let by_chance = || wish.get(..4).and_then(|digits| u16::from_str_radix(digits, 16).ok()).unwrap_or_default();
-        let port = self.options.port.unwrap_or_else(|| BY_CHANCE.0 + by_chance() % BY_CHANCE.1);
-        let directory = format!("{}/{}", self.options.directory, wish.get(..16).unwrap_or(wish));
-        let workspace = origin.workspace.clone().or_else(|| self.options.workspace.clone());
-        Ok(Record {
-            backend: self.backend.backends.label()?,
-            kept: spec.keep_alive,
-            created: record::seconds(now),
-            expires: expires(spec, now),
-            key: sealed.map_err(|error| self.control.service.failed("seal the key of a sandbox", error))?,
-            port,
-            ports: ports::ports(spec, port, &RESERVED)?,
-            workspace: workspace.unwrap_or_else(|| format!("{directory}/workspace")),
-            directory,
-            image: spec.image.clone(),
-            private: self.options.traffic == crate::Traffic::Private,
-            fork: origin.snapshot.clone(),
-        })
     }
 
     /// Wishes for a sandbox until there is one, and never for two: a wish whose answer was lost is looked for by its name.
@@ -232,10 +179,6 @@ impl Inner {
             _ => Ok(()),
         }
     }
-}
-
-fn exists(spec: &SandboxSpec, sandbox: SandboxId) -> ProviderError {
-    ProviderError::SessionExists { session: spec.session_id.clone(), sandbox }
 }
 
 /// What sandboxes of a session are ordered by.

@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use gloveport_hosted::garbage::reason;
-use gloveport_provider::{GcOptions, GcReport, ListFilter, ProviderError, Removed, Sandbox};
+use gloveport_hosted::garbage::{Collection, reason};
+use gloveport_provider::{GcOptions, GcReport, ListFilter, ProviderError};
 
 use crate::{
     inner::Inner,
@@ -12,7 +12,7 @@ use crate::{
 
 impl Inner {
     pub(crate) async fn collect(&self, options: &GcOptions) -> Result<GcReport, ProviderError> {
-        let mut report = GcReport::default();
+        let mut collection = Collection::new(options);
         // Snapshots first: one of a fork that is made meanwhile is then not among them.
         let snapshots = self.control.snapshots().await?;
         let (mut used, told) = (BTreeSet::new(), self.control.list(&BTreeMap::new()).await?);
@@ -27,16 +27,9 @@ impl Inner {
                 used.extend(record.fork);
                 continue;
             };
-            if !options.dry_run
-                && let Err(error) = self.delete(&sandbox.id).await
-            {
+            if !collection.sandbox(&sandbox, reason, self.delete(&sandbox.id)).await {
                 used.extend(record.fork);
-                report.failed.push(format!("{}: {}", sandbox.id, gloveport_client::causes(&error)));
-                continue;
             }
-            let Sandbox { id, session_id, .. } = sandbox;
-            let (id, session_id) = (Some(id), Some(session_id));
-            report.removed.push(Removed { id, session_id, path: None, reason: reason.to_owned() });
         }
         used.extend(records.into_values().filter_map(|record| record.fork));
         let is_ours =
@@ -44,21 +37,9 @@ impl Inner {
         for snapshot in
             snapshots.into_iter().filter(|snapshot| is_ours(&snapshot.names) && !used.contains(&snapshot.id))
         {
-            if !options.dry_run {
-                match self.control.delete_snapshot(&snapshot.id).await {
-                    Ok(true) => {}
-                    // It went with its sandbox.
-                    Ok(false) => continue,
-                    Err(error) => {
-                        report.failed.push(format!("{}: {}", snapshot.id, gloveport_client::causes(&error)));
-                        continue;
-                    }
-                }
-            }
             let path = snapshot.names.into_iter().next().map(Into::into);
-            let reason = "the fork that it was made for is gone".to_owned();
-            report.removed.push(Removed { id: None, session_id: None, path, reason });
+            collection.snapshot(&snapshot.id, path, self.control.delete_snapshot(&snapshot.id)).await;
         }
-        Ok(report)
+        Ok(collection.report)
     }
 }

@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use gloveport_hosted::{
+    making::Origin,
     record::Labelled,
     server::{OVER, is_over},
 };
 use gloveport_provider::{Progress, ProviderError, Sandbox, SandboxId, SandboxState, SessionId};
 
 use crate::{
-    create::Origin,
     inner::Inner,
     names::{FORK, LABELS},
     wire::Told,

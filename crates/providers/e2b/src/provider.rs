@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use gloveport_hosted::making::Origin;
 use gloveport_protocol::BoxFuture;
 use gloveport_provider::{
     Capabilities, Check, GcOptions, GcReport, ListFilter, LogOptions, LogStream, Progress, Provider, ProviderContext,
@@ -11,7 +12,6 @@ use tokio_util::sync::DropGuard;
 
 use crate::{
     E2bOptions, capabilities,
-    create::Origin,
     inner::Inner,
     names::{LABELS, NAME},
 };

@@ -7,17 +7,12 @@ use std::{
 };
 
 use gloveport_hosted::{
-    ports::{self, Reserved},
+    making::{LOOKS, Maker, Origin, WISHES, exists},
+    ports::Reserved,
     record::{self, Record},
 };
-use gloveport_protocol::Secret;
-use gloveport_provider::{
-    Phase, Progress, ProviderError, Sandbox, SandboxId, SandboxSpec, Teller, backend, handed_over,
-};
-use tokio::{
-    task::JoinError,
-    time::{Instant, sleep},
-};
+use gloveport_provider::{Phase, Progress, ProviderError, Sandbox, SandboxId, SandboxSpec, Teller};
+use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
@@ -33,11 +28,6 @@ use crate::{
     wire::{Create, Created, SecretSource, Variables},
 };
 
-/// Pauses before a wish is looked for whose answer was lost: its sandbox may still be in the making.
-const LOOKS: [Duration; 4] =
-    [Duration::ZERO, Duration::from_millis(500), Duration::from_secs(2), Duration::from_secs(5)];
-/// Tries of a wish of which the service knows nothing.
-const WISHES: usize = 3;
 /// First of the ports that are taken by chance, and how many there are.
 const BY_CHANCE: (u16, u16) = (14_000, 6_000);
 /// How long the service may wait before it says how far a sandbox is.
@@ -54,30 +44,32 @@ impl Inner {
         progress: &Progress,
     ) -> Result<Sandbox, ProviderError> {
         spec.check(NAME, &CAPABILITIES)?;
-        // `close` waits for what has begun before it.
-        let token = self.backend.tasks.token();
-        self.backend.check_open(NAME)?;
         let (inner, spec) = (Arc::clone(self), spec.clone());
-        let making = |tell, given_up| async move { inner.make(&spec, workspace, &tell, &given_up).await };
+        let make = |tell, given_up| async move { inner.make(&spec, workspace, &tell, &given_up).await };
         let inner = Arc::clone(self);
-        let undo = |made: Result<Sandbox, ProviderError>| async move {
-            if let Ok(sandbox) = made {
-                inner.take_back(&sandbox.id).await;
-            }
-            drop(token);
-        };
-        let failed = |error: JoinError| self.control.service.failed("make a sandbox", error);
-        handed_over(progress, making, undo).await.map_err(failed)?
+        let take_back = |id| async move { inner.take_back(&id).await };
+        self.maker().in_a_task(progress, make, take_back).await
+    }
+
+    fn maker(&self) -> Maker<'_> {
+        Maker {
+            name: NAME,
+            backend: &self.backend,
+            service: &self.control.service,
+            labels: &LABELS,
+            directory: &self.options.directory,
+            workspace: self.options.workspace.as_deref(),
+            port: self.options.port,
+            by_chance: BY_CHANCE,
+            reserved: &Reserved::NONE,
+            private: false,
+        }
     }
 
     async fn take_back(&self, id: &SandboxId) {
         if let Err(error) = self.delete(id).await {
             tracing::warn!(%id, %error, "a sandbox that nobody waits for is left; it ends with its time limit");
         }
-    }
-
-    fn unwanted<T>(&self) -> Result<T, ProviderError> {
-        Err(self.control.service.failed("make a sandbox", "nobody waits for it any more"))
     }
 
     async fn make(
@@ -88,7 +80,7 @@ impl Inner {
         given_up: &CancellationToken,
     ) -> Result<Sandbox, ProviderError> {
         // What cannot be made is refused before anything is stored or built.
-        let secret = self.control.secret()?;
+        self.control.secret()?;
         lifetime(&self.options, spec)?;
         progress.enter(Phase::PreparingImage, "");
         let path = format!("{}/bin/{}", self.options.directory, self.program.name().await?);
@@ -96,7 +88,7 @@ impl Inner {
             tokio::try_join!(self.image(self.options.image(spec.image.as_deref()), progress), self.mount(&path))
         };
         let parts = given_up.run_until_cancelled(parts).await;
-        let (image, mount) = parts.unwrap_or_else(|| self.unwanted())?;
+        let (image, mount) = parts.unwrap_or_else(|| self.maker().unwanted())?;
         progress.enter(Phase::Creating, "");
         if let Some(found) = self.of_session(&spec.session_id).await? {
             if found.state.is_live() {
@@ -105,14 +97,16 @@ impl Inner {
             self.delete(&found.id).await?;
         }
         if given_up.is_cancelled() {
-            return self.unwanted();
+            return self.maker().unwanted();
         }
-        let key = match &spec.session_key {
-            Some(key) => key.clone(),
-            None => Secret::new(self.random()?),
-        };
-        let wish = self.random()?;
-        let record = self.record(spec, secret, &key, &wish, workspace)?;
+        let key = self.maker().key(spec)?;
+        let wish = self.maker().random()?;
+        let origin = Origin { workspace, snapshot: None };
+        let record = self.maker().record(spec, &key, &wish, &origin)?;
+        // Every sandbox has a time limit.
+        let lives = spec.time_to_live.map_or_else(|| lifetime(&self.options, spec), Ok)?;
+        let expires = SystemTime::now().checked_add(lives).map(record::seconds);
+        let record = Record { expires, ..record };
         let env = Some(Variables { contents: variables(&record, spec, &key)? });
         let arguments = arguments(&record, spec, path);
         let wanted = Create {
@@ -125,15 +119,8 @@ impl Inner {
         let begun = async {
             progress.enter(Phase::Started, "");
             let started = self.started(&id, created);
-            given_up.run_until_cancelled(started).await.unwrap_or_else(|| self.unwanted())?;
-            match self.find(&id).await? {
-                Some(found) if found.state.is_live() => Ok(found),
-                Some(found) => {
-                    let log = self.last_lines(&id, &record).await;
-                    Err(ProviderError::Start { reason: found.state.reason().to_owned(), log })
-                }
-                None => Err(self.control.service.failed("make a sandbox", "it was deleted meanwhile")),
-            }
+            given_up.run_until_cancelled(started).await.unwrap_or_else(|| self.maker().unwanted())?;
+            self.maker().outcome(self.find(&id).await?, self.last_lines(&id, &record)).await
         };
         match begun.await {
             Ok(sandbox) => {
@@ -147,41 +134,6 @@ impl Inner {
                 Err(error)
             }
         }
-    }
-
-    fn random(&self) -> Result<String, ProviderError> {
-        backend::random().map_err(|error| self.control.service.failed("get random numbers", error))
-    }
-
-    fn record(
-        &self,
-        spec: &SandboxSpec,
-        secret: &Secret,
-        key: &Secret,
-        wish: &str,
-        workspace: Option<String>,
-    ) -> Result<Record, ProviderError> {
-        let now = SystemTime::now();
-        let sealed = LABELS.seal(secret, &spec.session_id, key);
-        let by_chance = || wish.get(..4).and_then(|digits| u16::from_str_radix(digits, 16).ok()).unwrap_or_default();
-        let port = self.options.port.unwrap_or_else(|| BY_CHANCE.0 + by_chance() % BY_CHANCE.1);
-        let directory = format!("{}/{}", self.options.directory, wish.get(..16).unwrap_or(wish));
-        let workspace = workspace.or_else(|| self.options.workspace.clone());
-        let lives = spec.time_to_live.map_or_else(|| lifetime(&self.options, spec), Ok)?;
-        Ok(Record {
-            backend: self.backend.backends.label()?,
-            kept: spec.keep_alive,
-            created: record::seconds(now),
-            expires: now.checked_add(lives).map(record::seconds),
-            key: sealed.map_err(|error| self.control.service.failed("seal the key of a sandbox", error))?,
-            port,
-            ports: ports::ports(spec, port, &Reserved::NONE)?,
-            workspace: workspace.unwrap_or_else(|| format!("{directory}/workspace")),
-            directory,
-            image: spec.image.clone(),
-            private: false,
-            fork: None,
-        })
     }
 
     /// Wishes for a sandbox until there is one, and never for two: the service knows a wish by its key and a sandbox by its name,
@@ -318,8 +270,4 @@ fn is_unsure(code: Option<Code>, error: &ProviderError) -> bool {
         Some(code) => code == Code::Unavailable || may_have_begun.contains(&code),
         None => error.is_temporary(),
     }
-}
-
-fn exists(spec: &SandboxSpec, sandbox: SandboxId) -> ProviderError {
-    ProviderError::SessionExists { session: spec.session_id.clone(), sandbox }
 }

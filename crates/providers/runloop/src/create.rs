@@ -1,20 +1,16 @@
 //! Makes sandboxes: one for one wish, however often an answer is lost.
 
-use std::{
-    sync::Arc,
-    time::{Duration, SystemTime},
-};
+use std::{sync::Arc, time::Duration};
 
 use gloveport_hosted::{
-    ports::{self, Reserved},
-    record::{self, Record},
-    server::{LAST, expires},
+    making::{LOOKS, Maker, Origin, WISHES, exists},
+    ports::Reserved,
+    record::Record,
+    server::LAST,
 };
 use gloveport_protocol::Secret;
-use gloveport_provider::{
-    Phase, Progress, ProviderError, Sandbox, SandboxId, SandboxSpec, Teller, backend, handed_over,
-};
-use tokio::{task::JoinError, time::sleep};
+use gloveport_provider::{Phase, Progress, ProviderError, Sandbox, SandboxId, SandboxSpec, Teller};
+use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
@@ -29,26 +25,12 @@ use crate::{
     wire::{AfterIdle, Create, Devbox, Launch, Lifecycle, Mount},
 };
 
-/// Pauses before a wish is looked for whose answer was lost: its sandbox may still be in the making.
-const LOOKS: [Duration; 4] =
-    [Duration::ZERO, Duration::from_millis(500), Duration::from_secs(2), Duration::from_secs(5)];
-/// Tries of a wish of which the service knows nothing.
-const WISHES: usize = 3;
 /// Time beyond its own that a sandbox has until the service ends it.
 const GRACE: Duration = Duration::from_mins(1);
 /// First of the ports that are taken by chance, and how many there are.
 const BY_CHANCE: (u16, u16) = (20_000, 12_000);
 /// Most lines of the service's own words about a failure.
 const LINES: usize = 20;
-
-/// What a sandbox begins with beside its spec.
-#[derive(Default)]
-pub(crate) struct Origin {
-    /// The workspace of the sandbox that it is a fork of.
-    pub(crate) workspace: Option<String>,
-    /// The snapshot that it is made from, and that ends with it.
-    pub(crate) snapshot: Option<String>,
-}
 
 /// What was found or made for a sandbox before it is wished for.
 struct Parts {
@@ -67,30 +49,32 @@ impl Inner {
         progress: &Progress,
     ) -> Result<Sandbox, ProviderError> {
         spec.check(NAME, &capabilities::of(&self.options))?;
-        // `close` waits for what has begun before it.
-        let token = self.backend.tasks.token();
-        self.backend.check_open(NAME)?;
         let (inner, spec) = (Arc::clone(self), spec.clone());
-        let making = |tell, given_up| async move { inner.make(&spec, origin, &tell, &given_up).await };
+        let make = |tell, given_up| async move { inner.make(&spec, origin, &tell, &given_up).await };
         let inner = Arc::clone(self);
-        let undo = |made: Result<Sandbox, ProviderError>| async move {
-            if let Ok(sandbox) = made {
-                inner.take_back(&sandbox.id).await;
-            }
-            drop(token);
-        };
-        let failed = |error: JoinError| self.control.service.failed("make a sandbox", error);
-        handed_over(progress, making, undo).await.map_err(failed)?
+        let take_back = |id| async move { inner.take_back(&id).await };
+        self.maker().in_a_task(progress, make, take_back).await
+    }
+
+    fn maker(&self) -> Maker<'_> {
+        Maker {
+            name: NAME,
+            backend: &self.backend,
+            service: &self.control.service,
+            labels: &LABELS,
+            directory: &self.options.directory,
+            workspace: self.options.workspace.as_deref(),
+            port: self.options.port,
+            by_chance: BY_CHANCE,
+            reserved: &Reserved::NONE,
+            private: self.options.tunnel == Tunnel::Authenticated,
+        }
     }
 
     async fn take_back(&self, id: &SandboxId) {
         if let Err(error) = self.delete(id).await {
             tracing::warn!(%id, %error, "a sandbox that nobody waits for is left; it ends with its time limit");
         }
-    }
-
-    fn unwanted<T>(&self) -> Result<T, ProviderError> {
-        Err(self.control.service.failed("make a sandbox", "nobody waits for it any more"))
     }
 
     async fn make(
@@ -103,7 +87,7 @@ impl Inner {
         // What is stored and built once may take long, and is of use to others.
         progress.enter(Phase::Creating, "");
         let parts = given_up.run_until_cancelled(self.parts(spec, &origin)).await;
-        let parts = parts.unwrap_or_else(|| self.unwanted())?;
+        let parts = parts.unwrap_or_else(|| self.maker().unwanted())?;
         for found in self.of_session(&spec.session_id).await? {
             if found.state.is_live() {
                 return Err(exists(spec, found.id));
@@ -111,29 +95,19 @@ impl Inner {
             self.delete(&found.id).await?;
         }
         if given_up.is_cancelled() {
-            return self.unwanted();
+            return self.maker().unwanted();
         }
-        let key = match &spec.session_key {
-            Some(key) => key.clone(),
-            None => Secret::new(self.random()?),
-        };
-        let wish = self.random()?;
-        let record = self.record(spec, &key, &wish, &origin)?;
+        let key = self.maker().key(spec)?;
+        let wish = self.maker().random()?;
+        let record = self.maker().record(spec, &key, &wish, &origin)?;
         let id = self.wish(spec, &record, &key, &wish, &parts, &origin).await?;
         let begun = async {
             self.is_first(spec, &id).await?;
             progress.enter(Phase::Started, "");
-            given_up.run_until_cancelled(self.started(&id)).await.unwrap_or_else(|| self.unwanted())?;
+            given_up.run_until_cancelled(self.started(&id)).await.unwrap_or_else(|| self.maker().unwanted())?;
             // Another one that was wished for at the same time may have become visible only now.
             self.is_first(spec, &id).await?;
-            match self.find(&id).await? {
-                Some(found) if found.state.is_live() => Ok(found),
-                Some(found) => {
-                    let log = self.last_lines(&id, &record).await;
-                    Err(ProviderError::Start { reason: found.state.reason().to_owned(), log })
-                }
-                None => Err(self.control.service.failed("make a sandbox", "it was deleted meanwhile")),
-            }
+            self.maker().outcome(self.find(&id).await?, self.last_lines(&id, &record)).await
         };
         match begun.await {
             Ok(sandbox) => {
@@ -157,33 +131,6 @@ impl Inner {
             _ => None,
         };
         Ok(Parts { object: self.program_object().await?, policy: self.policy_of(&spec.network).await?, blueprint })
-    }
-
-    fn random(&self) -> Result<String, ProviderError> {
-        backend::random().map_err(|error| self.control.service.failed("get random numbers", error))
-    }
-
-    fn record(&self, spec: &SandboxSpec, key: &Secret, wish: &str, origin: &Origin) -> Result<Record, ProviderError> {
-        let now = SystemTime::now();
-        let sealed = LABELS.seal(self.control.service.key()?, &spec.session_id, key);
-        let by_chance = || wish.get(..4).and_then(|digits| u16::from_str_radix(digits, 16).ok()).unwrap_or_default();
-        let port = self.options.port.unwrap_or_else(|| BY_CHANCE.0 + by_chance() % BY_CHANCE.1);
-        let directory = format!("{}/{}", self.options.directory, wish.get(..16).unwrap_or(wish));
-        let workspace = origin.workspace.clone().or_else(|| self.options.workspace.clone());
-        Ok(Record {
-            backend: self.backend.backends.label()?,
-            kept: spec.keep_alive,
-            created: record::seconds(now),
-            expires: expires(spec, now),
-            key: sealed.map_err(|error| self.control.service.failed("seal the key of a sandbox", error))?,
-            port,
-            ports: ports::ports(spec, port, &Reserved::NONE)?,
-            workspace: workspace.unwrap_or_else(|| format!("{directory}/workspace")),
-            directory,
-            image: spec.image.clone(),
-            private: self.options.tunnel == Tunnel::Authenticated,
-            fork: origin.snapshot.clone(),
-        })
     }
 
     fn launch(
@@ -324,8 +271,4 @@ impl Inner {
             _ => Ok(()),
         }
     }
-}
-
-fn exists(spec: &SandboxSpec, sandbox: SandboxId) -> ProviderError {
-    ProviderError::SessionExists { session: spec.session_id.clone(), sandbox }
 }

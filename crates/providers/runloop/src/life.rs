@@ -6,6 +6,7 @@ use std::{
 };
 
 use gloveport_hosted::{
+    making::Origin,
     record::Labelled,
     server::{OVER, is_over},
 };
@@ -14,7 +15,6 @@ use serde_json::json;
 use tokio::time::sleep;
 
 use crate::{
-    create::Origin,
     inner::Inner,
     names::{FORK, LABELS},
     view::failure,
