@@ -7,6 +7,7 @@
 //! | module | idea |
 //! |---|---|
 //! | [`Hosted`], [`Service`], [`Place`], [`runs`] | a service, and a provider for it with all that it has on this machine |
+//! | [`context`] | what a provider is made from that has such settings |
 //! | [`steps`] | what tests do with sandboxes |
 //! | [`faults`] | what a service, a network or somebody at a dashboard can do at each call |
 //! | [`life`] | sandboxes are made, found, listed and copied |
@@ -27,8 +28,10 @@ pub mod faults;
 pub mod life;
 pub mod logs;
 mod place;
+mod settings;
 pub mod steps;
 pub mod suite;
 pub mod wire;
 
 pub use place::{Here, Hosted, Place, Service, runs};
+pub use settings::context;

@@ -2,8 +2,13 @@
 
 use std::{collections::VecDeque, time::Duration};
 
-use axum::http::{HeaderMap, Method};
+use axum::{
+    http::{HeaderMap, HeaderName, Method},
+    response::Response,
+};
 use serde_json::Value;
+
+use crate::answers::broken;
 
 /// Requests that are remembered; older ones are forgotten.
 const REMEMBERED: usize = 10_000;
@@ -28,6 +33,32 @@ impl Fault {
     pub fn status(status: u16, headers: &[(&str, &str)], message: &str) -> Self {
         let headers = headers.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
         Self::Status(status, headers, message.to_owned())
+    }
+
+    /// What is answered instead of what was asked for, if anything is: after a while, at once or never. Refusals are made by
+    /// `refusal`.
+    ///
+    /// # Panics
+    ///
+    /// A header is none.
+    pub async fn instead(&self, refusal: impl FnOnce(u16, &str) -> Response) -> Option<Response> {
+        match self {
+            Self::Status(status, headers, message) => {
+                let mut answer = refusal(*status, message);
+                for (name, value) in headers {
+                    let name: HeaderName = name.parse().unwrap();
+                    answer.headers_mut().insert(name, value.parse().unwrap());
+                }
+                Some(answer)
+            }
+            Self::Dropped => Some(broken()),
+            Self::Silent => std::future::pending().await,
+            Self::Late(time) => {
+                tokio::time::sleep(*time).await;
+                None
+            }
+            Self::Lost => None,
+        }
     }
 }
 

@@ -10,6 +10,7 @@
 //! | [`Face`], [`World`], [`Sandbox`] | what a service says, and what it has |
 //! | [`Fault`], [`Seen`] | what it does instead of answering; requests that came |
 //! | [`Machine`], [`Kind`] | where the files and processes of a sandbox are |
+//! | [`children`], [`signal`] | processes, whosesoever |
 //! | [`Program`], [`Execution`] | a program in a sandbox |
 //! | [`answers`] | what faces answer with |
 //! | [`daytona`] | the face of Daytona |
@@ -31,6 +32,6 @@ mod world;
 
 pub use execution::{Execution, Output, Program};
 pub use fault::{Fault, Seen};
-pub use machine::{Kind, Machine, can_be_apart};
+pub use machine::{Kind, Machine, can_be_apart, children, signal};
 pub use stand_in::StandIn;
 pub use world::{Asked, Face, Route, Sandbox, Shared, World, lock, milliseconds};

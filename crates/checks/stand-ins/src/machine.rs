@@ -248,7 +248,11 @@ fn marked(directory: &Path) -> Vec<u32> {
 }
 
 /// The processes that a process has started.
-fn children(pid: u32) -> Vec<u32> {
+///
+/// # Panics
+///
+/// The system lists what is no process.
+pub fn children(pid: u32) -> Vec<u32> {
     let mut all: Vec<u32> = Vec::new();
     for task in fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten() {
         let text = fs::read_to_string(task.path().join("children")).unwrap_or_default();
@@ -276,7 +280,7 @@ pub(crate) fn tree(pid: u32) -> Vec<u32> {
 }
 
 /// Sends a signal to processes, of which some may have ended.
-pub(crate) fn signal(name: &str, pids: &[u32]) {
+pub fn signal(name: &str, pids: &[u32]) {
     if !pids.is_empty() {
         let pids = pids.iter().map(u32::to_string);
         let _some_ended = Command::new("kill").arg(format!("-{name}")).args(pids).stderr(Stdio::null()).status();

@@ -11,7 +11,7 @@ use axum::{
     Router,
     body::{Body, Bytes},
     extract::{Request, State},
-    http::{HeaderName, Method},
+    http::Method,
     response::Response,
 };
 use serde_json::{Value, json};
@@ -181,19 +181,10 @@ async fn answer<F: Face>(State(world): State<Shared<F>>, request: Request) -> Re
         return manage(&world, what, &serde_json::from_slice(&whole).unwrap_or_default());
     }
     let fault = lock(&world).wire.came(seen(F::read(&parts, &whole)));
-    match &fault {
-        Some(Fault::Status(status, headers, message)) => {
-            let mut answer = F::refusal(*status, message);
-            for (name, value) in headers {
-                let name: HeaderName = name.parse().unwrap();
-                answer.headers_mut().insert(name, value.parse().unwrap());
-            }
-            return answer;
-        }
-        Some(Fault::Dropped) => return broken(),
-        Some(Fault::Silent) => std::future::pending().await,
-        Some(Fault::Late(time)) => tokio::time::sleep(*time).await,
-        Some(Fault::Lost) | None => {}
+    if let Some(fault) = &fault
+        && let Some(answer) = fault.instead(F::refusal).await
+    {
+        return answer;
     }
     let answer = match route {
         Route::Face => F::answer(world, Asked { parts, body: whole }).await,

@@ -171,24 +171,13 @@ impl DaytonaOptions {
 
 #[cfg(test)]
 mod tests {
+    use gloveport_hosted_checks::context;
     use serde_json::json;
 
     use super::*;
 
     fn options(table: &Value, variables: &[(&str, &str)]) -> Result<DaytonaOptions, String> {
-        let mut config = Config::default();
-        if let Value::Object(table) = json!({"daytona": table}) {
-            config.extended = table.into();
-        }
-        let environment = variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
-        let context = ProviderContext {
-            config,
-            program: PathBuf::new(),
-            inside: PathBuf::from("/inside"),
-            environment,
-            argument: None,
-        };
-        DaytonaOptions::new(&context).map_err(|error| error.to_string())
+        DaytonaOptions::new(&context("daytona", table, variables)).map_err(|error| error.to_string())
     }
 
     #[test]

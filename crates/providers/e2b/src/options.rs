@@ -184,24 +184,13 @@ impl E2bOptions {
 mod tests {
     use std::fs;
 
+    use gloveport_hosted_checks::context;
     use serde_json::json;
 
     use super::*;
 
     fn options(table: &Value, variables: &[(&str, &str)]) -> Result<E2bOptions, String> {
-        let mut config = Config::default();
-        if let Value::Object(table) = json!({"e2b": table}) {
-            config.extended = table.into();
-        }
-        let environment = variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
-        let context = ProviderContext {
-            config,
-            program: PathBuf::new(),
-            inside: PathBuf::from("/inside"),
-            environment,
-            argument: None,
-        };
-        E2bOptions::new(&context).map_err(|error| error.to_string())
+        E2bOptions::new(&context("e2b", table, variables)).map_err(|error| error.to_string())
     }
 
     #[test]

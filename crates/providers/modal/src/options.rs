@@ -231,27 +231,13 @@ impl ModalOptions {
 mod tests {
     use std::fs;
 
+    use gloveport_hosted_checks::context;
     use serde_json::json;
 
     use super::*;
 
-    fn context(table: &Value, variables: &[(&str, &str)]) -> ProviderContext {
-        let mut config = Config::default();
-        if let Value::Object(table) = json!({"modal": table}) {
-            config.extended = table.into();
-        }
-        let environment = variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
-        ProviderContext {
-            config,
-            program: PathBuf::new(),
-            inside: PathBuf::from("/inside"),
-            environment,
-            argument: None,
-        }
-    }
-
     fn options(table: &Value, variables: &[(&str, &str)]) -> Result<ModalOptions, String> {
-        ModalOptions::new(&context(table, variables)).map_err(|error| error.to_string())
+        ModalOptions::new(&context("modal", table, variables)).map_err(|error| error.to_string())
     }
 
     #[test]
@@ -267,8 +253,8 @@ mod tests {
         let own = SandboxConfig::default().base_container_image.unwrap();
         assert_eq!(options.image(None), Image::Registry(&own));
         assert!(!format!("{options:?}").contains("hidden"));
-        assert!(ModalOptions::is_expected(&context(&json!({}), &token)));
-        assert!(!ModalOptions::is_expected(&context(&json!({}), &token[..1])));
+        assert!(ModalOptions::is_expected(&context("modal", &json!({}), &token)));
+        assert!(!ModalOptions::is_expected(&context("modal", &json!({}), &token[..1])));
     }
 
     #[test]

@@ -234,24 +234,13 @@ fn port_url(told: Option<String>, api_url: &str) -> Result<String, ProviderError
 mod tests {
     use std::fs;
 
+    use gloveport_hosted_checks::context;
     use serde_json::json;
 
     use super::*;
 
     fn options(table: &Value, variables: &[(&str, &str)]) -> Result<RunloopOptions, String> {
-        let mut config = Config::default();
-        if let Value::Object(table) = json!({"runloop": table}) {
-            config.extended = table.into();
-        }
-        let environment = variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
-        let context = ProviderContext {
-            config,
-            program: PathBuf::new(),
-            inside: PathBuf::from("/inside"),
-            environment,
-            argument: None,
-        };
-        RunloopOptions::new(&context).map_err(|error| error.to_string())
+        RunloopOptions::new(&context("runloop", table, variables)).map_err(|error| error.to_string())
     }
 
     #[test]

@@ -15,14 +15,14 @@ use axum::{
     response::Response,
 };
 use base64::{Engine as _, engine::general_purpose::STANDARD};
+use gloveport_stand_ins::{
+    answers::{refusal, told},
+    children, signal,
+};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
-use super::{
-    Shared, lock,
-    machine::{Machine, children, signal},
-    refusal, told,
-};
+use super::{Shared, lock, machine::Machine};
 
 /// A process that was started.
 struct Process {

@@ -11,9 +11,10 @@ use axum::{
     http::{Method, request::Parts},
     response::{IntoResponse as _, Response},
 };
+use gloveport_stand_ins::answers::{refusal, told};
 use serde_json::{Value, json};
 
-use super::{Sandbox, Shared, World, copy, lock, machine::Machine, refusal, told};
+use super::{Sandbox, Shared, World, copy, lock, machine::Machine};
 
 /// A time as the service writes it.
 fn time(time: SystemTime) -> String {

@@ -8,7 +8,7 @@ use std::{
     sync::{Mutex, PoisonError},
 };
 
-use gloveport_stand_ins::Kind;
+use gloveport_stand_ins::{Kind, children, signal};
 
 /// Makes the files of a sandbox from those of this machine, and waits for the end of its standard input, which is that of the
 /// test program: `$1` is its directory.
@@ -140,28 +140,5 @@ impl Drop for Machine {
         }
         // Without the right to, as for a layer that is in use for one moment more, the directory of all is removed later.
         let _left = fs::remove_dir_all(&self.directory);
-    }
-}
-
-/// The processes that a process has started.
-pub(super) fn children(pid: u32) -> Vec<u32> {
-    let text = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
-    let mut all: Vec<u32> = text.split_whitespace().map(|pid| pid.parse().unwrap()).collect();
-    // Those that other threads have started.
-    for task in fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten() {
-        let text = fs::read_to_string(task.path().join("children")).unwrap_or_default();
-        all.extend(text.split_whitespace().map(|pid| pid.parse::<u32>().unwrap()));
-    }
-    all.sort_unstable();
-    all.dedup();
-    all
-}
-
-/// Sends a signal to processes, of which some may have ended.
-pub(super) fn signal(name: &str, pids: &[u32]) {
-    if !pids.is_empty() {
-        let pids = pids.iter().map(u32::to_string);
-        let _some_ended =
-            Command::new("kill").arg(format!("-{name}")).args(pids).stderr(Stdio::null()).status().unwrap();
     }
 }

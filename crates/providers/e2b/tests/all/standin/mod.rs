@@ -26,14 +26,16 @@ use std::{
 
 use axum::{
     Router,
-    body::{Body, Bytes},
     extract::{Request, State},
-    http::{HeaderName, Method, StatusCode},
-    response::{IntoResponse as _, Response},
+    http::Method,
+    response::Response,
 };
 use gloveport_hosted_checks::Service;
-use gloveport_stand_ins::{Fault, Kind, Seen};
-use serde_json::{Value, json};
+use gloveport_stand_ins::{
+    Fault, Kind, Seen,
+    answers::{broken, refusal},
+};
+use serde_json::Value;
 use tokio::net::TcpListener;
 
 use machine::Machine;
@@ -200,23 +202,6 @@ impl World {
     }
 }
 
-fn refusal(status: u16, message: &str) -> Response {
-    let body = json!({"code": status, "message": message}).to_string();
-    let status = StatusCode::from_u16(status).unwrap();
-    (status, [("content-type", "application/json")], body).into_response()
-}
-
-fn told(status: u16, body: &Value) -> Response {
-    let status = StatusCode::from_u16(status).unwrap();
-    (status, [("content-type", "application/json")], body.to_string()).into_response()
-}
-
-/// An answer whose connection ends before its body.
-fn broken() -> Response {
-    let error = Err::<Bytes, _>(std::io::Error::other("lost"));
-    Response::new(Body::from_stream(futures_util::stream::once(async move { error })))
-}
-
 async fn answer(State(world): State<Shared>, request: Request) -> Response {
     let (parts, body) = request.into_parts();
     let path = parts.uri.path_and_query().map_or_else(String::new, ToString::to_string);
@@ -235,19 +220,10 @@ async fn answer(State(world): State<Shared>, request: Request) -> Response {
         world.seen.push(Seen { method, path: path.clone(), headers, body: json });
         world.fault(&parts.method, &path)
     };
-    match &fault {
-        Some(Fault::Status(status, headers, message)) => {
-            let mut answer = refusal(*status, message);
-            for (name, value) in headers {
-                let name: HeaderName = name.parse().unwrap();
-                answer.headers_mut().insert(name, value.parse().unwrap());
-            }
-            return answer;
-        }
-        Some(Fault::Dropped) => return broken(),
-        Some(Fault::Silent) => std::future::pending().await,
-        Some(Fault::Late(time)) => tokio::time::sleep(*time).await,
-        Some(Fault::Lost) | None => {}
+    if let Some(fault) = &fault
+        && let Some(answer) = fault.instead(refusal).await
+    {
+        return answer;
     }
     let answer = match routed {
         Some((id, _)) => agent::answer(&world, &id, &parts, &body),
