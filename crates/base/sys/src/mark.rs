@@ -6,6 +6,9 @@
 //! note without a lock tells whoever looks next ([`sweep`]) whose processes have no owner any more. Beside what is marked
 //! goes what is in the same sessions and below it: a program that was started without its environment.
 //!
+//! The lock holds for one file. Seen through another file system, as in a root that is laid over this one, or as a copy, a
+//! note has no lock although its sandbox lives; so it says which file it is, and others of the same text are left alone.
+//!
 //! A sandbox in a sandbox has the mark of the outer one before its own: the end of the outer is its end, too.
 
 use std::{
@@ -112,10 +115,17 @@ fn note(own: &str, name: &str, cgroup: Option<&Path>) -> io::Result<(File, PathB
     let mut file = OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(&being_made)?;
     rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive)?;
     let cgroup = cgroup.map_or(String::new(), |path| path.display().to_string());
-    file.write_all(format!("{name}\n{cgroup}\n").as_bytes())?;
+    let identity = identity(&file)?;
+    file.write_all(format!("{name}\n{cgroup}\n{identity}\n").as_bytes())?;
     // Whoever sweeps sees it locked and complete, or not at all.
     fs::rename(&being_made, &path)?;
     Ok((file, path))
+}
+
+/// Which file it is.
+fn identity(file: &File) -> io::Result<String> {
+    let found = file.metadata()?;
+    Ok(format!("{}:{}", found.dev(), found.ino()))
 }
 
 /// Ends what sandboxes of this user left whose servers, guards and owners were all killed, and forgets them. Tells how
@@ -149,6 +159,9 @@ fn sweep_note(path: &Path) -> io::Result<usize> {
     (&mut file).take(64 * 1024).read_to_string(&mut text)?;
     let mut lines = text.lines();
     let (name, cgroup) = (lines.next().unwrap_or_default(), lines.next().unwrap_or_default());
+    if lines.next().is_some_and(|meant| identity(&file).is_ok_and(|own| own != meant)) {
+        return Ok(0);
+    }
     let ended =
         if is_mark(name) { end_all(name, Some(Path::new(cgroup)).filter(|path| path.is_absolute())) } else { 0 };
     fs::remove_file(path)?;
@@ -352,6 +365,24 @@ mod tests {
         assert!(sweep().unwrap() >= 2);
         assert!(!path.exists() && sleepers("86413") == 0);
         assert!(group.is_none_or(|group| !group.exists()));
+        mine.wait().unwrap();
+    }
+
+    #[test]
+    fn a_note_that_is_another_file_than_it_says_ends_nothing() {
+        let mark = Mark::make().unwrap();
+        let (_, path) = mark.note.as_ref().unwrap();
+        // Nobody holds the lock of a copy, as nobody seems to hold that of a note that is seen through an overlay.
+        let copy = path.with_extension("copy");
+        fs::copy(path, &copy).unwrap();
+        let mut mine = shell(&mark.name, "sleep 86418; :");
+        until(|| sleepers("86418") == 1);
+        sweep().unwrap();
+        assert_eq!(sleepers("86418"), 1);
+        assert!(copy.exists() && mark.cgroup().is_none_or(|cgroup| cgroup.path().exists()));
+        fs::remove_file(copy).unwrap();
+        mark.end();
+        mark.forget();
         mine.wait().unwrap();
     }
 

@@ -117,6 +117,10 @@ impl Execution {
 
     /// Ends it and what it has started.
     pub fn kill(&self) {
+        // Another process may have its number once it has ended.
+        if self.output.borrow().exit.is_some() {
+            return;
+        }
         let all = crate::machine::tree(self.pid);
         crate::machine::signal("KILL", &all);
     }

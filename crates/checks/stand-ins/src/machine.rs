@@ -183,7 +183,12 @@ impl Machine {
 
     /// Its processes, as this machine knows them.
     fn all(&self) -> Vec<u32> {
-        let mut all: Vec<u32> = self.first().into_iter().collect();
+        let mut all = match (&*self.keeper(), self.kind) {
+            (None, _) => Vec::new(),
+            (Some(keeper), Kind::Plain) => vec![keeper.first],
+            // If it has ended, another process may have its number by now.
+            (Some(keeper), Kind::Apart) => children(keeper.child.id()),
+        };
         if self.kind == Kind::Plain {
             all.extend(marked(&self.directory));
         }

@@ -93,8 +93,10 @@ pub fn sessions(options: &LocalOptions, also_ended: bool) -> Vec<SessionId> {
 
 fn what_it_does(directory: &Path, record: &Record) -> SandboxState {
     if !record.server.is_alive() || !is_locked(directory) {
-        // Whoever looks at a sandbox whose owners were all killed ends what lives on of it.
-        if let Some(mark) = record.mark.as_deref().filter(|_| !is_locked(directory)) {
+        // Whoever looks at a sandbox whose owners were all killed ends what lives on of it. Where its server lives, the lock
+        // is not seen: this is a copy of its directory, or lies below another root.
+        let is_over = || !record.server.is_alive() && !is_locked(directory);
+        if let Some(mark) = record.mark.as_deref().filter(|_| is_over()) {
             delete::sweep();
             let count = mark::end(mark);
             if count > 0 {
