@@ -197,6 +197,9 @@ class Ours:
         if service == "daytona":
             self.run(service, "pause", SID)
             told["rests"] = left(service)
+            self.run(service, "resume", SID)
+            told["command at last"] = self.command(service)
+            told["resumed"] = left(service)
         self.run(service, "rm", "-f", SID)
         told["closed"] = left(service)
         if service == "e2b":
@@ -283,11 +286,11 @@ def main():
         check(f"{service}: both are made, used, used again and closed ({one['seconds']} s and {other['seconds']} s)", ended)
 
         def commands(one=one, other=other):
-            for step in ("command", "command again"):
-                assert one[step] == other[step] == SAID, (one[step], other[step])
+            for step in [step for step in {**one, **other} if step.startswith("command")]:
+                assert one[step] == other[step] == SAID, (step, one[step], other[step])
 
         check(f"{service}: a command says the same to both", commands)
-        steps = [step for step in ("made", "kept", "rests", "closed", "closed and awaited") if step in one or step in other]
+        steps = [step for step in ("made", "kept", "rests", "resumed", "closed", "closed and awaited") if step in one or step in other]
 
         def fields(service=service, one=one, other=other, steps=steps):
             differ = [found for step in steps for found in sandboxes(step, one[step]["sandboxes"], other[step]["sandboxes"])]

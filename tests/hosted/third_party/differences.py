@@ -2,7 +2,7 @@
 
 By field: what theirs has, what ours has, why. `None` is nothing, `...` is a value that is not told here, as it is new each time or long.
 A field may be a pattern. A difference that is not listed fails, and so does a listed one that is no more. `STEP sandboxes` is the
-number of sandboxes after a step: made, kept (somebody else has used it and gone), rests, closed.
+number of sandboxes after a step: made, kept (somebody else has used it and gone), rests, resumed, closed.
 """
 
 BOX = "an environment of Python in the image serves theirs; ours brings one program along, whatever the image has"

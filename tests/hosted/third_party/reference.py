@@ -107,7 +107,7 @@ def said(runtime):
 
 
 def life(service, told):
-    """Made, used, used by another one that attaches, closed."""
+    """Made, used, used by another one that attaches, closed; with a rest before the end where it has one."""
     told["constructor"] = without_adaptor(service)
     first = made(service, attach=False)
     asyncio.run(first.connect())
@@ -123,6 +123,11 @@ def life(service, told):
     told["closed"] = left(service)
     if service == "daytona":
         told["rests"] = told.pop("closed")
+        third = made(service, attach=True)
+        asyncio.run(third.connect())
+        told["command at last"] = said(third)
+        third.close()
+        told["resumed"] = left(service)
         os.environ["DAYTONA_DELETE_ON_CLOSE"] = "true"
         try:
             first.close()
