@@ -172,33 +172,26 @@ class Ours:
         tunnels = services.variables["TUNNELS"]
         (self.directory / "config.toml").write_text(CONFIG.replace("TUNNELS", tunnels))
 
-    def command(self, service):
-        """What a command says in the sandbox."""
-        if service == "e2b":
-            # A gateway whose sandboxes have no ports of their own asks for a token that only who makes a sandbox is told.
-            return [self.run(service, "--", COMMAND, program=("run",)), 0]
-        return [self.run(service, "exec", SID, "--", COMMAND), 0]
-
-    def run(self, service, *words, program=("session",)):
+    def run(self, service, *words):
         environment = dict(self.environment)
         if service in IMAGES:
             environment["SANDBOX_RUNTIME_CONTAINER_IMAGE"] = IMAGES[service]
-        words = [self.binary, *program, "--runtime", service, *words]
+        words = [self.binary, "session", "--runtime", service, *words]
         ran = subprocess.run(words, text=True, capture_output=True, env=environment, cwd=self.directory, timeout=OURS)
         assert ran.returncode == 0, f"{words[1:]} ended with {ran.returncode}: {ran.stderr[-2000:]}"
         return ran.stdout.strip()
 
     def life(self, service, told):
         self.run(service, "start", "--id", SID, "-q")
-        told["command"] = self.command(service)
+        told["command"] = [self.run(service, "exec", SID, "--", COMMAND), 0]
         told["made"] = left(service)
-        told["command again"] = self.command(service)
+        told["command again"] = [self.run(service, "exec", SID, "--", COMMAND), 0]
         told["kept"] = left(service)
         if service == "daytona":
             self.run(service, "pause", SID)
             told["rests"] = left(service)
             self.run(service, "resume", SID)
-            told["command at last"] = self.command(service)
+            told["command at last"] = [self.run(service, "exec", SID, "--", COMMAND), 0]
             told["resumed"] = left(service)
         self.run(service, "rm", "-f", SID)
         told["closed"] = left(service)
