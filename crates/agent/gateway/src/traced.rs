@@ -5,7 +5,7 @@ use std::{fmt, sync::Arc, time::Duration};
 use gloveport_protocol::BoxFuture;
 use gloveport_provider::{
     Capabilities, Check, GcOptions, GcReport, ListFilter, LogOptions, LogStream, Progress, Provider, ProviderError,
-    Sandbox, SandboxId, SandboxSpec, SessionId, WarmKind,
+    Sandbox, SandboxId, SandboxSpec, SessionId, Snapshot, WarmKind,
 };
 use tracing::{Instrument as _, Span, field::Empty, info_span};
 
@@ -110,6 +110,14 @@ impl Provider for Traced {
 
     fn snapshot<'a>(&'a self, id: &'a SandboxId, name: &'a str) -> Answer<'a, String> {
         self.call("snapshot", id.as_str(), self.0.snapshot(id, name))
+    }
+
+    fn snapshots(&self) -> Answer<'_, Vec<Snapshot>> {
+        self.0.snapshots()
+    }
+
+    fn delete_snapshot<'a>(&'a self, image: &'a str) -> Answer<'a, bool> {
+        self.call("delete_snapshot", image, self.0.delete_snapshot(image))
     }
 
     fn fork<'a>(&'a self, id: &'a SandboxId, session: &'a SessionId, progress: &'a Progress) -> Answer<'a, Sandbox> {

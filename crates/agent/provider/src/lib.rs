@@ -9,6 +9,7 @@
 //! | [`SandboxSpec`] | what a sandbox is made from |
 //! | [`Settings`] | what a fork is made with again |
 //! | [`Sandbox`] | a sandbox as its engine tells it |
+//! | [`Snapshot`] | the files of a sandbox, kept |
 //! | [`Capabilities`] | what a provider can do, and what it refuses |
 //! | [`Progress`] | how far the making of a sandbox is, with times |
 //! | [`apart()`], [`handed_over()`] | making in a task of its own, which hears when nobody waits any more |
@@ -31,6 +32,7 @@ mod provider;
 mod registry;
 mod sandbox;
 mod settings;
+mod snapshot;
 mod spec;
 mod warm;
 
@@ -46,5 +48,6 @@ pub use provider::{Check, GcOptions, GcReport, ListFilter, LogOptions, LogStream
 pub use registry::{Factory, Fallback, ProviderContext, Registry};
 pub use sandbox::{Lifetime, Restarts, Sandbox, SandboxState};
 pub use settings::Settings;
+pub use snapshot::{MOST_SNAPSHOTS, Snapshot};
 pub use spec::{ExposedPort, Mount, MountSource, NetworkPolicy, ResourceLimits, RunAs, SandboxSpec, Workspace};
 pub use warm::{STARTED_AHEAD, WarmKind};

@@ -7,7 +7,7 @@ use futures_util::stream::BoxStream;
 use gloveport_protocol::BoxFuture;
 use serde::Serialize;
 
-use crate::{Capabilities, Progress, ProviderError, Sandbox, SandboxId, SandboxSpec, SessionId, WarmKind};
+use crate::{Capabilities, Progress, ProviderError, Sandbox, SandboxId, SandboxSpec, SessionId, Snapshot, WarmKind};
 
 /// What the server of a sandbox writes, as bytes; a piece is at most 64 KiB.
 pub type LogStream = BoxStream<'static, Result<Bytes, ProviderError>>;
@@ -79,6 +79,18 @@ pub trait Provider: Send + Sync + fmt::Debug {
     /// [`SandboxSpec::image`]. What is in volumes and directories of the machine is not part of it, and no secret is.
     fn snapshot<'a>(&'a self, _id: &'a SandboxId, _name: &'a str) -> BoxFuture<'a, Result<String, ProviderError>> {
         Box::pin(async { Err(self.cannot("snapshots")) })
+    }
+
+    /// The snapshots that were asked for through [`snapshot`](Self::snapshot), and not what forks are made through; the newest
+    /// first where that is known, and [`MOST_SNAPSHOTS`](crate::MOST_SNAPSHOTS) at most.
+    fn snapshots(&self) -> BoxFuture<'_, Result<Vec<Snapshot>, ProviderError>> {
+        Box::pin(async { Err(self.cannot("lists of snapshots")) })
+    }
+
+    /// Deletes a snapshot by the name under which the engine knows it; `false` if there is no snapshot of this name. Other images
+    /// stay, and one that a sandbox uses is refused where the engine cannot do without it.
+    fn delete_snapshot<'a>(&'a self, _image: &'a str) -> BoxFuture<'a, Result<bool, ProviderError>> {
+        Box::pin(async { Err(self.cannot("the deletion of snapshots")) })
     }
 
     /// Makes a sandbox of another session that begins with the files of this one, and is made as it was, apart from what
