@@ -5,7 +5,6 @@ import hashlib
 import io
 import json
 import socket
-import subprocess
 import threading
 import time
 import urllib.error
@@ -217,15 +216,36 @@ def control(report, gateway, sandbox):
         sandbox.files.write("kept", "in the snapshot")
         path = sandbox.files.get_info("kept").path
         image = sandbox.create_snapshot().snapshot_id
+        copy = Sandbox.create(image, timeout=60)
+        equal(copy.files.read(path), "in the snapshot")
+        equal(copy.kill(), True)
+        equal(Sandbox.delete_snapshot(image), True)
+
+    def snapshots():
+        made = sorted(sandbox.create_snapshot(name=f"kept-{number}").snapshot_id for number in range(3))
         try:
-            copy = Sandbox.create(image, timeout=60)
-            equal(copy.files.read(path), "in the snapshot")
-            equal(copy.kill(), True)
+            pages = []
+            paginator = Sandbox.list_snapshots(limit=2)
+            while paginator.has_next:
+                pages.append([found.snapshot_id for found in paginator.next_items()])
+            equal([len(page) for page in pages], [2, 1])
+            equal(sorted(sum(pages, [])), made)
+            of_it = Sandbox.list_snapshots(sandbox_id=sandbox.sandbox_id).next_items()
+            equal(sorted(found.snapshot_id for found in of_it), made)
+            [one] = Sandbox.list_snapshots(name="kept-1").next_items()
+            assert one.snapshot_id in made and one.names == [one.snapshot_id, "kept-1"], one
         finally:
-            subprocess.run(["docker", "rmi", "--force", image], env=gateway.environment, check=True, capture_output=True)
+            for image in made:
+                equal(Sandbox.delete_snapshot(image), True)
+        equal(Sandbox.delete_snapshot(made[0]), False)
+        equal(Sandbox.list_snapshots().next_items(), [])
+        # Images and templates are no snapshots.
+        for image in (gateway.image, "base", "nothing"):
+            equal(Sandbox.delete_snapshot(image), False)
 
     if gateway.image:
         report.check("a snapshot is a template with the files", snapshot)
+        report.check("snapshots are listed and deleted, and nothing else is", snapshots)
     else:
         report.check(
             "a snapshot is refused with words where there are no images",

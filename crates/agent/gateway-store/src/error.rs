@@ -64,13 +64,18 @@ pub enum StoreError {
         /// Its name.
         name: String,
     },
-    /// It has sandboxes.
-    #[error("the tenant `{name}` has {count} sandboxes; stop them first, or delete it with --force")]
+    /// It has sandboxes or snapshots.
+    #[error(
+        "the tenant `{name}` has {sandboxes} sandboxes and {snapshots} snapshots; stop and delete them first, or delete it with \
+         --force"
+    )]
     InUse {
         /// The tenant.
         name: String,
         /// Its sandboxes.
-        count: u64,
+        sandboxes: u64,
+        /// Its snapshots.
+        snapshots: u64,
     },
     /// The system gives no random numbers.
     #[error("the system gives no random numbers: {0}")]

@@ -11,6 +11,7 @@
 //! | `schema` | its tables, made and brought up to date by whoever connects |
 //! | `tenants`, `keys` | who may do how much |
 //! | `sessions` | places for sandboxes, and what has become of them |
+//! | `snapshots` | what tenants keep of sandboxes |
 //! | `audit` | who did what; append-only |
 //! | `text` | bounds of texts |
 
@@ -20,6 +21,7 @@ mod keys;
 mod location;
 mod schema;
 mod sessions;
+mod snapshots;
 mod store;
 mod tenants;
 mod text;
@@ -29,5 +31,6 @@ pub use error::StoreError;
 pub use keys::{Key, KeyCheck, NewKey};
 pub use location::Location;
 pub use sessions::{Place, Quota, Refusal, Reserved, Session, SessionState, Usage, Wants};
+pub use snapshots::{KeptSnapshot, SnapshotPlace};
 pub use store::{MOST_ROWS, Store};
 pub use tenants::{Limits, Tenant};

@@ -9,10 +9,13 @@ use crate::{
 };
 
 /// What each version adds, in the words of SQLite and PostgreSQL.
-const VERSIONS: [(&str, &str); 1] = [(
-    concat!(include_str!("schema/1.sql"), include_str!("schema/1.sqlite.sql")),
-    concat!(include_str!("schema/1.sql"), include_str!("schema/1.postgres.sql")),
-)];
+const VERSIONS: [(&str, &str); 2] = [
+    (
+        concat!(include_str!("schema/1.sql"), include_str!("schema/1.sqlite.sql")),
+        concat!(include_str!("schema/1.sql"), include_str!("schema/1.postgres.sql")),
+    ),
+    (include_str!("schema/2.sql"), include_str!("schema/2.sql")),
+];
 /// Keeps two gateways from bringing one PostgreSQL up to date at once.
 const LOCK: &str = "SELECT pg_advisory_xact_lock(7305512)";
 

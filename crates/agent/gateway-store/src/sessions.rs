@@ -1,6 +1,6 @@
 //! Sessions: places for sandboxes that are reserved before they are made, and what has become of them.
 //!
-//! A place is `reserved` while its sandbox is made, then `running`, `paused` and `ended`. Those that are reserved or running
+//! A place is `reserved` until somebody was told of its sandbox, then `running`, `paused` and `ended`. Those that are reserved or running
 //! count for the quotas. All changes of one tenant's places that count more are made one after another.
 
 use std::{fmt, time::Duration};
@@ -25,7 +25,7 @@ const LATER: Duration = Duration::from_secs(15);
 /// What a session has become.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SessionState {
-    /// Its sandbox is being made.
+    /// Its sandbox is being made, or nobody was told of it yet.
     Reserved,
     /// It has a sandbox.
     Running,
@@ -162,6 +162,8 @@ pub enum Quota {
     Memory,
     /// Starts within a minute.
     Starts,
+    /// Snapshots that are kept.
+    Snapshots,
 }
 
 /// Why there is no place left.
@@ -199,6 +201,7 @@ impl fmt::Display for Refusal {
                 let [used, wanted, most] = [used, wanted, most].map(|bytes| bytes / (1024 * 1024));
                 write!(f, "{used} of {most} MiB of memory of the tenant are in use, and {wanted} more were asked for")
             }
+            Quota::Snapshots => write!(f, "{used} of {most} snapshots of the tenant are kept"),
             Quota::Starts => write!(f, "{used} of {most} sandboxes of the tenant were started within a minute"),
         }
     }
@@ -225,6 +228,8 @@ pub struct Usage {
     pub memory_bytes: u64,
     /// Starts within the last minute.
     pub starts: u64,
+    /// Snapshots that are kept or being made.
+    pub snapshots: u64,
 }
 
 /// What a tenant uses, with the time of its oldest start within a minute.
@@ -236,6 +241,7 @@ const USAGE: &str = "SELECT \
         AS memory_now, \
     COALESCE(SUM(CASE WHEN created > {now} - 60000 THEN 1 ELSE 0 END), 0) AS starts_now, \
     MIN(CASE WHEN created > {now} - 60000 THEN created END) AS first_start, \
+    (SELECT COUNT(*) FROM snapshots WHERE snapshots.tenant = $1) AS snapshots_now, \
     {now} AS now \
     FROM sessions WHERE tenant = $1 AND (state <> 'ended' OR created > {now} - 60000)";
 
@@ -261,7 +267,11 @@ fn refuse(row: &AnyRow, limits: &Limits, wants: [u64; 4]) -> Result<Option<Refus
 
 impl Store {
     /// The tenant, whose places nobody else changes until the transaction ends.
-    async fn held(&self, whole: &mut Transaction<'static, Any>, tenant: &str) -> Result<Option<Tenant>, Failure> {
+    pub(crate) async fn held(
+        &self,
+        whole: &mut Transaction<'static, Any>,
+        tenant: &str,
+    ) -> Result<Option<Tenant>, Failure> {
         let sql = self.sql("SELECT {tenant} FROM tenants WHERE name = $1 {lock}");
         let sql = sqlx::AssertSqlSafe(sql.0.replace("{tenant}", tenants::COLUMNS));
         let row = sqlx::query(sql).bind(plain(tenant)).fetch_optional(&mut **whole).await?;
@@ -337,7 +347,19 @@ impl Store {
         self.call("renew a place", async { Ok(query.execute(self.pool()).await?.rows_affected() > 0) }).await
     }
 
-    /// The sandbox of a place is there; `false` for a place that is no longer reserved.
+    /// The sandbox of a place is there, and nobody was told of it yet: the place stays reserved. `false` for a place that is no
+    /// longer reserved.
+    ///
+    /// # Errors
+    ///
+    /// The database is away.
+    pub async fn made(&self, place: &Place, runtime: &str) -> Result<bool, StoreError> {
+        let sql = self.sql("UPDATE sessions SET runtime = $2, changed = {now} WHERE id = $1 AND state = 'reserved'");
+        let query = sqlx::query(sql).bind(place.0.clone()).bind(runtime);
+        self.call("note a sandbox", async { Ok(query.execute(self.pool()).await?.rows_affected() > 0) }).await
+    }
+
+    /// The sandbox of a place is there, and its client knows; `false` for a place that is no longer reserved.
     ///
     /// # Errors
     ///
@@ -351,21 +373,19 @@ impl Store {
         self.call("note a sandbox", async { Ok(query.execute(self.pool()).await?.rows_affected() > 0) }).await
     }
 
-    /// The sandbox of a session is to be deleted because nobody was told of it: its place is one that is reserved again, for the
-    /// time `hold`. `None` for one that has ended.
+    /// The sandbox of a place is to be deleted because nobody was told of it: the place is reserved for the time `hold`, without
+    /// a sandbox. `false` if it is somebody's by now.
     ///
     /// # Errors
     ///
     /// The database is away.
-    pub async fn withdrawn(&self, runtime: &str, hold: Duration) -> Result<Option<Place>, StoreError> {
-        let Some(Session { id, .. }) = self.of_runtime(runtime).await? else { return Ok(None) };
+    pub async fn withdrawn(&self, place: &Place, runtime: &str, hold: Duration) -> Result<bool, StoreError> {
         let sql = self.sql(
-            "UPDATE sessions SET state = 'reserved', changed = {now}, deadline = {now} + $2 \
-             WHERE id = $1 AND state IN ('running', 'paused')",
+            "UPDATE sessions SET runtime = NULL, changed = {now}, deadline = {now} + $3 \
+             WHERE id = $1 AND state = 'reserved' AND runtime = $2",
         );
-        let query = sqlx::query(sql).bind(id.clone()).bind(millis(hold));
-        let is_changed = async { Ok(query.execute(self.pool()).await?.rows_affected() > 0) };
-        Ok(self.call("withdraw a sandbox", is_changed).await?.then_some(Place(id)))
+        let query = sqlx::query(sql).bind(place.0.clone()).bind(plain(runtime)).bind(millis(hold));
+        self.call("withdraw a sandbox", async { Ok(query.execute(self.pool()).await?.rows_affected() > 0) }).await
     }
 
     /// No sandbox was made in a place.
@@ -413,7 +433,13 @@ impl Store {
     ///
     /// The database is away.
     pub async fn paused(&self, runtime: &str) -> Result<(), StoreError> {
-        self.turn(runtime, "running", "paused").await
+        // Whoever lets it rest knows of it, so that a reservation is over.
+        self.turn(
+            "UPDATE sessions SET state = 'paused', changed = {now}, deadline = NULL \
+             WHERE runtime = $1 AND state IN ('running', 'reserved')",
+            runtime,
+        )
+        .await
     }
 
     /// A sandbox goes on, whether the quotas have room or not: it does already.
@@ -422,12 +448,12 @@ impl Store {
     ///
     /// The database is away.
     pub async fn goes_on(&self, runtime: &str) -> Result<(), StoreError> {
-        self.turn(runtime, "paused", "running").await
+        let sql = "UPDATE sessions SET state = 'running', changed = {now} WHERE runtime = $1 AND state = 'paused'";
+        self.turn(sql, runtime).await
     }
 
-    async fn turn(&self, runtime: &str, from: &'static str, to: &'static str) -> Result<(), StoreError> {
-        let sql = self.sql("UPDATE sessions SET state = $3, changed = {now} WHERE runtime = $1 AND state = $2");
-        let query = sqlx::query(sql).bind(plain(runtime)).bind(from).bind(to);
+    async fn turn(&self, sql: &'static str, runtime: &str) -> Result<(), StoreError> {
+        let query = sqlx::query(self.sql(sql)).bind(plain(runtime));
         self.call("note a sandbox", async { Ok(query.execute(self.pool()).await.map(drop)?) }).await
     }
 
@@ -439,7 +465,7 @@ impl Store {
     pub async fn ended(&self, runtime: &str, reason: &str) -> Result<(), StoreError> {
         let sql = self.sql(
             "UPDATE sessions SET state = 'ended', ended = {now}, changed = {now}, reason = $2 \
-             WHERE runtime = $1 AND state IN ('running', 'paused')",
+             WHERE runtime = $1 AND state <> 'ended'",
         );
         let query = sqlx::query(sql).bind(plain(runtime)).bind(bounded(reason, TEXT));
         self.call("note an end", async { Ok(query.execute(self.pool()).await.map(drop)?) }).await
@@ -555,6 +581,7 @@ impl Store {
                 cpu_millis: count(&row, "cpu_now")?,
                 memory_bytes: count(&row, "memory_now")?,
                 starts: count(&row, "starts_now")?,
+                snapshots: count(&row, "snapshots_now")?,
             })
         };
         self.call("tell what a tenant uses", used).await

@@ -25,6 +25,8 @@ pub struct Limits {
     pub memory_bytes: Option<u64>,
     /// Starts within a minute.
     pub starts_per_minute: Option<u64>,
+    /// Snapshots that are kept.
+    pub snapshots: Option<u64>,
     /// Patterns of images, with `*` and `?`.
     pub images: Option<Vec<String>>,
     /// Runtime classes beside the usual one.
@@ -69,7 +71,7 @@ pub struct Tenant {
 
 /// The columns of a tenant.
 pub(crate) const COLUMNS: &str = "tenants.name, tenants.running, tenants.cpu_millis, tenants.memory_bytes, \
-    tenants.starts_per_minute, tenants.images, tenants.classes, tenants.largest_factor, tenants.longest_life, \
+    tenants.starts_per_minute, tenants.snapshots, tenants.images, tenants.classes, tenants.largest_factor, tenants.longest_life, \
     tenants.longest_idle, tenants.disabled, tenants.created";
 
 impl Tenant {
@@ -86,6 +88,7 @@ impl Tenant {
                 cpu_millis: some_count(row, "cpu_millis")?,
                 memory_bytes: some_count(row, "memory_bytes")?,
                 starts_per_minute: some_count(row, "starts_per_minute")?,
+                snapshots: some_count(row, "snapshots")?,
                 images: list("images")?,
                 classes: list("classes")?,
                 largest_factor: some_count(row, "largest_factor")?,
@@ -109,8 +112,8 @@ impl Store {
         let [images, classes] = limits.lists()?;
         let sql = self.sql(
             "INSERT INTO tenants (name, running, cpu_millis, memory_bytes, starts_per_minute, images, classes, \
-             largest_factor, longest_life, longest_idle, created) \
-             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, {now}) ON CONFLICT DO NOTHING",
+             largest_factor, longest_life, longest_idle, snapshots, created) \
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, {now}) ON CONFLICT DO NOTHING",
         );
         let query = bind_limits(sqlx::query(sql).bind(name), limits, images, classes);
         self.call("make a tenant", async { Ok(query.execute(self.pool()).await?.rows_affected() > 0) }).await
@@ -124,7 +127,7 @@ impl Store {
     pub async fn set_tenant(&self, name: &str, limits: &Limits, disabled: bool) -> Result<(), StoreError> {
         let [images, classes] = limits.lists()?;
         let sql = "UPDATE tenants SET running = $2, cpu_millis = $3, memory_bytes = $4, starts_per_minute = $5, \
-            images = $6, classes = $7, largest_factor = $8, longest_life = $9, longest_idle = $10, disabled = $11 \
+            images = $6, classes = $7, largest_factor = $8, longest_life = $9, longest_idle = $10, snapshots = $11, disabled = $12 \
             WHERE name = $1";
         let query = bind_limits(sqlx::query(sql).bind(name), limits, images, classes).bind(i64::from(disabled));
         let set = async { Ok(query.execute(self.pool()).await?.rows_affected() > 0) };
@@ -169,12 +172,13 @@ impl Store {
     }
 
     /// Deletes a tenant and its keys. Its history and its lines in the audit log stay. With `force` also one that has
-    /// sandboxes, which go on.
+    /// sandboxes or snapshots, which go on until a gateway ends them.
     ///
     /// # Errors
     ///
-    /// There is none, it has sandboxes, or the database is away.
+    /// There is none, it has sandboxes or snapshots, or the database is away.
     pub async fn delete_tenant(&self, name: &str, force: bool) -> Result<(), StoreError> {
+        let id = gloveport_ids::random::<16>().map_err(|error| StoreError::Random(error.to_string()))?;
         let deleted = async {
             let mut whole = self.begin().await?;
             let row = sqlx::query(self.sql("SELECT name FROM tenants WHERE name = $1 {lock}"));
@@ -183,9 +187,14 @@ impl Store {
             }
             let row = sqlx::query("SELECT COUNT(*) AS live FROM sessions WHERE tenant = $1 AND state <> 'ended'");
             let live = crate::store::count(&row.bind(name).fetch_one(&mut *whole).await?, "live")?;
-            if live > 0 && !force {
-                return Err(StoreError::InUse { name: name.to_owned(), count: live }.into());
+            let row = sqlx::query("SELECT COUNT(*) AS kept FROM snapshots WHERE tenant = $1");
+            let kept = crate::store::count(&row.bind(name).fetch_one(&mut *whole).await?, "kept")?;
+            if (live > 0 || kept > 0) && !force {
+                return Err(StoreError::InUse { name: name.to_owned(), sandboxes: live, snapshots: kept }.into());
             }
+            // A tenant that gets this name later has none of them.
+            let gone = "UPDATE snapshots SET tenant = $2 WHERE tenant = $1";
+            sqlx::query(gone).bind(name).bind(format!("#{id}")).execute(&mut *whole).await?;
             sqlx::query("DELETE FROM api_keys WHERE tenant = $1").bind(name).execute(&mut *whole).await?;
             sqlx::query("DELETE FROM tenants WHERE name = $1").bind(name).execute(&mut *whole).await?;
             whole.commit().await?;
@@ -217,4 +226,5 @@ fn bind_limits<'q>(query: Query<'q>, limits: &Limits, images: Option<String>, cl
         .bind(limits.largest_factor.map(number))
         .bind(limits.longest_life.map(number))
         .bind(limits.longest_idle.map(number))
+        .bind(limits.snapshots.map(number))
 }

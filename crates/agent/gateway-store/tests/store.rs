@@ -4,7 +4,8 @@
 use std::time::Duration;
 
 use gloveport_gateway_store::{
-    AuditEvent, AuditFilter, KeyCheck, Limits, Location, Place, Quota, Reserved, SessionState, Store, StoreError, Wants,
+    AuditEvent, AuditFilter, KeyCheck, Limits, Location, Place, Quota, Reserved, SessionState, SnapshotPlace, Store,
+    StoreError, Wants,
 };
 use gloveport_protocol::Secret;
 use gloveport_testing::{Postgres, within};
@@ -139,6 +140,89 @@ async fn a_reservation_ends_with_its_gateway_unless_it_is_renewed(new: New) {
     assert_eq!(states, [("s", SessionState::Running), ("t", SessionState::Paused)]);
 }
 
+async fn a_sandbox_is_taken_back_or_told_of_and_never_both(new: New) {
+    let store = new.open().await;
+    store.add_tenant("a", &running(2)).await.unwrap();
+    let reserve = async |session: &str| store.reserve("a", &wants(session), "g", HOLD).await.unwrap();
+    let of = async |runtime: &str| store.of_runtime(runtime).await.unwrap().map(|row| row.state);
+    let made = place(reserve("s").await);
+    assert!(store.made(&made, "r1").await.unwrap());
+    // It is its tenant's, counts, and others wait for what becomes of it.
+    assert_eq!((of("r1").await, store.usage("a").await.unwrap().running), (Some(SessionState::Reserved), 1));
+    let Reserved::There(there) = reserve("s").await else { panic!() };
+    assert_eq!((there.state, there.runtime.as_deref()), (SessionState::Reserved, Some("r1")));
+    // Taken back, it is nobody's, and its place is kept until it is gone.
+    assert!(!store.withdrawn(&made, "another", HOLD).await.unwrap());
+    assert!(store.withdrawn(&made, "r1", HOLD).await.unwrap());
+    assert!(!store.withdrawn(&made, "r1", HOLD).await.unwrap());
+    assert_eq!(of("r1").await, None);
+    let Reserved::There(there) = reserve("s").await else { panic!() };
+    assert_eq!((there.state, there.runtime), (SessionState::Reserved, None));
+    store.released(&made, "its client has gone").await.unwrap();
+    // Told of, it stays.
+    let made = place(reserve("s").await);
+    assert!(store.made(&made, "r2").await.unwrap() && store.started(&made, "r2").await.unwrap());
+    assert!(!store.withdrawn(&made, "r2", HOLD).await.unwrap() && !store.made(&made, "r2").await.unwrap());
+    assert_eq!(of("r2").await, Some(SessionState::Running));
+    // Whoever lets it rest or ends it knows of it, however early.
+    let early = place(reserve("t").await);
+    assert!(store.made(&early, "r3").await.unwrap());
+    store.paused("r3").await.unwrap();
+    assert!(!store.withdrawn(&early, "r3", HOLD).await.unwrap() && !store.started(&early, "r3").await.unwrap());
+    assert_eq!(of("r3").await, Some(SessionState::Paused));
+    let ended = place(reserve("u").await);
+    assert!(store.made(&ended, "r4").await.unwrap());
+    store.ended("r4", "it was stopped").await.unwrap();
+    assert!(!store.started(&ended, "r4").await.unwrap());
+    assert_eq!(of("r4").await, None);
+}
+
+async fn snapshots_have_places_as_sandboxes_have(new: New) {
+    let store = new.open().await;
+    store.add_tenant("a", &Limits { snapshots: Some(2), ..Limits::default() }).await.unwrap();
+    store.add_tenant("b", &Limits::default()).await.unwrap();
+    let reserve = async |tenant: &str, name: &str| store.reserve_snapshot(tenant, name, "s", HOLD).await.unwrap();
+    assert_eq!(reserve("nobody", "x").await, SnapshotPlace::NoTenant);
+    assert_eq!(reserve("a", "x").await, SnapshotPlace::Made);
+    assert_eq!(reserve("a", "x").await, SnapshotPlace::There);
+    // Names are each tenant's own, and what is being made is not listed yet.
+    assert_eq!(reserve("b", "x").await, SnapshotPlace::Made);
+    assert_eq!(store.snapshots("a", "").await.unwrap(), []);
+    assert!(store.snapshot_made("a", "x", "image-1").await.unwrap());
+    assert!(!store.snapshot_made("a", "x", "image-2").await.unwrap());
+    let listed = store.snapshots("a", "").await.unwrap();
+    let names: Vec<_> = listed.iter().map(|it| (it.name.as_str(), it.session.as_str(), it.image.as_deref())).collect();
+    assert_eq!(names, [("x", "s", Some("image-1"))]);
+    assert_eq!(store.snapshot_of("image-1").await.unwrap().unwrap().tenant, "a");
+    assert_eq!(store.snapshot_of("image-2").await.unwrap(), None);
+    assert_eq!(reserve("a", "y").await, SnapshotPlace::Made);
+    let SnapshotPlace::Refused(refusal) = reserve("a", "z").await else { panic!() };
+    assert_eq!(
+        (refusal.used, refusal.most, refusal.to_string().as_str()),
+        (2, 2, "2 of 2 snapshots of the tenant are kept")
+    );
+    assert_eq!(store.usage("a").await.unwrap().snapshots, 2);
+    store.forget_snapshot("a", "y").await.unwrap();
+    assert_eq!(reserve("a", "z").await, SnapshotPlace::Made);
+    store.forget_snapshot("a", "z").await.unwrap();
+    for wrong in ["a\0", &"a".repeat(200)] {
+        assert!(matches!(store.reserve_snapshot("a", wrong, "s", HOLD).await, Err(StoreError::Value { .. })));
+    }
+    // What took too long, and what nobody has any more, is somebody's task.
+    assert_eq!(store.abandoned_snapshots().await.unwrap(), []);
+    assert_eq!(store.reserve_snapshot("a", "late", "s", Duration::ZERO).await.unwrap(), SnapshotPlace::Made);
+    tokio::time::sleep(Duration::from_millis(20)).await;
+    let abandoned = store.abandoned_snapshots().await.unwrap();
+    assert_eq!((abandoned.len(), abandoned[0].name.as_str(), &abandoned[0].image), (1, "late", &None));
+    store.forget_snapshot("a", "late").await.unwrap();
+    assert!(matches!(store.delete_tenant("a", false).await, Err(StoreError::InUse { sandboxes: 0, snapshots: 1, .. })));
+    store.delete_tenant("a", true).await.unwrap();
+    store.add_tenant("a", &Limits::default()).await.unwrap();
+    assert_eq!((store.snapshots("a", "").await.unwrap(), store.usage("a").await.unwrap().snapshots), (Vec::new(), 0));
+    let abandoned = store.abandoned_snapshots().await.unwrap();
+    assert_eq!(abandoned.iter().map(|it| it.image.as_deref()).collect::<Vec<_>>(), [Some("image-1")]);
+}
+
 async fn keys_open_until_they_are_revoked_expired_or_rotated(new: New) {
     let store = new.open().await;
     store.add_tenant("a", &running(3)).await.unwrap();
@@ -196,7 +280,7 @@ async fn a_tenant_with_sandboxes_is_deleted_by_force_only_and_its_keys_with_it(n
     let KeyCheck::Good { tenant, .. } = store.check_key(key.key.expose()).await.unwrap() else { panic!() };
     assert!(tenant.disabled);
     let refused = store.delete_tenant("a", false).await.unwrap_err();
-    assert!(matches!(refused, StoreError::InUse { count: 1, .. }), "{refused}");
+    assert!(matches!(refused, StoreError::InUse { sandboxes: 1, snapshots: 0, .. }), "{refused}");
     store.delete_tenant("a", true).await.unwrap();
     assert_eq!(store.check_key(key.key.expose()).await.unwrap(), KeyCheck::Unknown);
     assert!(matches!(store.set_tenant("a", &limits, true).await, Err(StoreError::Missing { .. })));
@@ -336,6 +420,8 @@ over_sqlite! {
     a_session_is_made_once_and_the_last_place_is_given_once
     quotas_say_what_is_used_and_when_to_try_again
     a_reservation_ends_with_its_gateway_unless_it_is_renewed
+    a_sandbox_is_taken_back_or_told_of_and_never_both
+    snapshots_have_places_as_sandboxes_have
     keys_open_until_they_are_revoked_expired_or_rotated
     a_tenant_with_sandboxes_is_deleted_by_force_only_and_its_keys_with_it
     the_audit_log_is_given_in_pages_and_is_not_changed
@@ -356,7 +442,7 @@ async fn all_of_it_holds_over_postgresql() {
         })
     });
     for store in opened.collect::<Vec<_>>() {
-        assert_eq!(within(store).await.unwrap().unwrap().schema().await.unwrap(), (1, 1));
+        assert_eq!(within(store).await.unwrap().unwrap().schema().await.unwrap(), (2, 2));
     }
     let store = Store::open(&location).await.unwrap();
     store.add_tenant("a", &Limits::default()).await.unwrap();
@@ -423,5 +509,5 @@ async fn what_is_no_database_and_what_is_newer_is_told() {
     Store::open(&location).await.unwrap().close().await;
     raw(&location, "INSERT INTO gateway_schema (version) VALUES (99)").await.unwrap();
     let error = Store::open(&location).await.unwrap_err();
-    assert!(matches!(error, StoreError::Schema { found: 99, known: 1 }), "{error}");
+    assert!(matches!(error, StoreError::Schema { found: 99, known: 2 }), "{error}");
 }

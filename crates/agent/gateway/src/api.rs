@@ -111,9 +111,9 @@ async fn start(State(shared): Handle, Extension(who): Who, headers: HeaderMap, b
     let request: StartRequest = json(&body)?;
     let session = request.session_id.clone();
     let ask = Ask { who, session: session.clone(), target: session, action: "start" };
-    let make = async move |shared: Arc<Shared>, who: Identity, _| {
+    let make = async move |shared: Arc<Shared>, who: Identity, left: Option<SandboxId>| {
         let asked = request.asked();
-        shared.start(&who, request.spec(&shared.can, &shared.options)?, &asked).await
+        shared.start(&who, request.spec(&shared.can, &shared.options)?, &asked, left.as_ref()).await
     };
     let say = async move |sandbox: Sandbox, is_new| {
         let mut told = view::runtime(&sandbox, &public, false).await;

@@ -6,32 +6,26 @@ use http::StatusCode;
 
 use crate::{
     fault::Fault,
+    held::HOLD,
     identity::Identity,
     policy,
     shared::Shared,
-    tenancy::{HOLD, Started, refused},
+    tenancy::{Started, refused},
 };
 
 impl Shared {
-    /// Keeps the files of a sandbox as an image. With a database, tenants have names of their own for images, which others
-    /// cannot guess.
-    pub(crate) async fn keep_as(&self, who: &Identity, sandbox: &Sandbox, name: &str) -> Result<String, Fault> {
-        let name = match &self.tenancy {
-            Some(tenancy) => format!("gps-{}", tenancy.store.digest(&format!("{}/snapshot/{name}", who.name()))),
-            None => name.to_owned(),
-        };
-        Ok(self.provider.snapshot(&sandbox.id, &name).await?)
-    }
-
     /// A sandbox of another session of the same tenant that begins with the files of this one.
-    pub(crate) async fn fork(&self, who: &Identity, source: &Sandbox, session: &SessionId) -> Result<Sandbox, Fault> {
+    pub(crate) async fn fork(&self, who: &Identity, source: &Sandbox, session: &SessionId) -> Result<Started, Fault> {
         if !self.can.snapshots {
             return Err(self.provider.cannot("forks").into());
         }
         let engine = self.engine_session(who.name(), session)?;
         let silent = Progress::silent();
         let making = self.provider.fork(&source.id, &engine, &silent);
-        let (Some(tenancy), Some(tenant)) = (&self.tenancy, &who.tenant) else { return Ok(making.await?) };
+        let (Some(tenancy), Some(tenant)) = (&self.tenancy, &who.tenant) else {
+            self.turns.makes(who.name(), session.as_str());
+            return Ok(Started { sandbox: making.await?, is_new: true, held: None });
+        };
         // It is as large as what it is made of.
         let row = tenancy.store.of_runtime(source.id.as_str()).await?;
         let (cpu_millis, memory_bytes) =
@@ -42,8 +36,8 @@ impl Shared {
             Reserved::Refused(refusal) => Err(policy::used_up(&refusal)),
             Reserved::There(_) => Err(exists(session)),
             Reserved::Made(place) => match self.create_in(tenancy, who, making, (place, &wants)).await? {
-                Started { sandbox, is_new: true } => Ok(sandbox),
-                Started { is_new: false, .. } => Err(exists(session)),
+                started if started.is_new => Ok(started),
+                _ => Err(exists(session)),
             },
         }
     }

@@ -17,6 +17,7 @@
 //! | [`Refusal`] | why a request to such a route is not answered as hoped |
 //! | [`Tenant`] | the sandboxes of who asks as a provider, for routes beside the interface |
 //! | `tenancy` | tenants of a gateway with a database, and the places of their sandboxes |
+//! | `held` | such a place, until somebody was told of its sandbox |
 //! | `policy` | what a tenant may ask for |
 //! | `reconcile` | the database is compared with the engine |
 //! | `audit` | the audit log on its way to the database |
@@ -47,6 +48,7 @@
 //! | `streams` | how many answers may last |
 //! | `e2b` | the API of E2B, and what it needs |
 //! | `fork` | a sandbox that is made of another one |
+//! | `snapshots` | what tenants keep of sandboxes |
 //! | `engine` | whether the engine answers, and what it has |
 //! | `metrics` | what is counted |
 //! | `trace` | spans for traces |
@@ -67,6 +69,7 @@ mod fault;
 mod fork;
 mod gateway;
 mod heads;
+mod held;
 mod hub;
 mod identity;
 mod images;
@@ -82,6 +85,7 @@ mod policy;
 mod public;
 mod reconcile;
 mod shared;
+mod snapshots;
 mod start;
 mod starting;
 mod streams;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use gloveport_gateway_store::{Limits, Refusal, Tenant};
+use gloveport_gateway_store::{Limits, Quota, Refusal, Tenant};
 use gloveport_provider::SandboxSpec;
 use http::StatusCode;
 
@@ -77,6 +77,10 @@ pub(crate) fn allows(tenant: &Tenant, image: &str) -> bool {
 
 /// The answer to who has used up a quota.
 pub(crate) fn used_up(refusal: &Refusal) -> Fault {
+    if refusal.quota == Quota::Snapshots {
+        // Time alone gives no room.
+        return refused(format!("a quota is used up: {refusal}; delete one first")).called("quota_exceeded");
+    }
     if refusal.is_final() {
         return refused(format!("the sandbox is larger than the tenant's quota: {refusal}")).called("quota_exceeded");
     }

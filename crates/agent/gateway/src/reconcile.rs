@@ -22,6 +22,8 @@ pub(crate) async fn run(shared: Arc<Shared>) {
     for round in 0_u32.. {
         if let Err(fault) = compare(&shared, tenancy).await {
             tracing::warn!(reason = fault.detail(), "the database was not compared with the engine");
+        } else if let Err(fault) = shared.clear_snapshots(tenancy).await {
+            tracing::warn!(reason = fault.detail(), "snapshots that nobody has any more are left; this is tried again");
         } else if round.is_multiple_of(PRUNE)
             && let Err(error) = tenancy.store.prune().await
         {
@@ -95,7 +97,7 @@ async fn reserved(shared: &Shared, tenancy: &Tenancy, row: &Session, listed: &[S
     let is_its = |it: &Sandbox| {
         // The label of a fork tells the session of the sandbox that it was made from.
         let is_called = || identity::tenant_of(it) == row.tenant && identity::session_of(it).as_str() == row.session;
-        it.session_id == engine || (shared.can.labels && is_called())
+        row.runtime.as_deref() == Some(it.id.as_str()) || it.session_id == engine || (shared.can.labels && is_called())
     };
     let Some(sandbox) = listed.iter().find(|it| is_its(it) && it.state.is_live()) else {
         tenancy.store.released(&place, "its gateway has died").await?;

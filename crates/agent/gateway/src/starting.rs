@@ -11,7 +11,13 @@ use tokio::{sync::oneshot, time::timeout};
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 
-use crate::{delivery, fault::Fault, identity::Identity, shared::Shared, tenancy::Started};
+use crate::{
+    delivery,
+    fault::Fault,
+    identity::Identity,
+    shared::Shared,
+    tenancy::{Started, Untold},
+};
 
 /// Longest wait for an earlier request of the same session.
 const TURN: Duration = Duration::from_mins(2);
@@ -77,7 +83,7 @@ async fn run<M, S>(
         return;
     };
     let inherited = turn.inherit();
-    let left = inherited.as_ref().map(|sandbox| sandbox.id.clone());
+    let left = inherited.as_ref().map(|untold| untold.sandbox.id.clone());
     let started = async {
         if gone.is_cancelled() {
             return Err(Fault::gone());
@@ -88,12 +94,14 @@ async fn run<M, S>(
     shared.audit(&who, action, &target, &started);
     let (outcome, untold) = match started {
         Err(fault) => (Err(fault), inherited),
-        Ok(Started { sandbox, is_new }) => {
+        Ok(Started { sandbox, is_new, held }) => {
             // Whoever it was made for was not told of it.
-            let is_new = is_new || inherited.is_some_and(|inherited| inherited.id == sandbox.id);
+            let inherited = inherited.filter(|untold| untold.sandbox.id == sandbox.id);
+            let is_new = is_new || inherited.is_some();
+            let held = held.or_else(|| inherited?.held);
             shared.known.forget(&sandbox.id);
             shared.made(&sandbox, is_new).await;
-            (say(sandbox.clone(), is_new).await, is_new.then_some(sandbox))
+            (say(sandbox.clone(), is_new).await, is_new.then_some(Untold { sandbox, held }))
         }
     };
     let is_told = match outcome {
@@ -109,17 +117,19 @@ async fn run<M, S>(
             is_there && timeout(DELIVERY, delivered).await.is_ok_and(|told| told.is_ok())
         }
     };
-    let Some(sandbox) = untold else { return };
+    let Some(untold) = untold else { return };
     if is_told {
+        turn.told();
+        let Untold { sandbox, held } = untold;
+        shared.settle(&sandbox.id, held).await;
         // It lives on without this gateway, however that one ends.
         if shared.can.keep_alive
             && let Err(error) = shared.provider.release(&sandbox.id).await
         {
             tracing::warn!(id = %sandbox.id, %error, "a sandbox ends if this gateway is killed");
         }
-    } else if let Some(sandbox) = turn.leave(sandbox) {
-        shared.take_back(&sandbox).await;
-        shared.hub.ended(&sandbox.id);
+    } else if let Some(untold) = turn.leave(untold) {
+        shared.take_back(untold).await;
         shared.audit(&who, action, &target, &Err::<(), _>(Fault::gone()));
     }
 }

@@ -2,33 +2,29 @@
 
 use std::{net::IpAddr, sync::Arc, time::Duration};
 
-use gloveport_gateway_store::{KeyCheck, Place, Reserved, SessionState, Store, StoreError, Tenant, Wants};
+use gloveport_gateway_store::{KeyCheck, Place, Reserved, Session, SessionState, Store, StoreError, Tenant, Wants};
 use gloveport_provider::{Phase, Progress, ProviderError, Sandbox, SandboxId, SandboxSpec, SandboxState, SessionId};
 use http::{HeaderMap, HeaderValue, StatusCode};
-use tokio::{
-    runtime::Handle,
-    time::{Instant, sleep},
-};
-use tokio_util::task::AbortOnDropHandle;
+use tokio::time::{Instant, sleep};
 
 use crate::{
     audit::Audit,
     fault::Fault,
     heads::API_KEY,
+    held::{HOLD, Held},
     identity::{self, DEFAULT, Identity},
     options::Size,
     policy::{self, Asked},
     shared::Shared,
 };
 
-/// How long a reservation holds that nobody renews: so long a gateway that has died keeps its places.
-pub(crate) const HOLD: Duration = Duration::from_secs(30);
-/// Pause between two renewals.
-const RENEW: Duration = Duration::from_secs(10);
 /// How long a start waits for another start of the same session.
 const WAIT: Duration = Duration::from_mins(2);
 /// Pause between two looks at it. Another gateway's work tells nothing by itself.
 const LOOK: Duration = Duration::from_millis(200);
+/// Pauses between looks at whether somebody was told of a sandbox that is there.
+const SETTLING: [Duration; 4] =
+    [Duration::from_millis(5), Duration::from_millis(20), Duration::from_millis(40), Duration::from_millis(80)];
 /// When to try again what needs the database.
 const AWAY: Duration = Duration::from_secs(5);
 
@@ -48,12 +44,21 @@ pub(crate) struct Started {
     pub(crate) sandbox: Sandbox,
     /// It was made for this request.
     pub(crate) is_new: bool,
+    /// Its place until somebody was told of it, where it is new and a database keeps places.
+    pub(crate) held: Option<Held>,
 }
 
 impl Started {
     fn there(sandbox: Sandbox) -> Self {
-        Self { sandbox, is_new: false }
+        Self { sandbox, is_new: false, held: None }
     }
+}
+
+/// A sandbox of which nobody was told.
+#[derive(Debug)]
+pub(crate) struct Untold {
+    pub(crate) sandbox: Sandbox,
+    pub(crate) held: Option<Held>,
 }
 
 impl From<StoreError> for Fault {
@@ -137,9 +142,15 @@ impl Shared {
         })
     }
 
-    /// The sandbox of a session: a new one, or the one that it has.
-    pub(crate) async fn start(&self, who: &Identity, spec: SandboxSpec, asked: &Asked) -> Result<Started, Fault> {
-        self.start_telling(who, spec, asked, &Progress::silent()).await
+    /// The sandbox of a session: a new one, the one that it has, or what was `left` by requests whose clients have gone.
+    pub(crate) async fn start(
+        &self,
+        who: &Identity,
+        spec: SandboxSpec,
+        asked: &Asked,
+        left: Option<&SandboxId>,
+    ) -> Result<Started, Fault> {
+        self.start_telling(who, spec, asked, (left, &Progress::silent())).await
     }
 
     /// The same, told as it goes on: what is told comes after the decision that the tenant may have it.
@@ -148,7 +159,7 @@ impl Shared {
         who: &Identity,
         mut spec: SandboxSpec,
         asked: &Asked,
-        progress: &Progress,
+        (left, progress): (Option<&SandboxId>, &Progress),
     ) -> Result<Started, Fault> {
         let image = asked.image.as_deref().unwrap_or_default();
         if self.builds.as_ref().is_some_and(|builds| builds.is_of_others(who.name(), image)) {
@@ -159,12 +170,14 @@ impl Shared {
         let (Some(tenancy), Some(tenant)) = (&self.tenancy, &who.tenant) else {
             return self.create(who, &spec, progress).await;
         };
+        let is_own = is_own || self.is_own_snapshot(who, image).await?;
         policy::apply(tenant, asked, (self.can.images, is_own), &mut spec)?;
         spec.session_id = self.engine_session(&tenant.name, &session)?;
         if self.can.labels {
             spec.labels.extend(identity::labels(&tenant.name, &session, &spec.session_id));
         }
         let wants = tenancy.size.wants(session.as_str(), asked);
+        let is_left = |row: &Session| left.is_some_and(|left| row.runtime.as_deref() == Some(left.as_str()));
         let until = Instant::now() + WAIT;
         while Instant::now() < until {
             match tenancy.store.reserve(&tenant.name, &wants, &tenancy.gateway, HOLD).await? {
@@ -178,7 +191,7 @@ impl Shared {
                     return self.create_in(tenancy, who, making, (place, &wants)).await;
                 }
                 // Another gateway is at it: what it makes is there when its client has been told, or gone.
-                Reserved::There(row) if row.state == SessionState::Reserved => sleep(LOOK).await,
+                Reserved::There(row) if row.state == SessionState::Reserved && !is_left(&row) => sleep(LOOK).await,
                 Reserved::There(row) => {
                     let Some(runtime) = row.runtime else { break };
                     match self.live(who, &runtime).await? {
@@ -197,12 +210,19 @@ impl Shared {
         identity::engine_session(self.tenancy.as_ref().map(|tenancy| &tenancy.store), tenant, session)
     }
 
-    /// The sandbox of a session, ended or not.
+    /// The sandbox of a session, ended or not. Until the client that it is made for knows of it, it is pending to others, as it
+    /// may be taken back.
     pub(crate) async fn of_session(&self, who: &Identity, session: &str) -> Result<Option<Sandbox>, Fault> {
         let Ok(session) = SessionId::new(session) else { return Ok(None) };
         let engine = self.engine_session(who.name(), &session)?;
         if let Some(sandbox) = self.provider.find_session(&engine).await? {
-            return self.of_tenant(who, sandbox).await;
+            let mut own = self.of_tenant(who, sandbox).await?;
+            if let Some(sandbox) = own.as_mut().filter(|sandbox| sandbox.state == SandboxState::Running)
+                && self.is_untold(who, &session).await?
+            {
+                sandbox.state = SandboxState::Pending;
+            }
+            return Ok(own);
         }
         // A sandbox of another database has another name at the engine, and was taken over.
         let Some(tenancy) = &self.tenancy else { return Ok(None) };
@@ -224,8 +244,9 @@ impl Shared {
 
     async fn create(&self, who: &Identity, spec: &SandboxSpec, progress: &Progress) -> Result<Started, Fault> {
         progress.enter(Phase::Creating, "");
+        self.turns.makes(who.name(), spec.session_id.as_str());
         match self.warm.make(&*self.provider, spec, progress).await {
-            Ok(sandbox) => Ok(Started { sandbox, is_new: true }),
+            Ok(sandbox) => Ok(Started { sandbox, is_new: true, held: None }),
             Err(ProviderError::SessionExists { sandbox, .. }) => Ok(Started::there(self.go_on(who, &sandbox).await?)),
             Err(error) => Err(error.into()),
         }
@@ -248,37 +269,68 @@ impl Shared {
                 return Err(error.into());
             }
         };
-        // From here on the sandbox is there: should the row not be written, it is adopted when its reservation is over.
-        let place = held.keep();
-        if !tenancy.store.started(&place, id.as_str()).await? {
+        let Some(sandbox) = made else {
+            // Others know it already. Should the row not be written, it is adopted.
+            if !held.told(&id).await? {
+                tenancy.store.adopt(who.name(), wants, id.as_str(), false, &tenancy.gateway).await?;
+            }
+            return Ok(Started::there(self.go_on(who, &id).await?));
+        };
+        let held = if held.made(&id).await? {
+            Some(held)
+        } else {
             // It took so long that the place was taken from it.
             tenancy.store.adopt(who.name(), wants, id.as_str(), false, &tenancy.gateway).await?;
-        }
-        match made {
-            Some(sandbox) => {
-                let told = self.of_tenant(who, sandbox).await?;
-                Ok(Started { sandbox: told.ok_or_else(|| Fault::missing("runtime"))?, is_new: true })
-            }
-            None => Ok(Started::there(self.go_on(who, &id).await?)),
+            None
+        };
+        let told = self.of_tenant(who, sandbox).await?;
+        Ok(Started { sandbox: told.ok_or_else(|| Fault::missing("runtime"))?, is_new: true, held })
+    }
+
+    /// Somebody was told of a sandbox: its place is no longer only reserved.
+    pub(crate) async fn settle(&self, id: &SandboxId, held: Option<Held>) {
+        let Some(held) = held else { return };
+        if let Err(error) = held.told(id).await {
+            tracing::warn!(%id, %error, "the database does not know yet that a sandbox is there");
         }
     }
 
-    /// Deletes a sandbox that was made for somebody who was not told of it. Other gateways wait until it is gone.
-    pub(crate) async fn take_back(&self, sandbox: &Sandbox) {
-        let mut held = None;
-        if let Some(tenancy) = &self.tenancy {
-            match tenancy.store.withdrawn(sandbox.id.as_str(), HOLD).await {
-                Ok(place) => held = place.map(|place| Held::new(tenancy.store.clone(), place)),
-                Err(error) => tracing::warn!(%error, "the database does not know that a sandbox is being deleted"),
+    /// Whether the sandbox of a session is being made, or its client was not told of it yet.
+    async fn is_untold(&self, who: &Identity, session: &SessionId) -> Result<bool, Fault> {
+        let Some(tenancy) = &self.tenancy else { return Ok(self.turns.is_untold(who.name(), session.as_str())) };
+        for pause in SETTLING {
+            let row = tenancy.store.of_session(who.name(), session.as_str()).await?;
+            match row.filter(|row| row.state == SessionState::Reserved) {
+                None => return Ok(false),
+                Some(row) if row.runtime.is_none() => return Ok(true),
+                // Its client may have the answer by now, and the database is told of that behind it.
+                Some(_) => sleep(pause).await,
             }
         }
-        let deleted = self.provider.delete(&sandbox.id).await;
-        self.known.forget(&sandbox.id);
+        Ok(true)
+    }
+
+    /// Deletes a sandbox that was made for somebody who was not told of it, unless another gateway has told somebody. Other
+    /// gateways wait until it is gone.
+    pub(crate) async fn take_back(&self, Untold { sandbox, held }: Untold) {
         let id = &sandbox.id;
+        if self.tenancy.is_some() {
+            let is_its = match &held {
+                Some(held) => held.withdrawn(id).await,
+                None => false,
+            };
+            if !is_its {
+                tracing::warn!(%id, "a sandbox whose client has gone is left: its place is no longer this gateway's");
+                return;
+            }
+        }
+        let deleted = self.provider.delete(id).await;
+        self.known.forget(id);
         match deleted {
             Ok(_) => tracing::info!(%id, "a sandbox whose client has gone was deleted"),
             Err(error) => tracing::warn!(%id, %error, "a sandbox whose client has gone is left"),
         }
+        self.hub.ended(id);
         // With this the place is free.
         drop(held);
     }
@@ -333,52 +385,6 @@ impl Tenancy {
         };
         self.audit.refused(address, key, why);
         Err(refused())
-    }
-}
-
-/// A place that is held, and released when nothing comes of it.
-struct Held {
-    store: Store,
-    place: Option<Place>,
-    reason: String,
-    _renewing: AbortOnDropHandle<()>,
-}
-
-impl Held {
-    fn new(store: Store, place: Place) -> Self {
-        let renewing = tokio::spawn({
-            let (store, place) = (store.clone(), place.clone());
-            async move {
-                loop {
-                    sleep(RENEW).await;
-                    if let Err(error) = store.renew(&place, HOLD).await {
-                        tracing::warn!(%error, "a reservation was not renewed");
-                    }
-                }
-            }
-        });
-        let reason = "the request was given up".to_owned();
-        Self { store, place: Some(place), reason, _renewing: AbortOnDropHandle::new(renewing) }
-    }
-
-    /// The place, which is no longer released.
-    fn keep(mut self) -> Place {
-        self.place.take().unwrap_or_else(|| Place(String::new()))
-    }
-}
-
-impl Drop for Held {
-    fn drop(&mut self) {
-        let Some(place) = self.place.take() else { return };
-        // Without a runtime the whole program ends, and the reservation after its time.
-        let Ok(runtime) = Handle::try_current() else { return };
-        let (store, reason) = (self.store.clone(), std::mem::take(&mut self.reason));
-        // It ends with the limit of the call.
-        drop(runtime.spawn(async move {
-            if let Err(error) = store.released(&place, &reason).await {
-                tracing::warn!(%error, "a reservation is left to its time");
-            }
-        }));
     }
 }
 

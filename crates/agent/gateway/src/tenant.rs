@@ -12,7 +12,7 @@ use axum::{
 use gloveport_protocol::BoxFuture;
 use gloveport_provider::{
     Capabilities, Check, GcOptions, GcReport, ListFilter, LogOptions, LogStream, Progress, Provider, ProviderError,
-    ResourceLimits, Sandbox, SandboxId, SandboxSpec, SessionId,
+    ResourceLimits, Sandbox, SandboxId, SandboxSpec, SessionId, Snapshot,
 };
 use http::StatusCode;
 
@@ -86,9 +86,10 @@ impl Tenant {
             amounts: None,
         };
         let session = asked.session_id.clone();
-        let made = self.shared.start_telling(&self.who, self.spec(asked), &limits, progress).await;
+        let made = self.shared.start_telling(&self.who, self.spec(asked), &limits, (None, progress)).await;
         self.shared.audit(&self.who, "start", session.as_str(), &made);
-        let Started { sandbox, is_new } = made.map_err(|fault| refused(&fault, "start a sandbox", None))?;
+        let Started { sandbox, is_new, held } = made.map_err(|fault| refused(&fault, "start a sandbox", None))?;
+        self.shared.settle(&sandbox.id, held).await;
         self.shared.known.forget(&sandbox.id);
         self.shared.made(&sandbox, is_new).await;
         // It lives on without this gateway, however that one ends.
@@ -222,6 +223,21 @@ impl Provider for Tenant {
             let sandbox = self.shared.own(&self.who, id.as_str()).await?;
             self.shared.keep_as(&self.who, &sandbox, name).await
         }))
+    }
+
+    fn snapshots(&self) -> BoxFuture<'_, Result<Vec<Snapshot>, ProviderError>> {
+        Box::pin(async {
+            let listed = self.shared.snapshots(&self.who).await;
+            listed.map_err(|fault| refused(&fault, "list snapshots", None))
+        })
+    }
+
+    fn delete_snapshot<'a>(&'a self, image: &'a str) -> BoxFuture<'a, Result<bool, ProviderError>> {
+        Box::pin(async move {
+            let deleted = self.shared.delete_snapshot(&self.who, image).await;
+            self.shared.audit(&self.who, "snapshot delete", image, &deleted);
+            deleted.map_err(|fault| refused(&fault, "delete a snapshot", None))
+        })
     }
 
     /// The gateway collects, and not for one tenant.

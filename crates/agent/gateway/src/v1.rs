@@ -9,6 +9,7 @@
 //! | `view` | a sandbox as it is told |
 //! | `list` | lists in pages |
 //! | `cursor` | where a page begins |
+//! | `snapshots` | what is kept of sandboxes |
 //! | `logs` | what the server of a sandbox writes |
 //! | `events` | what happens to sandboxes, as it happens |
 //! | `capabilities` | what the runtime can do for clients |
@@ -22,6 +23,7 @@ mod logs;
 mod query;
 mod request;
 mod shape;
+mod snapshots;
 mod view;
 
 use std::sync::Arc;
@@ -32,9 +34,9 @@ use axum::{
     extract::{DefaultBodyLimit, Path, RawQuery, State},
     middleware,
     response::Response,
-    routing::{any, get, post},
+    routing::{any, delete, get, post},
 };
-use gloveport_provider::{Sandbox, SandboxId, SessionId};
+use gloveport_provider::{Sandbox, SandboxId, SandboxState, SessionId};
 use http::{HeaderMap, StatusCode};
 use serde_json::json as value;
 
@@ -45,7 +47,6 @@ use crate::{
     identity::Identity,
     shared::Shared,
     starting::{self, Ask, said},
-    tenancy::Started,
 };
 use context::{Handle, Who, own};
 use query::Query;
@@ -59,11 +60,13 @@ pub(crate) fn router(shared: &Arc<Shared>) -> Router {
         .route("/v1/capabilities", get(capabilities::tell))
         .route("/v1/sandboxes", get(list::list).post(create))
         .route("/v1/sandboxes/events", get(events::of_all))
-        .route("/v1/sandboxes/{id}", get(find).delete(delete))
+        .route("/v1/sandboxes/{id}", get(find).delete(end))
         .route("/v1/sandboxes/{id}/pause", post(pause))
         .route("/v1/sandboxes/{id}/resume", post(resume))
         .route("/v1/sandboxes/{id}/snapshot", post(snapshot))
         .route("/v1/sandboxes/{id}/fork", post(fork))
+        .route("/v1/snapshots", get(snapshots::list))
+        .route("/v1/snapshots/{image}", delete(snapshots::delete))
         .route("/v1/sandboxes/{id}/extend", post(extend))
         .route("/v1/sandboxes/{id}/logs", get(logs::logs))
         .route("/v1/sandboxes/{id}/events", get(events::of_one))
@@ -95,10 +98,12 @@ async fn create(
         let (spec, asked) = request.spec(session.clone(), &shared, &who)?;
         let is_refused = |id: &SandboxId| returns.as_deref() != Some("return") && left.as_ref() != Some(id);
         let there = shared.of_session(&who, session.as_str()).await?;
-        if there.is_some_and(|there| there.state.is_live() && is_refused(&there.id)) {
+        // Of one that is pending it is not known yet whether it stays.
+        let is_there = |state: &SandboxState| state.is_live() && *state != SandboxState::Pending;
+        if there.is_some_and(|there| is_there(&there.state) && is_refused(&there.id)) {
             return Err(fork::exists(&session));
         }
-        let started = shared.start(&who, spec, &asked).await?;
+        let started = shared.start(&who, spec, &asked, left.as_ref()).await?;
         if !started.is_new && is_refused(&started.sandbox.id) {
             return Err(fork::exists(&session));
         }
@@ -122,7 +127,7 @@ async fn find(
     Ok(Json(View::of(&own(&shared, &who, &id).await?, &public)))
 }
 
-async fn delete(State(shared): Handle, Extension(who): Who, Path(id): Path<String>) -> Result<StatusCode, Fault> {
+async fn end(State(shared): Handle, Extension(who): Who, Path(id): Path<String>) -> Result<StatusCode, Fault> {
     let deleted = async {
         let sandbox = own(&shared, &who, &id).await?;
         let deleted = shared.provider.delete(&sandbox.id).await;
@@ -201,8 +206,7 @@ async fn fork(
     };
     let ask = Ask { who, session: session.to_string(), target: id.clone(), action: "sandbox fork" };
     let make = async move |shared: Arc<Shared>, who: Identity, _| {
-        let sandbox = shared.fork(&who, &own(&shared, &who, &id).await?, &session).await?;
-        Ok(Started { sandbox, is_new: true })
+        shared.fork(&who, &own(&shared, &who, &id).await?, &session).await
     };
     let say = async move |sandbox: Sandbox, _| said(StatusCode::CREATED, &View::of(&sandbox, &public));
     starting::answer(&shared, ask, make, say).await

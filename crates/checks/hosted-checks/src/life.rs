@@ -145,7 +145,21 @@ pub async fn fork_ends_with_its_snapshot<H: Hosted>(name: &str, check: impl FnOn
     // And one that is asked for stays.
     let image = backend.snapshot(&origin.id, "mine").await.unwrap();
     assert!(backend.collect_garbage(&GcOptions::default()).await.unwrap().removed.is_empty());
-    create(&backend, &SandboxSpec { image: Some(image), ..spec("of-snapshot") }).await.unwrap();
+    create(&backend, &SandboxSpec { image: Some(image.clone()), ..spec("of-snapshot") }).await.unwrap();
+
+    // It is listed beside no other, and deleted; what forks are made through is neither.
+    let forked = fork(&backend, &origin, "fork-3").await;
+    let listed = backend.snapshots().await.unwrap();
+    let told: Vec<_> = listed.iter().map(|it| (it.image.as_str(), it.name.as_str())).collect();
+    assert_eq!(told, [(image.as_str(), "mine")]);
+    for other in ["nothing", "gloveport-fork-fork-3", ""] {
+        assert!(!backend.delete_snapshot(other).await.unwrap(), "{other}");
+    }
+    assert!(backend.delete_snapshot(&image).await.unwrap());
+    assert!(!backend.delete_snapshot(&image).await.unwrap());
+    assert!(backend.snapshots().await.unwrap().is_empty());
+    assert_eq!(snapshots(), ["gloveport-fork-fork-3"]);
+    assert!(backend.delete(&forked.id).await.unwrap());
 }
 
 /// What is missing on this side is told before or without a sandbox: a key, whose absence `told` says and whose variable is named,

@@ -110,6 +110,7 @@ pub(super) struct TenantSettings {
     #[serde(deserialize_with = "size")]
     memory: Option<u64>,
     starts_per_minute: Option<u64>,
+    snapshots: Option<u64>,
     images: Option<Vec<String>>,
     classes: Option<Vec<String>>,
     largest_factor: Option<u64>,
@@ -127,6 +128,7 @@ impl TenantSettings {
             cpu_millis: self.cpus,
             memory_bytes: self.memory,
             starts_per_minute: self.starts_per_minute,
+            snapshots: self.snapshots,
             images: self.images.clone(),
             classes: self.classes.clone(),
             largest_factor: self.largest_factor,

@@ -56,6 +56,9 @@ pub(super) struct LimitArgs {
     /// Sandboxes that may be started within a minute.
     #[arg(long, value_name = "N")]
     starts_per_minute: Option<u64>,
+    /// Snapshots that may be kept.
+    #[arg(long, value_name = "N")]
+    snapshots: Option<u64>,
     /// Images that may be used, as a pattern with * and ?; may be given several times.
     #[arg(long, value_name = "PATTERN")]
     allow_image: Vec<String>,
@@ -81,6 +84,7 @@ impl LimitArgs {
         set(&mut limits.cpu_millis, self.cpus);
         set(&mut limits.memory_bytes, self.memory);
         set(&mut limits.starts_per_minute, self.starts_per_minute);
+        set(&mut limits.snapshots, self.snapshots);
         set(&mut limits.largest_factor, self.largest_factor);
         set(&mut limits.longest_life, self.longest_life.map(|time| time.as_secs()));
         set(&mut limits.longest_idle, self.longest_idle.map(|time| time.as_secs()));
@@ -99,6 +103,7 @@ enum Unlimited {
     Cpus,
     Memory,
     StartsPerMinute,
+    Snapshots,
     Images,
     Classes,
     Factor,
@@ -113,6 +118,7 @@ impl Unlimited {
             Self::Cpus => limits.cpu_millis = None,
             Self::Memory => limits.memory_bytes = None,
             Self::StartsPerMinute => limits.starts_per_minute = None,
+            Self::Snapshots => limits.snapshots = None,
             Self::Images => limits.images = None,
             Self::Classes => limits.classes = None,
             Self::Factor => limits.largest_factor = None,
@@ -181,7 +187,7 @@ pub(super) struct SetArgs {
 pub(super) struct DeleteArgs {
     /// Its name.
     name: String,
-    /// Delete it though it has sandboxes: its gateways end them.
+    /// Delete it though it has sandboxes or snapshots: its gateways end and delete them.
     #[arg(long, short)]
     force: bool,
     /// Print JSON.
@@ -305,12 +311,13 @@ async fn show(arguments: &ShowArgs) -> anyhow::Result<()> {
         return print_json(&serde_json::json!({"tenant": tenant, "usage": usage}));
     }
     let used = format!(
-        "in use             {} running, {} paused, {} processors, {}, {} starts within a minute\n",
+        "in use             {} running, {} paused, {} processors, {}, {} starts within a minute, {} snapshots\n",
         usage.running,
         usage.paused,
         processors(usage.cpu_millis),
         gibibytes(usage.memory_bytes),
         usage.starts,
+        usage.snapshots,
     );
     print(&(lines(&tenant) + &used))
 }
@@ -342,6 +349,7 @@ fn lines(tenant: &Tenant) -> String {
         ("processors", limits.cpu_millis.map_or_else(|| "unlimited".to_owned(), processors)),
         ("memory", limits.memory_bytes.map_or_else(|| "unlimited".to_owned(), gibibytes)),
         ("starts per minute", number(limits.starts_per_minute)),
+        ("snapshots", number(limits.snapshots)),
         ("images", list(&limits.images)),
         ("runtime classes", list(&limits.classes)),
         ("largest factor", number(limits.largest_factor)),

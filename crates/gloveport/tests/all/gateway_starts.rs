@@ -1,5 +1,5 @@
 //! Clients of a gateway that go away before they have their sandbox, and those that ask again.
-#![expect(clippy::unwrap_used, reason = "a test stops at the first broken assumption")]
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test stops at the first broken assumption")]
 
 use std::{
     io::{Read as _, Write as _},
@@ -9,8 +9,8 @@ use std::{
 };
 
 use gloveport_gateway::Gateway;
-use gloveport_gateway_store::{AuditFilter, Limits, SessionState};
-use gloveport_provider::{ListFilter, Progress, Provider, Sandbox, SandboxState};
+use gloveport_gateway_store::{AuditFilter, Limits, Reserved, SessionState, Wants};
+use gloveport_provider::{ListFilter, Progress, Provider, Sandbox, SandboxId, SandboxState};
 use serde_json::{Value, json};
 use tokio::{
     net::TcpListener,
@@ -121,6 +121,61 @@ async fn a_client_that_asks_again_after_it_was_cut_off_gets_one_sandbox_that_sta
     timeout(LIMIT, serving).await.unwrap().unwrap();
     engine.close().await;
     tenants.running.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_sandbox_that_another_gateway_may_take_back_is_pending_until_somebody_was_told_of_it() {
+    let tenants = Tenants::start(Limits::default()).await;
+    pending_until_told(&tenants).await;
+    tenants.running.end().await;
+}
+
+async fn pending_until_told(tenants: &Tenants) {
+    let (running, key, store) = (&tenants.running, tenants.keys[0].as_str(), &tenants.store);
+    let ask = async |method: &str, path: &str, body| running.ask(method, path, Some(key), body).await;
+    let wants = Wants { session: "s", image: None, cpu_millis: 1000, memory_bytes: 1 << 30 };
+    // What another gateway has made, as it stands in the database.
+    let untold = async || {
+        let (status, told) = ask("POST", "/start", Some(json!({"session_id": "s"}))).await;
+        assert_eq!((status, &told["created"]), (200, &json!(true)), "{told}");
+        let id = told["runtime_id"].as_str().unwrap().to_owned();
+        // The request ends behind its answer.
+        let settled = async {
+            while store.of_runtime(&id).await.unwrap().is_none_or(|row| row.state != SessionState::Running) {}
+        };
+        timeout(LIMIT, settled).await.unwrap();
+        store.ended(&id, "a test").await.unwrap();
+        let Reserved::Made(place) = store.reserve("one", &wants, "another", LIMIT).await.unwrap() else { panic!() };
+        assert!(store.made(&place, &id).await.unwrap());
+        (id, place)
+    };
+    let (id, place) = untold().await;
+    let (status, told) = ask("GET", "/sessions/s", None).await;
+    assert_eq!((status, &told["status"], &told["pod_status"]), (200, &json!("starting"), &json!("pending")), "{told}");
+    // Whoever asks for it waits until it is known whether it stays: here it does not.
+    let asks = ask("POST", "/start", Some(json!({"session_id": "s"})));
+    let makes = ask("POST", "/v1/sandboxes", Some(json!({"session_id": "s"})));
+    let mut waiting = std::pin::pin!(async { tokio::join!(asks, makes) });
+    assert!(timeout(Duration::from_millis(500), &mut waiting).await.is_err());
+    assert!(store.withdrawn(&place, &id, LIMIT).await.unwrap());
+    let gone = SandboxId::new(&id).unwrap();
+    running.engine.delete(&gone).await.unwrap();
+    store.released(&place, "its client has gone").await.unwrap();
+    let ((status, told), (made, there)) = timeout(LIMIT, waiting).await.unwrap();
+    // One of them makes it, in whichever order they come.
+    assert_eq!(status, 200, "{told}");
+    assert_eq!(made, if told["created"] == json!(true) { 409 } else { 201 }, "{told} {there}");
+    let (status, stopped) = ask("POST", "/stop", Some(json!({"runtime_id": told["runtime_id"]}))).await;
+    assert_eq!(status, 200, "{stopped}");
+    // And here it stays.
+    let (id, place) = untold().await;
+    let mut waiting = std::pin::pin!(ask("POST", "/start", Some(json!({"session_id": "s"}))));
+    assert!(timeout(Duration::from_millis(500), &mut waiting).await.is_err());
+    assert!(store.started(&place, &id).await.unwrap() && !store.withdrawn(&place, &id, LIMIT).await.unwrap());
+    let (status, told) = timeout(LIMIT, waiting).await.unwrap();
+    assert_eq!((status, &told["created"], &told["runtime_id"]), (200, &json!(false), &json!(id)), "{told}");
+    let (_, told) = ask("GET", "/sessions/s", None).await;
+    assert_eq!((&told["status"], &told["runtime_id"]), (&json!("running"), &json!(id)), "{told}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -251,6 +251,19 @@ async fn a_workspace_is_kept_and_others_begin_with_it() {
         snapshots(&place),
         [format!("{}/gloveport-snapshot-one", DEFINITION.replacen("snapshots", "snapshot", 1))]
     );
+    // It is listed, and deleted; another one of the namespace is neither.
+    place.apply(&json!({"apiVersion": "snapshot.storage.k8s.io/v1", "kind": "VolumeSnapshot",
+        "metadata": {"name": "theirs"}, "spec": {"source": {"persistentVolumeClaimName": "nobody"}}}));
+    let listed = backend.snapshots().await.unwrap();
+    let told: Vec<_> = listed.iter().map(|it| (it.image.as_str(), it.name.as_str(), it.session.as_deref())).collect();
+    assert_eq!(told, [("volume-snapshot://gloveport-snapshot-one", "one", Some(origin.session_id.as_str()))]);
+    assert!(listed[0].created.is_some());
+    for other in ["volume-snapshot://theirs", "volume-snapshot://nobody", "volume-snapshot://A/b", BUSYBOX, ""] {
+        assert!(!backend.delete_snapshot(other).await.unwrap(), "{other}");
+    }
+    assert!(backend.delete_snapshot(&listed[0].image).await.unwrap());
+    assert!(!backend.delete_snapshot(&listed[0].image).await.unwrap());
+    assert_eq!(snapshots(&place).len(), 1);
     backend.close().await;
     place.here(["delete", DEFINITION, "--all"]);
     place.nothing_left_soon().await;

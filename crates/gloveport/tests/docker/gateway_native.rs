@@ -19,7 +19,7 @@ fn client(running: &Running, tenant: &Tenant<'_>) -> Remote {
 #[tokio::test]
 async fn a_tenant_keeps_the_files_of_a_sandbox_and_forks_it_within_its_quotas_and_others_do_not() {
     let running = Running::start().await;
-    let one = running.tenant("native", Limits { running: Some(2), ..Limits::default() }).await;
+    let one = running.tenant("native", Limits { running: Some(2), snapshots: Some(1), ..Limits::default() }).await;
     let two = running.tenant("two", Limits::default()).await;
     let (backend, other) = (client(&running, &one), client(&running, &two));
     backend.learn().await.unwrap();
@@ -40,6 +40,9 @@ async fn a_tenant_keeps_the_files_of_a_sandbox_and_forks_it_within_its_quotas_an
     assert!(!snapshot.contains("good"), "{snapshot}");
     let again = backend.snapshot(&origin.id, "good").await.unwrap_err().to_string();
     assert!(again.contains("already"), "{again}");
+    // There is room for one.
+    let full = backend.snapshot(&origin.id, "better").await.unwrap_err().to_string();
+    assert!(full.contains("1 of 1 snapshots of the tenant are kept; delete one first"), "{full}");
     let strange = other.snapshot(&origin.id, "good").await.unwrap_err();
     assert!(matches!(strange, ProviderError::NotFound(_)), "{strange}");
 
@@ -84,6 +87,25 @@ async fn a_tenant_keeps_the_files_of_a_sandbox_and_forks_it_within_its_quotas_an
     for id in [&forked.id, &later.id] {
         assert!(backend.delete(id).await.unwrap());
     }
-    running.place.engine.docker(["rmi", "--force", &snapshot]);
+    let images = Limits { images: Some(vec!["nothing/*".to_owned()]), ..Limits::default() };
+    running.store.set_tenant("native", &images, false).await.unwrap();
+    // It is the tenant's own, whatever else it may use, and nobody else's.
+    let own = start(&backend, &SandboxSpec { session_id: session("own"), ..spec.clone() }).await;
+    assert!(backend.delete(&own.id).await.unwrap());
+    let strange = other.create(&spec, &Progress::silent()).await.unwrap_err().to_string();
+    assert!(strange.contains("another tenant's"), "{strange}");
+    let listed = backend.snapshots().await.unwrap();
+    let told: Vec<_> = listed.iter().map(|it| (it.image.as_str(), it.name.as_str(), it.session.as_deref())).collect();
+    assert_eq!(told, [(snapshot.as_str(), "good", Some("origin"))]);
+    assert!(listed[0].created.is_some());
+    assert!(other.snapshots().await.unwrap().is_empty());
+    // Another tenant's is like what is not, and images are no snapshots.
+    for image in [snapshot.as_str(), BUSYBOX, "nothing"] {
+        assert!(!other.delete_snapshot(image).await.unwrap(), "{image}");
+    }
+    assert!(backend.delete_snapshot(&snapshot).await.unwrap());
+    assert!(!backend.delete_snapshot(&snapshot).await.unwrap());
+    assert!(backend.snapshots().await.unwrap().is_empty());
+    assert!(!running.place.engine.docker(["images", "--quiet", &snapshot]).contains(|it: char| it.is_alphanumeric()));
     running.end().await;
 }

@@ -111,6 +111,24 @@ async fn a_snapshot_has_the_files_of_a_sandbox_and_none_of_its_secrets() {
     assert!(error.to_string().contains("already"), "{error}");
     backend.collect_garbage(&GcOptions::default()).await.unwrap();
     place.engine.docker(["inspect", &image.1]);
+    // It is listed, and a sandbox that uses it keeps it.
+    let listed = backend.snapshots().await.unwrap();
+    let told = listed.iter().find(|it| it.image == image.1).unwrap();
+    assert_eq!((told.name.as_str(), told.session.as_deref()), (name.as_str(), Some(sandbox.session_id.as_str())));
+    assert!(told.created.is_some());
+    let user = start(&*backend, &SandboxSpec { image: Some(image.1.clone()), ..place.spec("user", DEBIAN) }).await;
+    assert!(backend.delete_snapshot(&image.1).await.unwrap_err().to_string().contains(&image.1));
+    assert!(backend.delete(&user.id).await.unwrap());
+    let forked = backend.fork(&sandbox.id, &place.session("of-it"), &Progress::silent()).await.unwrap();
+    assert!(backend.snapshots().await.unwrap().iter().all(|it| !it.name.starts_with("fork-")));
+    assert!(backend.delete(&forked.id).await.unwrap());
+    // Other images are no snapshots.
+    for other in [DEBIAN, "gloveport-snapshot", "nothing", ""] {
+        assert!(!backend.delete_snapshot(other).await.unwrap(), "{other}");
+    }
+    place.engine.docker(["inspect", DEBIAN]);
+    assert!(backend.delete_snapshot(&image.1).await.unwrap());
+    assert!(!backend.delete_snapshot(&image.1).await.unwrap());
     assert!(backend.delete(&sandbox.id).await.unwrap());
     drop(image);
     place.assert_nothing_left();

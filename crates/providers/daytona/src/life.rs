@@ -10,7 +10,9 @@ use gloveport_hosted::{
     record::{self, Labelled},
     server::{OVER, is_over},
 };
-use gloveport_provider::{Progress, ProviderError, ResourceLimits, Sandbox, SandboxId, SandboxState, SessionId};
+use gloveport_provider::{
+    MOST_SNAPSHOTS, Progress, ProviderError, ResourceLimits, Sandbox, SandboxId, SandboxState, SessionId, Snapshot,
+};
 use tokio::time::{Instant, sleep};
 
 use crate::{
@@ -174,12 +176,27 @@ impl Inner {
         Ok(was_there)
     }
 
-    /// Removes a snapshot by its name.
-    async fn delete_snapshot(&self, name: &str) -> Result<(), ProviderError> {
-        if let Some(snapshot) = self.control.snapshot(name).await? {
-            self.control.delete_snapshot(&snapshot.id).await?;
+    /// Removes a snapshot by its name. Whether there was one.
+    async fn delete_snapshot(&self, name: &str) -> Result<bool, ProviderError> {
+        match self.control.snapshot(name).await? {
+            Some(snapshot) => self.control.delete_snapshot(&snapshot.id).await,
+            None => Ok(false),
         }
-        Ok(())
+    }
+
+    /// The snapshots of the organization, but for what forks are made through.
+    pub(crate) async fn kept(&self) -> Result<Vec<Snapshot>, ProviderError> {
+        let kept = self.control.snapshots().await?.into_iter().filter(|snapshot| !snapshot.name.starts_with(FORK));
+        let told = |name: String| Snapshot { image: name.clone(), name, session: None, created: None };
+        Ok(kept.take(MOST_SNAPSHOTS).map(|snapshot| told(snapshot.name)).collect())
+    }
+
+    /// Deletes a snapshot of the organization. Whether there was one.
+    pub(crate) async fn delete_kept(&self, image: &str) -> Result<bool, ProviderError> {
+        if image.is_empty() || image.starts_with(FORK) {
+            return Ok(false);
+        }
+        self.delete_snapshot(image).await
     }
 
     /// Keeps the files of a sandbox as a snapshot, and gives its name. What of the secrets is among them is sealed.

@@ -6,7 +6,7 @@ use gloveport_hosted::making::Origin;
 use gloveport_protocol::BoxFuture;
 use gloveport_provider::{
     Capabilities, Check, GcOptions, GcReport, ListFilter, LogOptions, LogStream, Progress, Provider, ProviderContext,
-    ProviderError, Sandbox, SandboxId, SandboxSpec, SessionId,
+    ProviderError, Sandbox, SandboxId, SandboxSpec, SessionId, Snapshot,
 };
 use tokio_util::sync::DropGuard;
 
@@ -126,6 +126,14 @@ impl Provider for Daytona {
 
     fn snapshot<'a>(&'a self, id: &'a SandboxId, name: &'a str) -> BoxFuture<'a, Result<String, ProviderError>> {
         Box::pin(self.inner.snapshot(id, name))
+    }
+
+    fn snapshots(&self) -> BoxFuture<'_, Result<Vec<Snapshot>, ProviderError>> {
+        Box::pin(self.inner.kept())
+    }
+
+    fn delete_snapshot<'a>(&'a self, image: &'a str) -> BoxFuture<'a, Result<bool, ProviderError>> {
+        Box::pin(self.inner.delete_kept(image))
     }
 
     fn fork<'a>(

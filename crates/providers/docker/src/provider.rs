@@ -12,8 +12,8 @@ use gloveport_docker_engine::{Engine, EngineError};
 use gloveport_protocol::BoxFuture;
 use gloveport_provider::{
     Capabilities, Check, GcOptions, GcReport, Isolation, ListFilter, LogOptions, LogStream, Progress, Provider,
-    ProviderContext, ProviderError, Sandbox, SandboxId, SandboxSpec, SandboxState, SessionId, StandsFor, WarmKind,
-    apart,
+    ProviderContext, ProviderError, Sandbox, SandboxId, SandboxSpec, SandboxState, SessionId, Snapshot, StandsFor,
+    WarmKind, apart,
 };
 use tokio::{
     sync::OnceCell,
@@ -319,6 +319,14 @@ impl Provider for Docker {
 
     fn snapshot<'a>(&'a self, id: &'a SandboxId, name: &'a str) -> BoxFuture<'a, Result<String, ProviderError>> {
         Box::pin(self.inner.snapshot(id, name))
+    }
+
+    fn snapshots(&self) -> BoxFuture<'_, Result<Vec<Snapshot>, ProviderError>> {
+        Box::pin(self.inner.kept())
+    }
+
+    fn delete_snapshot<'a>(&'a self, image: &'a str) -> BoxFuture<'a, Result<bool, ProviderError>> {
+        Box::pin(self.inner.delete_kept(image))
     }
 
     fn fork<'a>(

@@ -6,21 +6,25 @@
 //! and Docker with the image store of containerd), the commit itself is made with these values emptied, and looked at.
 
 use std::{
+    cmp::Reverse,
     collections::HashMap,
     sync::Arc,
-    time::{Duration, SystemTime},
+    time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
 use bollard::{
-    models::{ContainerConfig, ContainerInspectResponse, ImageInspect},
+    models::{ContainerConfig, ContainerInspectResponse, ImageInspect, ImageSummary},
     query_parameters::{
-        CommitContainerOptionsBuilder, ImportImageOptionsBuilder, RemoveImageOptionsBuilder, TagImageOptionsBuilder,
+        CommitContainerOptionsBuilder, ImportImageOptionsBuilder, ListImagesOptionsBuilder, RemoveImageOptionsBuilder,
+        TagImageOptionsBuilder,
     },
 };
 use futures_util::StreamExt as _;
 use gloveport_docker_engine::images;
 use gloveport_provider::container::KEY;
-use gloveport_provider::{Progress, ProviderError, Sandbox, SandboxId, SessionId, Settings, backend};
+use gloveport_provider::{
+    MOST_SNAPSHOTS, Progress, ProviderError, Sandbox, SandboxId, SessionId, Settings, Snapshot, backend,
+};
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
@@ -42,6 +46,10 @@ const SNAPSHOT: &str = "gloveport.snapshot";
 const OF_SESSION: &str = "gloveport.snapshot.session";
 /// Label of a snapshot: when it was made, in seconds since 1970.
 const MADE: &str = "gloveport.snapshot.created";
+
+/// What the names of snapshots begin with through which forks are made, and how many random digits follow.
+const OF_FORK: &str = "fork-";
+const OF_FORK_RANDOM: usize = 16;
 
 /// Variables that an engine sets itself, for each container anew.
 const OF_ENGINE: [&str; 5] = ["HOME", "HOSTNAME", "PATH", "TERM", "container"];
@@ -169,7 +177,7 @@ impl Inner {
         let settings: Settings =
             serde_json::from_str(settings).map_err(|error| failed(format!("fork the sandbox `{id}`"), error))?;
         let random = backend::random().map_err(|error| failed("name a snapshot", error))?;
-        let name = format!("fork-{}", random.chars().take(16).collect::<String>());
+        let name = format!("{OF_FORK}{}", random.chars().take(OF_FORK_RANDOM).collect::<String>());
         let (inner, of) = (Arc::clone(self), id.clone());
         let mut forking = Forking {
             inner: Arc::clone(self),
@@ -187,6 +195,32 @@ impl Inner {
         made
     }
 
+    /// The snapshots that were asked for, the newest first.
+    pub(crate) async fn kept(&self) -> Result<Vec<Snapshot>, ProviderError> {
+        let docker = self.engine.docker().await.map_err(fault::of)?;
+        let filters = HashMap::from([("label".to_owned(), vec![SNAPSHOT.to_owned()])]);
+        let options = ListImagesOptionsBuilder::default().filters(&filters).build();
+        let listed = self.engine.ask("list snapshots", docker.list_images(Some(options))).await.map_err(fault::of)?;
+        let mut all: Vec<Snapshot> = listed.into_iter().filter_map(|image| told(&image)).collect();
+        all.sort_by_key(|kept| Reverse(kept.created));
+        all.truncate(MOST_SNAPSHOTS);
+        Ok(all)
+    }
+
+    /// Deletes a snapshot that was asked for. Whether there was one.
+    pub(crate) async fn delete_kept(&self, image: &str) -> Result<bool, ProviderError> {
+        if !self.kept().await?.iter().any(|kept| kept.image == image) {
+            return Ok(false);
+        }
+        let docker = self.engine.docker().await.map_err(fault::of)?;
+        let removed = docker.remove_image(image, Some(RemoveImageOptionsBuilder::default().build()), None);
+        match self.engine.ask(&format!("delete the snapshot `{image}`"), removed).await {
+            Ok(_) => Ok(true),
+            Err(error) if error.is_not_found() => Ok(false),
+            Err(error) => Err(fault::of(error)),
+        }
+    }
+
     /// Removes the image of a fork that is gone, unless somebody else uses it.
     pub(crate) async fn remove_snapshot(&self, image: &str) {
         let removed = async {
@@ -201,6 +235,28 @@ impl Inner {
             tracing::warn!(%error, "the image of a fork is left");
         }
     }
+}
+
+/// An image as a snapshot, if it is one that was asked for. Images that are built from one have its labels, and other names.
+fn told(image: &ImageSummary) -> Option<Snapshot> {
+    let name = image.labels.get(SNAPSHOT).filter(|name| !is_of_fork(name))?;
+    let tag = format!("{REPOSITORY}:{name}");
+    // Podman says where an image would be without a registry.
+    let is_its = |other: &String| other.strip_prefix("localhost/").unwrap_or(other) == tag;
+    image.repo_tags.iter().find(|tag| is_its(tag))?;
+    let made = image.labels.get(MADE).and_then(|seconds| Duration::try_from_secs_f64(seconds.parse().ok()?).ok());
+    Some(Snapshot {
+        image: tag,
+        name: name.clone(),
+        session: image.labels.get(OF_SESSION).filter(|session| !session.is_empty()).cloned(),
+        created: made.and_then(|since| UNIX_EPOCH.checked_add(since)),
+    })
+}
+
+/// Whether a fork is made through the snapshot of this name.
+fn is_of_fork(name: &str) -> bool {
+    let random = name.strip_prefix(OF_FORK).unwrap_or_default();
+    random.len() == OF_FORK_RANDOM && random.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
 /// An image that is made for a fork, and removed if nothing comes of that, also when the caller gives up.
@@ -334,6 +390,32 @@ fn same_layers(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_forks_are_made_through_and_what_is_built_from_snapshots_is_none() {
+        let image = |label: &str, tags: &[&str]| ImageSummary {
+            labels: [(SNAPSHOT, label), (OF_SESSION, "s"), (MADE, "7.5")]
+                .map(|(key, it)| (key.to_owned(), it.to_owned()))
+                .into(),
+            repo_tags: tags.iter().map(|tag| (*tag).to_owned()).collect(),
+            ..ImageSummary::default()
+        };
+        let found = told(&image("a", &["other:1", "gloveport-snapshot:a"])).unwrap();
+        assert_eq!(
+            (found.image.as_str(), found.name.as_str(), found.session.as_deref()),
+            ("gloveport-snapshot:a", "a", Some("s"))
+        );
+        assert_eq!(found.created, Some(UNIX_EPOCH + Duration::from_millis(7500)));
+        assert!(told(&image("a", &["localhost/gloveport-snapshot:a"])).is_some());
+        for (label, tags) in [
+            ("a", &["built:1"][..]),
+            ("a", &[]),
+            ("fork-0123456789abcdef", &["gloveport-snapshot:fork-0123456789abcdef"]),
+        ] {
+            assert_eq!(told(&image(label, tags)), None, "{label}");
+        }
+        assert!(told(&image("fork-mine", &["gloveport-snapshot:fork-mine"])).is_some());
+    }
 
     #[test]
     fn names_of_snapshots_are_tags() {

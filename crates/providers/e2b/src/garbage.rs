@@ -7,7 +7,7 @@ use gloveport_provider::{GcOptions, GcReport, ListFilter, ProviderError};
 
 use crate::{
     inner::Inner,
-    names::{FORK, LABELS},
+    names::{LABELS, is_of_fork},
 };
 
 impl Inner {
@@ -32,10 +32,8 @@ impl Inner {
             }
         }
         used.extend(records.into_values().filter_map(|record| record.fork));
-        let is_ours =
-            |names: &[String]| names.iter().any(|name| name.rsplit('/').next().is_some_and(|it| it.starts_with(FORK)));
         for snapshot in
-            snapshots.into_iter().filter(|snapshot| is_ours(&snapshot.names) && !used.contains(&snapshot.id))
+            snapshots.into_iter().filter(|snapshot| is_of_fork(&snapshot.names) && !used.contains(&snapshot.id))
         {
             let path = snapshot.names.into_iter().next().map(Into::into);
             collection.snapshot(&snapshot.id, path, self.control.delete_snapshot(&snapshot.id)).await;

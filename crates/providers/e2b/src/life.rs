@@ -7,11 +7,13 @@ use gloveport_hosted::{
     record::Labelled,
     server::{OVER, is_over},
 };
-use gloveport_provider::{Progress, ProviderError, Sandbox, SandboxId, SandboxState, SessionId};
+use gloveport_provider::{
+    MOST_SNAPSHOTS, Progress, ProviderError, Sandbox, SandboxId, SandboxState, SessionId, Snapshot,
+};
 
 use crate::{
     inner::Inner,
-    names::{FORK, LABELS},
+    names::{FORK, LABELS, is_of_fork},
     wire::Told,
 };
 
@@ -84,6 +86,26 @@ impl Inner {
         }
         let made = self.control.snapshot(id, name).await?;
         made.map(|snapshot| snapshot.id).ok_or_else(|| ProviderError::NotFound(id.clone()))
+    }
+
+    /// The snapshots of the account, but for what forks are made through.
+    pub(crate) async fn kept(&self) -> Result<Vec<Snapshot>, ProviderError> {
+        let kept = self.control.snapshots().await?.into_iter().filter(|snapshot| !is_of_fork(&snapshot.names));
+        Ok(kept
+            .take(MOST_SNAPSHOTS)
+            .map(|snapshot| {
+                // A full name is `PROJECT/NAME:TAG`; a gateway gives the plain one last.
+                let full = snapshot.names.last().unwrap_or(&snapshot.id);
+                let plain = full.rsplit('/').next().and_then(|name| name.split(':').next()).unwrap_or(full).to_owned();
+                Snapshot { image: snapshot.id, name: plain, session: None, created: None }
+            })
+            .collect())
+    }
+
+    /// Deletes a snapshot of the account, and no other template. Whether there was one.
+    pub(crate) async fn delete_kept(&self, image: &str) -> Result<bool, ProviderError> {
+        let is_one = self.kept().await?.iter().any(|snapshot| snapshot.image == image);
+        Ok(is_one && self.control.delete_snapshot(image).await?)
     }
 
     /// Makes a sandbox of another session from the disk of this one.

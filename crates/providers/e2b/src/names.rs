@@ -29,6 +29,11 @@ pub(crate) const WORDS: Words = Words {
 
 /// What the names of snapshots begin with that were made for a fork and end with it.
 pub(crate) const FORK: &str = "gloveport-fork-";
+
+/// Whether a fork is made through the snapshot of these names.
+pub(crate) fn is_of_fork(names: &[String]) -> bool {
+    names.iter().any(|name| name.rsplit('/').next().is_some_and(|it| it.starts_with(FORK)))
+}
 /// The tag of our server among the processes of a sandbox.
 pub(crate) const TAG: &str = "gloveport-server";
 /// The port of the agent (`hosted-apis` 2.3).

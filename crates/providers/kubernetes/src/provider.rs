@@ -10,7 +10,7 @@ use futures_util::future::join_all;
 use gloveport_protocol::BoxFuture;
 use gloveport_provider::{
     Capabilities, Check, GcOptions, GcReport, ListFilter, LogOptions, LogStream, Progress, Provider, ProviderContext,
-    ProviderError, Sandbox, SandboxId, SandboxSpec, SessionId, WarmKind, backend::Backends as Files,
+    ProviderError, Sandbox, SandboxId, SandboxSpec, SessionId, Snapshot, WarmKind, backend::Backends as Files,
 };
 use k8s_openapi::api::core::v1::{ConfigMap, Pod};
 use kube::api::{ListParams, PartialObjectMeta};
@@ -256,6 +256,14 @@ impl Provider for Kubernetes {
 
     fn snapshot<'a>(&'a self, id: &'a SandboxId, name: &'a str) -> BoxFuture<'a, Result<String, ProviderError>> {
         Box::pin(self.inner.snapshot(id, name))
+    }
+
+    fn snapshots(&self) -> BoxFuture<'_, Result<Vec<Snapshot>, ProviderError>> {
+        Box::pin(self.inner.kept())
+    }
+
+    fn delete_snapshot<'a>(&'a self, image: &'a str) -> BoxFuture<'a, Result<bool, ProviderError>> {
+        Box::pin(self.inner.delete_kept(image))
     }
 
     fn fork<'a>(

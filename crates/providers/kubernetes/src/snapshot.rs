@@ -8,7 +8,8 @@ use std::{borrow::Cow, collections::BTreeMap, sync::Arc, time::Duration};
 
 use futures_util::{StreamExt as _, pin_mut};
 use gloveport_provider::{
-    Progress, ProviderError, Removed, Sandbox, SandboxId, SandboxSpec, SessionId, Teller, Workspace, apart, handed_over,
+    MOST_SNAPSHOTS, Progress, ProviderError, Removed, Sandbox, SandboxId, SandboxSpec, SessionId, Snapshot, Teller,
+    Workspace, apart, handed_over,
 };
 use k8s_openapi::{
     NamespaceResourceScope,
@@ -184,6 +185,36 @@ impl Inner {
             inner.keep(&id, &name, SNAPSHOT_ROLE, &given_up).await.map(|()| format!("{SCHEME}{name}"))
         };
         apart(&Progress::silent(), keeping).await.map_err(|error| failed("make a snapshot", error))?
+    }
+
+    /// The snapshots that were asked for in this namespace, the newest first.
+    pub(crate) async fn kept(&self) -> Result<Vec<Snapshot>, ProviderError> {
+        self.check_snapshots()?;
+        let selector = format!("{}={},{ROLE}={SNAPSHOT_ROLE}", APP.0, APP.1);
+        let mut all = self.cluster.list::<VolumeSnapshot>(&selector).await?;
+        all.sort_by(|one, other| other.metadata.creation_timestamp.cmp(&one.metadata.creation_timestamp));
+        let told = all.iter().take(MOST_SNAPSHOTS).map(|kept| Snapshot {
+            image: format!("{SCHEME}{}", kept.name()),
+            name: kept.name().strip_prefix(PREFIX).unwrap_or(kept.name()).to_owned(),
+            session: kept.annotation(names::SESSION).map(str::to_owned),
+            created: kept.metadata.creation_timestamp.as_ref().map(|time| time.0.into()),
+        });
+        Ok(told.collect())
+    }
+
+    /// Deletes a snapshot that was asked for. Whether there was one.
+    pub(crate) async fn delete_kept(&self, image: &str) -> Result<bool, ProviderError> {
+        self.check_snapshots()?;
+        let Some(name) = image.strip_prefix(SCHEME).filter(|name| is_name(name, 253)) else { return Ok(false) };
+        let Some(found) = self.cluster.get::<VolumeSnapshot>(name).await? else { return Ok(false) };
+        let labels = found.metadata.labels.unwrap_or_default();
+        let has = |label: &str, value: &str| labels.get(label).is_some_and(|it| it == value);
+        if !has(APP.0, APP.1) || !has(ROLE, SNAPSHOT_ROLE) {
+            return Ok(false);
+        }
+        // Another one may get its name meanwhile.
+        let preconditions = Some(Preconditions { uid: found.metadata.uid, ..Preconditions::default() });
+        self.cluster.delete::<VolumeSnapshot>(name, &DeleteParams { preconditions, ..DeleteParams::default() }).await
     }
 
     /// Makes a sandbox of another session with the workspace and the settings of this one.

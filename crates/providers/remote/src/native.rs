@@ -9,8 +9,8 @@ use bytes::Bytes;
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use gloveport_protocol::Secret;
 use gloveport_provider::{
-    Capabilities, Lifetime, ListFilter, LogOptions, LogStream, NetworkPolicy, ProviderError, Restarts, Sandbox,
-    SandboxId, SandboxSpec, SandboxState, SessionId, StandsFor,
+    Capabilities, Lifetime, ListFilter, LogOptions, LogStream, MOST_SNAPSHOTS, NetworkPolicy, ProviderError, Restarts,
+    Sandbox, SandboxId, SandboxSpec, SandboxState, SessionId, Snapshot, StandsFor,
 };
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -331,6 +331,37 @@ pub(crate) async fn snapshot(service: &Service, id: &SandboxId, name: &str) -> R
     let path = format!("/v1/sandboxes/{id}/snapshot");
     let kept: Option<Kept> = service.post("make a snapshot", &path, &json!({"name": name})).await?;
     kept.map(|kept| kept.image).ok_or_else(|| ProviderError::NotFound(id.clone()))
+}
+
+/// The snapshots that are kept; `None` for a gateway that is too old to tell.
+pub(crate) async fn snapshots(service: &Service) -> Result<Option<Vec<Snapshot>>, ProviderError> {
+    #[derive(Deserialize)]
+    struct Kept {
+        snapshots: Vec<One>,
+    }
+    #[derive(Deserialize)]
+    struct One {
+        image: String,
+        name: String,
+        #[serde(default)]
+        session_id: Option<String>,
+        #[serde(default)]
+        created_at: Option<String>,
+    }
+    let kept: Option<Kept> = service.get("list snapshots", "/v1/snapshots").await?;
+    let one = |One { image, name, session_id, created_at }| Snapshot {
+        image,
+        name,
+        session: session_id,
+        created: created_at.as_deref().and_then(time),
+    };
+    Ok(kept.map(|kept| kept.snapshots.into_iter().take(MOST_SNAPSHOTS).map(one).collect()))
+}
+
+/// Deletes a snapshot.
+pub(crate) async fn delete_snapshot(service: &Service, image: &str) -> Result<bool, ProviderError> {
+    let encoded: String = form_urlencoded::byte_serialize(image.as_bytes()).collect();
+    service.delete("delete a snapshot", &format!("/v1/snapshots/{encoded}")).await
 }
 
 /// Makes a sandbox of another one.

@@ -14,7 +14,7 @@ use gloveport_config::Config;
 use gloveport_protocol::BoxFuture;
 use gloveport_provider::{
     Capabilities, Check, GcOptions, GcReport, Lifetime, ListFilter, LogOptions, LogStream, Phase, Progress, Provider,
-    ProviderContext, ProviderError, Removed, Sandbox, SandboxId, SandboxSpec, SessionId, Teller, handed_over,
+    ProviderContext, ProviderError, Removed, Sandbox, SandboxId, SandboxSpec, SessionId, Snapshot, Teller, handed_over,
 };
 use serde_json::json;
 use tokio::{sync::OnceCell, task::JoinError, time::timeout};
@@ -360,6 +360,26 @@ impl Provider for Remote {
             } else {
                 Err(self.cannot("snapshots"))
             }
+        })
+    }
+
+    fn snapshots(&self) -> BoxFuture<'_, Result<Vec<Snapshot>, ProviderError>> {
+        Box::pin(async move {
+            self.learn().await?;
+            if !self.capabilities().snapshots {
+                return Err(self.cannot("snapshots"));
+            }
+            native::snapshots(&self.inner.service).await?.ok_or_else(|| self.cannot("lists of snapshots"))
+        })
+    }
+
+    fn delete_snapshot<'a>(&'a self, image: &'a str) -> BoxFuture<'a, Result<bool, ProviderError>> {
+        Box::pin(async move {
+            self.learn().await?;
+            if !self.capabilities().snapshots {
+                return Err(self.cannot("snapshots"));
+            }
+            native::delete_snapshot(&self.inner.service, image).await
         })
     }
 

@@ -88,10 +88,14 @@ impl Inner {
         progress.enter(Phase::Creating, "");
         let parts = given_up.run_until_cancelled(self.parts(spec, &origin)).await;
         let parts = parts.unwrap_or_else(|| self.maker().unwanted())?;
-        for found in self.of_session(&spec.session_id).await? {
-            if found.state.is_live() {
-                return Err(exists(spec, found.id));
-            }
+        let (live, ended): (Vec<_>, Vec<_>) =
+            self.of_session(&spec.session_id).await?.into_iter().partition(|found| found.state.is_live());
+        if !live.is_empty()
+            && let Some(first) = self.first(spec).await?
+        {
+            return Err(exists(spec, first));
+        }
+        for found in ended {
             self.delete(&found.id).await?;
         }
         if given_up.is_cancelled() {
@@ -258,17 +262,21 @@ impl Inner {
         said.ok().flatten().map(|(_, said)| said).unwrap_or_default()
     }
 
-    /// Whether a sandbox is the first of its session: of several that are made at once, the one that began first by the
-    /// service's clock stays.
+    /// Whether a sandbox is the first of its session.
     async fn is_first(&self, spec: &SandboxSpec, id: &SandboxId) -> Result<(), ProviderError> {
+        match self.first(spec).await? {
+            Some(first) if first != *id => Err(exists(spec, first)),
+            _ => Ok(()),
+        }
+    }
+
+    /// The first sandbox of a session: of several that are made at once, the one that began first by the service's clock stays.
+    async fn first(&self, spec: &SandboxSpec) -> Result<Option<SandboxId>, ProviderError> {
         let mut all = self.control.list().await?;
         all.retain(|devbox| devbox.status != "failure");
         all.retain(|devbox| {
             LABELS.read(devbox.metadata.as_ref()).is_some_and(|labelled| labelled.session == spec.session_id)
         });
-        match all.into_iter().min_by_key(begun) {
-            Some(first) if first.id != *id => Err(exists(spec, first.id)),
-            _ => Ok(()),
-        }
+        Ok(all.into_iter().min_by_key(begun).map(|first| first.id))
     }
 }

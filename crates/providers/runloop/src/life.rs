@@ -10,7 +10,9 @@ use gloveport_hosted::{
     record::Labelled,
     server::{OVER, is_over},
 };
-use gloveport_provider::{Progress, ProviderError, Sandbox, SandboxId, SandboxState, SessionId};
+use gloveport_provider::{
+    MOST_SNAPSHOTS, Progress, ProviderError, Sandbox, SandboxId, SandboxState, SessionId, Snapshot,
+};
 use serde_json::json;
 use tokio::time::sleep;
 
@@ -18,9 +20,11 @@ use crate::{
     inner::Inner,
     names::{FORK, LABELS},
     view::failure,
-    wire::Devbox,
+    wire::{self, Devbox},
 };
 
+/// What stands before the id of a snapshot where an image is named.
+const SCHEME: &str = "snapshot:";
 /// How long a snapshot may take.
 const SNAPSHOT: Duration = Duration::from_mins(30);
 /// First and longest pause before a snapshot is looked at again.
@@ -118,7 +122,27 @@ impl Inner {
 
     /// Keeps the disk of a sandbox. Gives the name of the image that it is.
     pub(crate) async fn snapshot(&self, id: &SandboxId, name: &str) -> Result<String, ProviderError> {
-        self.disk(id, name).await.map(|snapshot| format!("snapshot:{snapshot}"))
+        self.disk(id, name).await.map(|snapshot| format!("{SCHEME}{snapshot}"))
+    }
+
+    /// The snapshots of the account, but for what forks are made through.
+    pub(crate) async fn kept(&self) -> Result<Vec<Snapshot>, ProviderError> {
+        let is_of_fork = |name: &Option<String>| name.as_ref().is_some_and(|name| name.starts_with(FORK));
+        let kept = self.control.snapshots().await?.into_iter().filter(|snapshot| !is_of_fork(&snapshot.name));
+        let told = |snapshot: wire::Snapshot| {
+            let image = format!("{SCHEME}{}", snapshot.id);
+            let name = snapshot.name.unwrap_or_else(|| image.clone());
+            Snapshot { image, name, session: None, created: None }
+        };
+        Ok(kept.take(MOST_SNAPSHOTS).map(told).collect())
+    }
+
+    /// Deletes a snapshot. Whether there was one.
+    pub(crate) async fn delete_kept(&self, image: &str) -> Result<bool, ProviderError> {
+        match image.strip_prefix(SCHEME) {
+            Some(id) if self.kept().await?.iter().any(|it| it.image == image) => self.control.delete_snapshot(id).await,
+            _ => Ok(false),
+        }
     }
 
     /// The same, with the id of the snapshot.
@@ -169,7 +193,7 @@ impl Inner {
             self.control.service.failed("fork a sandbox", "its labels do not tell what it was made from")
         })?;
         let snapshot = self.disk(id, &format!("{FORK}{session}")).await?;
-        let spec = settings.spec(session.clone(), format!("snapshot:{snapshot}"));
+        let spec = settings.spec(session.clone(), format!("{SCHEME}{snapshot}"));
         let origin = Origin { workspace: Some(labelled.record.workspace), snapshot: Some(snapshot.clone()) };
         let made = self.create(&spec, origin, progress).await;
         if made.is_err()

@@ -46,11 +46,16 @@ pub(super) async fn list(
     let told: Vec<Value> = page.iter().map(|(sandbox, mark)| view::listed(&shared, sandbox, mark)).collect();
     let has_more = found.len() > page.len();
     let next = page.last().filter(|_| has_more).map(|(sandbox, _)| filter::token(&filter::place(sandbox)));
+    Ok(paged(told, next))
+}
+
+/// A page, and what gives the next one.
+pub(super) fn paged(told: Vec<Value>, next: Option<String>) -> Response {
     let mut response = Json(told).into_response();
     if let Ok(next) = HeaderValue::try_from(next.unwrap_or_default()) {
         response.headers_mut().insert(NEXT, next);
     }
-    Ok(response)
+    response
 }
 
 /// All that the filter takes, in its order.
