@@ -48,6 +48,14 @@ impl Running {
         Self { place, store, prefix, folders, address, stop, serving }
     }
 
+    /// Another gateway over the same engine and database, which compares them when it begins. It ends by its token.
+    pub(crate) async fn beside(&self) -> (CancellationToken, JoinHandle<()>) {
+        let gateway = Gateway::new(self.place.backend(), GatewayOptions::with_database(self.store.clone())).unwrap();
+        let (listener, stop) = (TcpListener::bind("127.0.0.1:0").await.unwrap(), CancellationToken::new());
+        let until = stop.clone();
+        (stop, tokio::spawn(async move { gateway.serve(listener, until).await }))
+    }
+
     /// A tenant, with a key.
     pub(crate) async fn tenant(&self, name: &str, limits: Limits) -> Tenant<'_> {
         self.store.add_tenant(name, &limits).await.unwrap();

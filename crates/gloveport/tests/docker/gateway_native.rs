@@ -1,10 +1,13 @@
 //! Snapshots and forks by the native API of a gateway.
 
+use std::time::Duration;
+
 use gloveport_gateway_store::{Limits, SessionState};
 use gloveport_protocol::Secret;
 use gloveport_provider::{ListFilter, Progress, Provider, ProviderError, SandboxSpec, SessionId};
 use gloveport_provider_remote::{Remote, RemoteOptions};
 use serde_json::json;
+use tokio::time::{sleep, timeout};
 
 use crate::{
     docker::{BUSYBOX, LIMIT, run, start},
@@ -91,7 +94,6 @@ async fn a_tenant_keeps_the_files_of_a_sandbox_and_forks_it_within_its_quotas_an
     running.store.set_tenant("native", &images, false).await.unwrap();
     // It is the tenant's own, whatever else it may use, and nobody else's.
     let own = start(&backend, &SandboxSpec { session_id: session("own"), ..spec.clone() }).await;
-    assert!(backend.delete(&own.id).await.unwrap());
     let strange = other.create(&spec, &Progress::silent()).await.unwrap_err().to_string();
     assert!(strange.contains("another tenant's"), "{strange}");
     let listed = backend.snapshots().await.unwrap();
@@ -106,6 +108,32 @@ async fn a_tenant_keeps_the_files_of_a_sandbox_and_forks_it_within_its_quotas_an
     assert!(backend.delete_snapshot(&snapshot).await.unwrap());
     assert!(!backend.delete_snapshot(&snapshot).await.unwrap());
     assert!(backend.snapshots().await.unwrap().is_empty());
+
+    // One gateway died when it had made one, another one before, and a tenant is gone with what it kept.
+    let (engine, store) = (running.place.backend(), &running.store);
+    let called = |text: &str| format!("gps-{}", store.digest(text));
+    let lost = engine.snapshot(&own.id, &called("native/snapshot/lost")).await.unwrap();
+    let theirs = engine.snapshot(&own.id, &called("two/snapshot/theirs")).await.unwrap();
+    for (tenant, name) in [("native", "lost"), ("native", "never"), ("two", "theirs")] {
+        store.reserve_snapshot(tenant, name, "own", Duration::ZERO).await.unwrap();
+    }
+    assert!(store.snapshot_made("two", "theirs", &theirs).await.unwrap());
+    store.delete_tenant("two", true).await.unwrap();
+    let (stop, serving) = running.beside().await;
+    let settled = async {
+        while !store.abandoned_snapshots().await.unwrap().is_empty() {
+            sleep(Duration::from_millis(50)).await;
+        }
+    };
+    timeout(LIMIT, settled).await.unwrap();
+    stop.cancel();
+    serving.await.unwrap();
+    let images: Vec<String> = backend.snapshots().await.unwrap().into_iter().map(|it| it.image).collect();
+    assert_eq!((images, store.usage("native").await.unwrap().snapshots), (vec![lost.clone()], 1));
+    assert!(engine.snapshots().await.unwrap().iter().all(|it| it.image != theirs));
+    assert!(backend.delete_snapshot(&lost).await.unwrap());
+    assert!(backend.delete(&own.id).await.unwrap());
+    engine.close().await;
     assert!(!running.place.engine.docker(["images", "--quiet", &snapshot]).contains(|it: char| it.is_alphanumeric()));
     running.end().await;
 }
