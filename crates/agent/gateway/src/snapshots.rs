@@ -46,11 +46,21 @@ impl Shared {
         let (shared, tenant, id, name) = (Arc::clone(self), who.name().to_owned(), of.id.clone(), name.to_owned());
         let made = tokio::spawn(async move {
             let made = shared.provider.snapshot(&id, &shared.snapshot_name(&tenant, &name)).await;
+            let mut is_kept = true;
             let note = async |store: &Store| match &made {
-                Ok(image) => store.snapshot_made(&tenant, &name, image).await.map(drop),
+                Ok(image) => {
+                    is_kept = store.snapshot_made(&tenant, &name, image).await?;
+                    Ok(())
+                }
                 Err(_) => store.forget_snapshot(&tenant, &name).await,
             };
             shared.noted(note).await;
+            // Its tenant was deleted meanwhile.
+            if let (Ok(image), false) = (&made, is_kept)
+                && let Err(error) = shared.provider.delete_snapshot(image).await
+            {
+                tracing::warn!(image, %error, "a snapshot of a deleted tenant is left");
+            }
             made
         });
         let gone = |_| Fault::new(StatusCode::INTERNAL_SERVER_ERROR, "the snapshot could not be made");
