@@ -27,6 +27,7 @@ mod service;
 mod settings;
 mod show;
 mod snapshot;
+mod snapshots;
 mod start;
 pub(crate) mod table;
 mod terminal;
@@ -34,8 +35,8 @@ pub(crate) mod values;
 
 use std::process::ExitCode;
 
-use arguments::SessionCommand;
 pub(crate) use arguments::{MakeArgs, SessionArgs};
+use arguments::{SessionCommand, SnapshotsCommand};
 pub(crate) use computer::{Borrowed, FreshComputer, Which, borrow};
 pub(crate) use fresh::run_in_fresh;
 use gloveport_protocol::Secret;
@@ -83,6 +84,8 @@ pub(crate) async fn session(arguments: SessionArgs) -> anyhow::Result<ExitCode> 
         SessionCommand::Stop(arguments) => life::stop(&runtimes, &arguments).await,
         SessionCommand::Rm(arguments) => life::remove(&runtimes, &arguments).await,
         SessionCommand::Snapshot(arguments) => snapshot::snapshot(&runtimes, &arguments).await,
+        SessionCommand::Snapshots(SnapshotsCommand::Ls(arguments)) => snapshots::list(&runtimes, &arguments).await,
+        SessionCommand::Snapshots(SnapshotsCommand::Rm(arguments)) => snapshots::remove(&runtimes, &arguments).await,
         SessionCommand::Fork(arguments) => snapshot::fork(&runtimes, &arguments).await,
         SessionCommand::Logs(arguments) => logs::logs(&runtimes, &arguments).await,
         SessionCommand::Cp(arguments) => copy::copy(&runtimes, arguments).await,

@@ -155,6 +155,9 @@ pub(super) enum SessionCommand {
     Rm(RemoveArgs),
     /// Keep the files of a session as an image, and print its name. `start --image` starts sessions from it.
     Snapshot(SnapshotArgs),
+    /// List the snapshots of sessions, and delete them.
+    #[command(subcommand)]
+    Snapshots(SnapshotsCommand),
     /// Start a session with the files and settings of another one, and print its id. It gets no secrets and no processes.
     Fork(ForkArgs),
     /// Show the log of a session's server.

@@ -85,7 +85,7 @@ pub(super) async fn remove(runtimes: &Runtimes, arguments: &RemoveArgs) -> anyho
 }
 
 /// Does something with each, and tells the id or the error of each in their order.
-async fn each(
+pub(super) async fn each(
     ids: &[String],
     as_json: bool,
     act: impl AsyncFn(&str) -> anyhow::Result<String>,

@@ -34,6 +34,21 @@ fn a_session_is_started_used_listed_and_removed() {
 }
 
 #[test]
+fn a_runtime_without_snapshots_says_so_and_a_missing_snapshot_is_a_failure() {
+    let home = Home::new();
+    for words in [&["snapshots", "ls", "--runtime", "local"][..], &["snapshots", "rm", "--runtime", "local", "nothing"]]
+    {
+        let (code, error) = home.failed(words);
+        assert!(code == 1 && error.contains("has no support for lists of snapshots"), "{words:?} {code} {error}");
+    }
+    let (code, error) = home.failed(&["snapshots", "rm", "nothing-of-this-name"]);
+    assert!(code == 1 && error.contains("there is no snapshot `nothing-of-this-name`"), "{code} {error}");
+    let told = home.session(&["snapshots", "rm", "--json", "nothing-of-this-name"]);
+    let told: Value = serde_json::from_slice(&told.stdout).unwrap();
+    assert_eq!((&told[0]["id"], &told[0]["ok"]), (&Value::from("nothing-of-this-name"), &Value::from(false)));
+}
+
+#[test]
 fn json_of_a_start_has_the_whole_sandbox_with_times_and_no_key() {
     let home = Home::new();
     let shown: Value = serde_json::from_str(&home.ok(&["start", "--id", "j", "--json", "-q"])).unwrap();

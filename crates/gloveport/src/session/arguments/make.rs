@@ -5,7 +5,7 @@ use std::{
     time::Duration,
 };
 
-use clap::Args;
+use clap::{Args, Subcommand};
 use gloveport_provider::{ExposedPort, Mount, NetworkPolicy, RunAs};
 
 use crate::session::values::{self, SecretFrom};
@@ -108,6 +108,33 @@ pub(in crate::session) struct SnapshotArgs {
     /// Name of the snapshot: letters, digits, `_`, `.` and `-`; in a cluster neither capital letters nor `_`.
     #[arg(value_name = "NAME")]
     pub(in crate::session) name: String,
+    /// Print JSON.
+    #[arg(long)]
+    pub(in crate::session) json: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub(in crate::session) enum SnapshotsCommand {
+    /// List the snapshots that somebody asked for, the newest first.
+    #[command(visible_alias = "list")]
+    Ls(ListSnapshotsArgs),
+    /// Delete snapshots. One that a sandbox uses stays where the runtime cannot do without it.
+    #[command(visible_alias = "delete")]
+    Rm(RemoveSnapshotsArgs),
+}
+
+#[derive(Debug, Args)]
+pub(in crate::session) struct ListSnapshotsArgs {
+    /// Print JSON.
+    #[arg(long)]
+    pub(in crate::session) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(in crate::session) struct RemoveSnapshotsArgs {
+    /// The snapshots, as `session snapshot` and `session snapshots ls` print them.
+    #[arg(value_name = "IMAGE", required = true)]
+    pub(in crate::session) images: Vec<String>,
     /// Print JSON.
     #[arg(long)]
     pub(in crate::session) json: bool,
