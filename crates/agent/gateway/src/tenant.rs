@@ -102,6 +102,10 @@ impl Tenant {
         if is_new { Ok(sandbox) } else { Err(ProviderError::SessionExists { session, sandbox: sandbox.id }) }
     }
 
+    fn can_keep(&self) -> Result<(), ProviderError> {
+        if self.shared.can.snapshots { Ok(()) } else { Err(self.cannot("snapshots")) }
+    }
+
     /// What was done to a sandbox, for the audit log.
     async fn done<T>(
         &self,
@@ -219,14 +223,19 @@ impl Provider for Tenant {
     }
 
     fn snapshot<'a>(&'a self, id: &'a SandboxId, name: &'a str) -> BoxFuture<'a, Result<String, ProviderError>> {
-        Box::pin(self.done("sandbox snapshot", id, async {
-            let sandbox = self.shared.own(&self.who, id.as_str()).await?;
-            self.shared.keep_as(&self.who, &sandbox, name).await
-        }))
+        Box::pin(async move {
+            self.can_keep()?;
+            let kept = async {
+                let sandbox = self.shared.own(&self.who, id.as_str()).await?;
+                self.shared.keep_as(&self.who, &sandbox, name).await
+            };
+            self.done("sandbox snapshot", id, kept).await
+        })
     }
 
     fn snapshots(&self) -> BoxFuture<'_, Result<Vec<Snapshot>, ProviderError>> {
         Box::pin(async {
+            self.can_keep()?;
             let listed = self.shared.snapshots(&self.who).await;
             listed.map_err(|fault| refused(&fault, "list snapshots", None))
         })
@@ -234,6 +243,7 @@ impl Provider for Tenant {
 
     fn delete_snapshot<'a>(&'a self, image: &'a str) -> BoxFuture<'a, Result<bool, ProviderError>> {
         Box::pin(async move {
+            self.can_keep()?;
             let deleted = self.shared.delete_snapshot(&self.who, image).await;
             self.shared.audit(&self.who, "snapshot delete", image, &deleted);
             deleted.map_err(|fault| refused(&fault, "delete a snapshot", None))
