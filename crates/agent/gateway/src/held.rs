@@ -7,7 +7,7 @@ use std::{
 };
 
 use gloveport_gateway_store::{Place, Store, StoreError};
-use gloveport_provider::SandboxId;
+use gloveport_provider::{Sandbox, SandboxId};
 use tokio::{
     runtime::Handle,
     time::{Instant, sleep},
@@ -20,6 +20,14 @@ pub(crate) const HOLD: Duration = Duration::from_secs(30);
 const RENEW: Duration = Duration::from_secs(10);
 /// How long after the last renewal nobody else has the place, whatever clocks say.
 const CERTAIN: Duration = Duration::from_secs(20);
+
+/// A sandbox of which nobody was told.
+#[derive(Debug)]
+pub(crate) struct Untold {
+    pub(crate) sandbox: Sandbox,
+    /// Its place, where a database keeps places.
+    pub(crate) held: Option<Held>,
+}
 
 /// A place that is held, and released when nothing comes of it.
 #[derive(Debug)]

@@ -11,13 +11,7 @@ use tokio::{sync::oneshot, time::timeout};
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 
-use crate::{
-    delivery,
-    fault::Fault,
-    identity::Identity,
-    shared::Shared,
-    tenancy::{Started, Untold},
-};
+use crate::{delivery, fault::Fault, held::Untold, identity::Identity, shared::Shared, tenancy::Started};
 
 /// Longest wait for an earlier request of the same session.
 const TURN: Duration = Duration::from_mins(2);

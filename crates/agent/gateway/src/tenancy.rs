@@ -11,7 +11,7 @@ use crate::{
     audit::Audit,
     fault::Fault,
     heads::API_KEY,
-    held::{HOLD, Held},
+    held::{HOLD, Held, Untold},
     identity::{self, DEFAULT, Identity},
     options::Size,
     policy::{self, Asked},
@@ -52,13 +52,6 @@ impl Started {
     fn there(sandbox: Sandbox) -> Self {
         Self { sandbox, is_new: false, held: None }
     }
-}
-
-/// A sandbox of which nobody was told.
-#[derive(Debug)]
-pub(crate) struct Untold {
-    pub(crate) sandbox: Sandbox,
-    pub(crate) held: Option<Held>,
 }
 
 impl From<StoreError> for Fault {

@@ -9,7 +9,7 @@ use std::{
 use tokio::{sync::OwnedMutexGuard, time::timeout};
 use tokio_util::task::TaskTracker;
 
-use crate::tenancy::Untold;
+use crate::held::Untold;
 
 /// Time for requests that are under way when the gateway ends.
 const END: Duration = Duration::from_secs(10);
