@@ -105,15 +105,20 @@ async fn a_tenant_keeps_the_files_of_a_sandbox_and_forks_it_within_its_quotas_an
     for image in [snapshot.as_str(), BUSYBOX, "nothing"] {
         assert!(!other.delete_snapshot(image).await.unwrap(), "{image}");
     }
+    let (engine, store) = (running.place.backend(), &running.store);
+    let called = |text: &str| format!("gps-{}", store.digest(text));
+    let lost = engine.snapshot(&own.id, &called("native/snapshot/lost")).await.unwrap();
+    let theirs = engine.snapshot(&own.id, &called("two/snapshot/theirs")).await.unwrap();
+    // The engine keeps what a sandbox runs from, and so does the gateway.
+    let used = backend.delete_snapshot(&snapshot).await.unwrap_err().to_string();
+    assert!(used.contains("container"), "{used}");
+    assert_eq!(backend.snapshots().await.unwrap().len(), 1);
+    assert!(backend.delete(&own.id).await.unwrap());
     assert!(backend.delete_snapshot(&snapshot).await.unwrap());
     assert!(!backend.delete_snapshot(&snapshot).await.unwrap());
     assert!(backend.snapshots().await.unwrap().is_empty());
 
     // One gateway died when it had made one, another one before, and a tenant is gone with what it kept.
-    let (engine, store) = (running.place.backend(), &running.store);
-    let called = |text: &str| format!("gps-{}", store.digest(text));
-    let lost = engine.snapshot(&own.id, &called("native/snapshot/lost")).await.unwrap();
-    let theirs = engine.snapshot(&own.id, &called("two/snapshot/theirs")).await.unwrap();
     for (tenant, name) in [("native", "lost"), ("native", "never"), ("two", "theirs")] {
         store.reserve_snapshot(tenant, name, "own", Duration::ZERO).await.unwrap();
     }
@@ -132,7 +137,6 @@ async fn a_tenant_keeps_the_files_of_a_sandbox_and_forks_it_within_its_quotas_an
     assert_eq!((images, store.usage("native").await.unwrap().snapshots), (vec![lost.clone()], 1));
     assert!(engine.snapshots().await.unwrap().iter().all(|it| it.image != theirs));
     assert!(backend.delete_snapshot(&lost).await.unwrap());
-    assert!(backend.delete(&own.id).await.unwrap());
     engine.close().await;
     assert!(!running.place.engine.docker(["images", "--quiet", &snapshot]).contains(|it: char| it.is_alphanumeric()));
     running.end().await;
