@@ -75,6 +75,9 @@ pub(crate) enum Inside {
     /// Serve a sandbox like the OpenHands 0.62 action execution server; on Linux only.
     #[command(name = "action-execution-server", hide = true)]
     ActionExecutionServer(Anything),
+    /// Serve clients of SWE-ReX; on Linux only.
+    #[command(hide = true)]
+    Swerex(Anything),
     /// Serve a sandbox of the runtime `local`.
     #[command(hide = true)]
     SandboxServer(Anything),

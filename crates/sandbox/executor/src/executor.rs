@@ -384,6 +384,11 @@ impl Executor {
         run::observe(action, &waits, result)
     }
 
+    /// How its shells are started.
+    pub fn shell_options(&self) -> &ShellOptions {
+        &self.shell_options
+    }
+
     /// As whom, where and with what environment programs of the sandbox run: as the shell does.
     pub fn surroundings(&self) -> Surroundings {
         surroundings(&self.shell_options)

@@ -155,13 +155,23 @@ impl Processes {
 
     /// Starts a process.
     pub async fn start(&self, request: ProcessRequest) -> Result<Arc<Process>, ProcessesError> {
+        self.start_with(request, None).await
+    }
+
+    /// The same with another environment than programs of the sandbox have, beside what the request adds.
+    pub async fn start_with(
+        &self,
+        request: ProcessRequest,
+        environment: Option<Vec<(OsString, OsString)>>,
+    ) -> Result<Arc<Process>, ProcessesError> {
         let limit = check(&request)?;
         let directory = request.cwd.clone().unwrap_or_else(|| self.options.directory.clone());
         let id = exec::random_id().map_err(|error| ProcessesError::Invalid(error.to_string()))?;
         let _place = self.place()?;
         let (order, ordered) = watch::channel(None);
         let words: Vec<OsString> = request.argv.iter().map(OsString::from).collect();
-        let started = self.surroundings(&request, directory.clone()).start_to_talk(&words).await;
+        let environment = environment.unwrap_or_else(|| self.options.environment.clone());
+        let started = self.surroundings(&request, directory.clone(), environment).start_to_talk(&words).await;
         let TalkingProgram { process, input, output, errors } = started.map_err(|error| match error {
             RunError::Missing(program) => ProcessesError::NoProgram(program),
             error => ProcessesError::Start(error),
@@ -255,13 +265,18 @@ impl Processes {
         Ok(Place(self))
     }
 
-    fn surroundings(&self, request: &ProcessRequest, directory: PathBuf) -> Surroundings {
+    fn surroundings(
+        &self,
+        request: &ProcessRequest,
+        directory: PathBuf,
+        environment: Vec<(OsString, OsString)>,
+    ) -> Surroundings {
         let options = &self.options;
         let mut surroundings = Surroundings {
             spawner: options.spawner.clone(),
             identity: options.identity.clone(),
             user_name: options.user_name.clone(),
-            environment: options.environment.clone(),
+            environment,
             directory,
             memory_limit: options.memory_limit,
         };

@@ -3,11 +3,19 @@
 //! Containers are started with `…/micromamba run -n openhands poetry run python -u -m MODULE PORT …`, local servers
 //! with `PYTHON -u -m MODULE PORT …`. A link of either name to this program is enough: everything before the port is
 //! passed over (`action-execution-api` 1.2).
+//!
+//! A link of the name `swerex-remote` is the server of SWE-ReX.
 
 use std::{ffi::OsString, path::Path};
 
 /// Name of the subcommand that such an argument list means.
 pub const SERVER: &str = "action-execution-server";
+
+/// Name of the subcommand that serves clients of SWE-ReX.
+pub const SWEREX: &str = "swerex";
+
+/// Names of programs that are the server of SWE-ReX.
+const OF_SWEREX: [&str; 2] = ["swerex-remote", "swe-rex"];
 
 /// What the names of programs begin with that callers start the server by.
 const LAUNCHERS: [&str; 4] = ["python", "micromamba", "poetry", "conda"];
@@ -15,6 +23,12 @@ const LAUNCHERS: [&str; 4] = ["python", "micromamba", "poetry", "conda"];
 /// The arguments as this program's own command line takes them.
 pub fn normalize(arguments: Vec<OsString>) -> Vec<OsString> {
     let name = arguments.first().and_then(|program| Path::new(program).file_name()).unwrap_or_default();
+    if OF_SWEREX.iter().any(|known| name == *known) {
+        let program = arguments.first().cloned().unwrap_or_default();
+        // It listens on all addresses if nothing else is said.
+        let all = [program, SWEREX.into(), "--host".into(), "0.0.0.0".into()];
+        return all.into_iter().chain(arguments.into_iter().skip(1)).collect();
+    }
     let is_launcher = LAUNCHERS.iter().any(|launcher| name.to_string_lossy().starts_with(launcher));
     let module = arguments.iter().position(|argument| argument == "-m").map(|at| at + 2);
     let rest = arguments.get(1..).unwrap_or_default();
@@ -62,6 +76,12 @@ mod tests {
             ("/x/micromamba run -n env server 3000".into(), format!("/x/micromamba {SERVER} 3000")),
             ("renamed view -n 2 file".into(), "renamed view -n 2 file".into()),
             ("renamed run sleep 3".into(), "renamed run sleep 3".into()),
+            (
+                "/usr/bin/swerex-remote --port 8880 --auth-token t".into(),
+                "/usr/bin/swerex-remote swerex --host 0.0.0.0 --port 8880 --auth-token t".into(),
+            ),
+            ("swe-rex --version".into(), "swe-rex swerex --host 0.0.0.0 --version".into()),
+            ("gloveport swerex --port 1".into(), "gloveport swerex --port 1".into()),
         ] {
             assert_eq!(normalized(&line), expected);
         }

@@ -9,7 +9,7 @@ use crate::{
     container::{health, install, server as container_server},
     gate,
     local::server as local_server,
-    logging, openhands, tools,
+    logging, openhands, swerex, tools,
 };
 
 /// What a provider, an engine or a backend of OpenHands starts in a sandbox or beside it.
@@ -18,6 +18,9 @@ pub enum Command {
     /// Serve a sandbox like the OpenHands 0.62 action execution server, with its flags.
     #[command(name = argv::SERVER)]
     ActionExecutionServer(openhands::ServerArgs),
+    /// Serve clients of SWE-ReX (SWE-agent, mini-swe-agent), in place of `swerex-remote`.
+    #[command(name = argv::SWEREX, disable_version_flag = true)]
+    Swerex(swerex::ServerArgs),
     /// Serve a sandbox of the runtime `local`, which starts it.
     #[command(hide = true)]
     SandboxServer(local_server::ServerArgs),
@@ -43,6 +46,15 @@ pub fn run(command: Command) -> anyhow::Result<ExitCode> {
             let owner = Owner::start()?;
             logging::for_server();
             runtime()?.block_on(openhands::serve(arguments, &owner))
+        }
+        Command::Swerex(arguments) => {
+            if arguments.is_about_version() {
+                return swerex::version();
+            }
+            tools::hide();
+            let owner = Owner::start()?;
+            logging::for_server();
+            runtime()?.block_on(swerex::serve(arguments, &owner))
         }
         Command::SandboxServer(arguments) => {
             let inside = local_server::enter(&arguments)?;

@@ -7,6 +7,7 @@
 //! | [`Command`], [`run()`] | the commands, and what each needs before its first thread |
 //! | [`argv`] | command lines by which callers of OpenHands start its server |
 //! | `openhands` | `action-execution-server` |
+//! | `swerex` | `swerex`, also by the name `swerex-remote` |
 //! | `local`, `container` | the server of a sandbox of the runtimes `local` and `docker` |
 //! | `gate` | the only way out of a closed network and into it |
 //! | [`tools`], [`plugins`] | what the tools of a server are made from |
@@ -21,6 +22,7 @@ mod logging;
 mod openhands;
 pub mod owner;
 pub mod plugins;
+mod swerex;
 pub mod tools;
 
 pub use command::{Command, run};

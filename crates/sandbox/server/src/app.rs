@@ -14,7 +14,13 @@ use gloveport_mcp_server::{McpServer, Tool};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    computer::Inside, metrics::Metrics, options::ServerOptions, passage::Passage, transfer::Transfers, views::Views,
+    computer::Inside,
+    metrics::Metrics,
+    options::{ServerOptions, Wire},
+    passage::Passage,
+    swerex::Face as SweRexFace,
+    transfer::Transfers,
+    views::Views,
 };
 
 /// The executor, the options, and what is counted.
@@ -31,6 +37,8 @@ pub(crate) struct App {
     pub(crate) mcp: Face,
     /// The sandbox as an MCP server.
     pub(crate) computer: Streamable<McpServer>,
+    /// What clients of SWE-ReX see of it.
+    pub(crate) swerex: Option<SweRexFace>,
     /// The server stops: whoever holds a connection open for long gives it up.
     pub(crate) stop: CancellationToken,
     started: Instant,
@@ -46,6 +54,7 @@ impl App {
         let mcp = Face::new(Proxy::new(executor.surroundings()), stop.clone());
         let shared = McpServer::new(Arc::new(Inside::new(&executor)), tools(&executor));
         let computer = Streamable::new(move || Ok(shared.for_another()), &stop);
+        let swerex = (options.wire == Wire::SweRex).then(|| SweRexFace::new(&executor));
         Arc::new(Self {
             executor,
             options,
@@ -55,6 +64,7 @@ impl App {
             views,
             mcp,
             computer,
+            swerex,
             stop,
             started,
             last_action,

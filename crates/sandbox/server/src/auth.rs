@@ -28,7 +28,8 @@ use http::{
 use crate::{
     answer,
     body::closing,
-    options::{ServerOptions, SessionKey, StrangeNames},
+    options::{ServerOptions, SessionKey, StrangeNames, Wire},
+    swerex,
 };
 
 /// Beginning of the WebSocket protocol that carries the key in base64 for URLs, without padding.
@@ -55,6 +56,7 @@ pub(crate) fn check<B>(options: &ServerOptions, request: &Request<B>) -> Result<
         Trust::Known => return Ok(()),
         // Callers of the reference ask for it without the key. They are programs.
         Trust::Stranger if path == INFO && is_of_nobodys_page(request) => return Ok(()),
+        Trust::Stranger if options.wire == Wire::SweRex => return Err(Box::new(swerex::stranger(request.headers()))),
         Trust::Stranger => "Invalid API Key",
         Trust::Misnamed => {
             "The server has no key, so it is asked by its address, as localhost, or by a name that it was given \
@@ -108,7 +110,11 @@ pub(crate) fn is_known<B>(options: &ServerOptions, request: &Request<B>) -> bool
 pub(crate) fn trust<B>(options: &ServerOptions, request: &Request<B>) -> Trust {
     let headers = request.headers();
     if let Some(key) = &options.session_key {
-        return if shows(key, request.uri().path(), headers) { Trust::Known } else { Trust::Stranger };
+        let shown = match options.wire {
+            Wire::OpenHands => shows(key, request.uri().path(), headers),
+            Wire::SweRex => headers.get(swerex::KEY_HEADER).is_some_and(|shown| key.matches(shown.as_bytes())),
+        };
+        return if shown { Trust::Known } else { Trust::Stranger };
     }
     match (options.names.asked(request.uri(), request.version(), headers), options.strange_names) {
         (Asked::Rightly, _) => Trust::Open,

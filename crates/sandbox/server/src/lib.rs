@@ -10,6 +10,8 @@
 //! | `transfer` | files on their way: bounded, with a turn for each, on threads that may wait |
 //! | `v0` | the OpenHands 0.62 API (`action-execution-api` §2) |
 //! | `v1` | the native API: streamed commands that survive a lost connection |
+//! | `swerex` | the API of SWE-ReX, in place of all others |
+//! | `form` | forms with files, in bounded memory |
 //! | [`viewer`] | pages that show files to a browser on the same machine |
 //! | `occupancy` | when the server was used last |
 //! | `plugins`, `passage` | the way to the services of plugins under `/plugins/NAME/` |
@@ -29,6 +31,7 @@ mod claim;
 mod computer;
 mod docs;
 mod error;
+mod form;
 mod health;
 mod mcp;
 mod metrics;
@@ -41,6 +44,7 @@ mod ports;
 mod route;
 mod router;
 mod serve;
+mod swerex;
 mod transfer;
 mod usage;
 mod v0;
@@ -52,6 +56,6 @@ pub use claim::{Claim, wait_for_claim};
 pub use error::ServerError;
 pub use gloveport_proxy::origin::{NameError, Names};
 pub use occupancy::{Occupancy, Occupied};
-pub use options::{PauseListener, ServerLimits, ServerOptions, SessionKey, StrangeNames};
+pub use options::{PauseListener, ServerLimits, ServerOptions, SessionKey, StrangeNames, Wire};
 pub use router::router;
 pub use serve::{DrainEnd, serve};

@@ -8,13 +8,15 @@ use std::{
 use gloveport_metrics::{Histogram, Text, float};
 use http::StatusCode;
 
+use crate::swerex;
+
 /// Upper bounds of the duration buckets, in seconds.
 const BUCKETS: [f64; 14] =
     [0.000_25, 0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 10.0, 60.0, 600.0];
 /// Kinds of actions that have a histogram of their own; the others share one.
 const KINDS: [&str; 8] = ["run", "run_ipython", "read", "write", "edit", "browse", "browse_interactive", "other"];
 /// Groups of routes.
-const GROUPS: [&str; 6] = ["v0", "v1", "health", "docs", "plugins", "unknown"];
+const GROUPS: [&str; 7] = ["v0", "v1", "health", "docs", "plugins", "swerex", "unknown"];
 
 /// The group that a path belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,6 +26,7 @@ pub(crate) enum Group {
     Health,
     Docs,
     Plugins,
+    SweRex,
     Unknown,
 }
 
@@ -43,6 +46,7 @@ impl Group {
             path if path.starts_with("/mcp/") => Self::V0,
             path if path.starts_with("/v1/") => Self::V1,
             path if path.starts_with("/plugins/") => Self::Plugins,
+            path if swerex::owns(path) => Self::SweRex,
             _ => Self::Unknown,
         }
     }
@@ -54,7 +58,8 @@ impl Group {
             Self::Health => 2,
             Self::Docs => 3,
             Self::Plugins => 4,
-            Self::Unknown => 5,
+            Self::SweRex => 5,
+            Self::Unknown => 6,
         }
     }
 }
@@ -63,7 +68,7 @@ impl Group {
 #[derive(Debug)]
 pub(crate) struct Metrics {
     /// By group and by the first digit of the status.
-    requests: [[AtomicU64; 5]; 6],
+    requests: [[AtomicU64; 5]; 7],
     durations: [Histogram; 8],
     actions_in_flight: AtomicUsize,
     actions_abandoned: AtomicU64,
@@ -103,7 +108,7 @@ impl Drop for ActionTimer<'_> {
 impl Default for Metrics {
     fn default() -> Self {
         Self {
-            requests: <[[AtomicU64; 5]; 6]>::default(),
+            requests: <[[AtomicU64; 5]; 7]>::default(),
             durations: std::array::from_fn(|_| Histogram::new(&BUCKETS)),
             actions_in_flight: AtomicUsize::default(),
             actions_abandoned: AtomicU64::default(),

@@ -26,6 +26,18 @@ pub struct ServerOptions {
     pub pause_listener: Option<PauseListener>,
     /// Shows files to browsers on this machine, below `/viewer/`.
     pub viewer: Option<Viewer>,
+    /// Whose clients it serves.
+    pub wire: Wire,
+}
+
+/// Whose clients a server serves.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Wire {
+    /// Those of OpenHands 0.62, and our own.
+    #[default]
+    OpenHands,
+    /// Those of SWE-ReX.
+    SweRex,
 }
 
 impl Default for ServerOptions {
@@ -39,6 +51,7 @@ impl Default for ServerOptions {
             occupancy: Arc::default(),
             pause_listener: None,
             viewer: None,
+            wire: Wire::default(),
         }
     }
 }

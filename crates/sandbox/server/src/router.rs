@@ -21,8 +21,14 @@ use http::{StatusCode, Uri};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    answer, app::App, auth, docs, health, mcp, metrics::Group, options::ServerOptions, plugins, policy, ports,
-    route::Route, v0, v1, viewer,
+    answer,
+    app::App,
+    auth, docs, health, mcp,
+    metrics::Group,
+    options::{ServerOptions, Wire},
+    plugins, policy, ports,
+    route::Route,
+    swerex, v0, v1, viewer,
 };
 
 /// What to do about a request that nothing answers.
@@ -40,7 +46,13 @@ pub fn router(executor: Arc<Executor>, options: ServerOptions) -> Router {
 }
 
 pub(crate) fn for_app(app: Arc<App>) -> Router {
-    assemble(app, routes())
+    match app.options.wire {
+        Wire::OpenHands => assemble(app, routes()),
+        Wire::SweRex => {
+            let known = swerex::routes().into_iter().chain(health::routes());
+            finish(known.fold(Router::new(), |router, route| router.route(route.path, route.handler)), app)
+        }
+    }
 }
 
 fn assemble(app: Arc<App>, routes: impl Iterator<Item = Route>) -> Router {
@@ -52,9 +64,13 @@ fn assemble(app: Arc<App>, routes: impl Iterator<Item = Route>) -> Router {
     let known = mcp::PATHS.into_iter().fold(known, |router, path| router.route(path, axum::routing::any(mcp::serve)));
     let known =
         ports::PATHS.into_iter().fold(known, |router, path| router.route(path, axum::routing::any(ports::serve)));
-    plugins::PATHS
-        .into_iter()
-        .fold(known, |router, path| router.route(path, axum::routing::any(plugins::serve)))
+    let known =
+        plugins::PATHS.into_iter().fold(known, |router, path| router.route(path, axum::routing::any(plugins::serve)));
+    finish(known, app)
+}
+
+fn finish(known: Router<Arc<App>>, app: Arc<App>) -> Router {
+    known
         .fallback(unknown_path)
         .method_not_allowed_fallback(unknown_method)
         .layer(middleware::from_fn_with_state(Arc::clone(&app), enter))

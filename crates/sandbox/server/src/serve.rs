@@ -171,6 +171,9 @@ impl Server {
         self.refusals.abort_all();
         let end = self.drain_connections(limit).await;
         self.app.mcp.proxy().stop().await;
+        if let Some(swerex) = &self.app.swerex {
+            swerex.close().await;
+        }
         end
     }
 

@@ -43,7 +43,11 @@ use tokio_util::sync::CancellationToken;
 pub(crate) use self::state::Engine;
 pub(crate) use self::supervise::supervise;
 use self::{shells::Ending, state::Waiter};
-use crate::{instance::Queue, request::Job, scanner::Part};
+use crate::{
+    instance::Queue,
+    request::{Job, Typed},
+    scanner::Part,
+};
 
 /// After the shell's end its last output is on its way for a moment; this long without any means that it is complete.
 const DRAIN_QUIET: Duration = Duration::from_millis(3);
@@ -55,7 +59,7 @@ impl Engine {
     async fn serve(
         &mut self,
         jobs: &mut mpsc::Receiver<Job>,
-        typing: &mut mpsc::Receiver<String>,
+        typing: &mut mpsc::Receiver<Typed>,
         close: &CancellationToken,
     ) {
         loop {
@@ -94,14 +98,14 @@ impl Engine {
                 job = jobs.recv(), if self.waiter.is_none() && !ending && self.deferred.is_none() => match job {
                     Some(job) => {
                         // What was typed before the request must not reach the request's command.
-                        while let Ok(text) = typing.try_recv() {
-                            self.type_ahead(&text);
+                        while let Ok(typed) = typing.try_recv() {
+                            self.type_ahead(&typed);
                         }
                         self.admit(job);
                     }
                     None => break,
                 },
-                Some(text) = typing.recv() => self.type_ahead(&text),
+                Some(typed) = typing.recv() => self.type_ahead(&typed),
                 exit = instance.process.exited(), if !ending => {
                     let now = Instant::now();
                     self.shells.ending = Some(Ending { exit, quiet_at: now + DRAIN_QUIET, limit: now + DRAIN_LIMIT });

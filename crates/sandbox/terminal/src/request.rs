@@ -184,6 +184,15 @@ pub struct Usage {
     pub bytes_written: Option<u64>,
 }
 
+/// What is typed beside the requests.
+#[derive(Debug)]
+pub(crate) enum Typed {
+    /// Text without blanks around it, or a key.
+    Text(String),
+    /// A line, whatever it says.
+    Line(String),
+}
+
 /// A request, and where its answer goes.
 #[derive(Debug)]
 pub(crate) struct Job {

@@ -9,14 +9,14 @@ use crate::{
     error::TerminalError,
     log::OutputLog,
     options::ShellOptions,
-    request::{Facts, Job, RunReport, RunRequest},
+    request::{Facts, Job, RunReport, RunRequest, Typed},
 };
 
 /// A shell session. Clones are handles to the same session; it ends when the last one is dropped.
 #[derive(Debug, Clone)]
 pub struct Shell {
     jobs: mpsc::Sender<Job>,
-    typing: mpsc::Sender<String>,
+    typing: mpsc::Sender<Typed>,
     log: OutputLog,
     facts: watch::Receiver<Facts>,
     close: CancellationToken,
@@ -90,7 +90,12 @@ impl Shell {
     /// Types text (with Enter) or a key into the program that runs, also while somebody waits for its end. Nothing
     /// happens when nothing runs.
     pub async fn type_in(&self, text: impl Into<String>) -> Result<(), TerminalError> {
-        self.typing.send(text.into()).await.map_err(|_| TerminalError::Closed)
+        self.typing.send(Typed::Text(text.into())).await.map_err(|_| TerminalError::Closed)
+    }
+
+    /// Types a line with Enter into the program that runs, as it is: blanks stay, and no text is a key.
+    pub async fn type_line(&self, line: impl Into<String>) -> Result<(), TerminalError> {
+        self.typing.send(Typed::Line(line.into())).await.map_err(|_| TerminalError::Closed)
     }
 
     /// Everything that the session's programs wrote.

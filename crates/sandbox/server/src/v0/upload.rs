@@ -1,6 +1,5 @@
 //! `POST /upload_file` (`action-execution-api` 2.7): one file, or a zip file that is unpacked.
 
-mod form;
 mod store;
 
 use std::sync::Arc;
@@ -20,9 +19,9 @@ use crate::{
     app::App,
     body::{BodyError, closing},
     docs::Binary,
+    form::{Form, FormError, Part, boolean},
     transfer::{self, Busy, Feeder, Stopper},
 };
-use form::{Form, FormError, Part};
 use store::Target;
 
 /// What was stored.
@@ -182,14 +181,6 @@ fn parameters(uri: &Uri) -> Result<(String, bool), UploadError> {
         None => false,
     };
     Ok((last("destination").unwrap_or("/").to_owned(), recursive))
-}
-
-fn boolean(text: &str) -> Option<bool> {
-    match text.to_ascii_lowercase().as_str() {
-        "true" | "1" | "yes" | "on" | "t" | "y" => Some(true),
-        "false" | "0" | "no" | "off" | "f" | "n" => Some(false),
-        _ => None,
-    }
 }
 
 #[cfg(test)]

@@ -8,23 +8,29 @@ use crate::{
     instance::Instance,
     keys::{self, ControlKey, END_OF_INPUT, Effect, NamedKey},
     probe,
+    request::Typed,
 };
 
 impl Engine {
     /// Types what came beside the requests.
-    pub(super) fn type_ahead(&mut self, text: &str) {
+    pub(super) fn type_ahead(&mut self, typed: &Typed) {
         if self.phase.is_running() {
-            self.type_input(text.trim());
+            match typed {
+                Typed::Text(text) => self.type_input(text.trim()),
+                Typed::Line(line) => {
+                    self.type_held_key();
+                    let asking = self.is_asking();
+                    self.type_text(line, None, asking);
+                }
+            }
         }
     }
 
     /// Types text or a key for the running program. A key that has a name is followed by Enter like a text
     /// (`bash-session` 5.2).
     pub(super) fn type_input(&mut self, text: &str) {
-        if let Some(key) = self.phase.running().and_then(|command| command.held.take_key()) {
-            self.type_key(key);
-        }
-        let asking = self.phase.running().is_some_and(|command| command.is_asking());
+        self.type_held_key();
+        let asking = self.is_asking();
         let continued = self.shells.has_queue() && asking;
         // A line of an unfinished command is its text, whatever it says.
         let named = NamedKey::parse(text).filter(|_| !asking);
@@ -34,7 +40,23 @@ impl Engine {
             self.press_key(if given_up { ControlKey::INTERRUPT } else { key });
             return;
         }
-        if continued {
+        self.type_text(text, named, asking);
+    }
+
+    fn type_held_key(&mut self) {
+        if let Some(key) = self.phase.running().and_then(|command| command.held.take_key()) {
+            self.type_key(key);
+        }
+    }
+
+    /// Whether the shell asks for more of an unfinished command.
+    fn is_asking(&mut self) -> bool {
+        self.phase.running().is_some_and(|command| command.is_asking())
+    }
+
+    /// Types text, or the key that it names, with Enter.
+    fn type_text(&mut self, text: &str, named: Option<NamedKey>, asking: bool) {
+        if self.shells.has_queue() && asking {
             self.input_typed(text);
             self.queue(&format!("{text}\n"));
             return;

@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 use super::state::Engine;
 use crate::{
     error::TerminalError,
-    request::{Job, ShellLoss},
+    request::{Job, ShellLoss, Typed},
 };
 
 /// Panics after which a session is given up: a defect that comes back at once would start shells for ever.
@@ -24,7 +24,7 @@ const MOST_DEFECTS: u32 = 16;
 pub(crate) async fn supervise(
     mut engine: Engine,
     mut jobs: mpsc::Receiver<Job>,
-    mut typing: mpsc::Receiver<String>,
+    mut typing: mpsc::Receiver<Typed>,
     close: CancellationToken,
 ) {
     for defects in 1..=MOST_DEFECTS {

@@ -24,7 +24,7 @@ const PARTS: usize = 1000;
 
 /// Why a form can not be read.
 #[derive(Debug)]
-pub(super) enum FormError {
+pub(crate) enum FormError {
     Body(BodyError),
     Malformed(String),
 }
@@ -42,7 +42,7 @@ impl From<multer::Error> for FormError {
 }
 
 /// A form that arrives.
-pub(super) struct Form {
+pub(crate) struct Form {
     multipart: multer::Multipart<'static>,
     /// Bytes that may still arrive before the contents of the next part.
     head: Arc<AtomicUsize>,
@@ -50,12 +50,12 @@ pub(super) struct Form {
 }
 
 /// A part of it.
-pub(super) struct Part {
+pub(crate) struct Part {
     field: multer::Field<'static>,
 }
 
 impl Form {
-    pub(super) fn new(pieces: impl Stream<Item = Result<Bytes, BodyError>> + Send + 'static, boundary: String) -> Self {
+    pub(crate) fn new(pieces: impl Stream<Item = Result<Bytes, BodyError>> + Send + 'static, boundary: String) -> Self {
         let head = Arc::new(AtomicUsize::new(HEAD));
         let left = Arc::clone(&head);
         // Before the end, too: the parser overlooks what is there when it learns of the end in the same moment.
@@ -78,7 +78,7 @@ impl Form {
     }
 
     /// The next part, after the contents of the one before were taken; `None` at the end of the form.
-    pub(super) async fn next(&mut self) -> Result<Option<Part>, FormError> {
+    pub(crate) async fn next(&mut self) -> Result<Option<Part>, FormError> {
         self.parts += 1;
         if self.parts > PARTS {
             return Err(FormError::Malformed(format!("there are more than {PARTS} parts")));
@@ -91,20 +91,29 @@ impl Form {
 }
 
 impl Part {
-    pub(super) fn name(&self) -> Option<&str> {
+    pub(crate) fn name(&self) -> Option<&str> {
         self.field.name()
     }
 
     /// The name of the file, if this is one.
-    pub(super) fn filename(&self) -> Option<String> {
+    pub(crate) fn filename(&self) -> Option<String> {
         let disposition = self.field.headers().get(CONTENT_DISPOSITION).map(http::HeaderValue::as_bytes);
         // The extended form is more exact where both are given.
         disposition.and_then(extended_filename).or_else(|| self.field.file_name().map(str::to_owned))
     }
 
     /// The next piece of its contents.
-    pub(super) async fn piece(&mut self) -> Result<Option<Bytes>, FormError> {
+    pub(crate) async fn piece(&mut self) -> Result<Option<Bytes>, FormError> {
         Ok(self.field.chunk().await?)
+    }
+}
+
+/// A boolean as the clients write it.
+pub(crate) fn boolean(text: &str) -> Option<bool> {
+    match text.to_ascii_lowercase().as_str() {
+        "true" | "1" | "yes" | "on" | "t" | "y" => Some(true),
+        "false" | "0" | "no" | "off" | "f" | "n" => Some(false),
+        _ => None,
     }
 }
 
