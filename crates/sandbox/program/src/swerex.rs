@@ -28,7 +28,7 @@ pub struct ServerArgs {
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1", overrides_with = "host")]
     host: IpAddr,
     /// Port to listen on; 0 takes a free one.
-    #[arg(long, default_value_t = 8000)]
+    #[arg(short, long, default_value_t = 8000)]
     port: u16,
     /// What clients must show. An empty one lets everybody in who reaches the port.
     #[arg(long, value_name = "TOKEN", required_unless_present_any = ["auth_token_file", "version"])]

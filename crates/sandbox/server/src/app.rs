@@ -18,7 +18,7 @@ use crate::{
     metrics::Metrics,
     options::{ServerOptions, Wire},
     passage::Passage,
-    swerex::Face as SweRexFace,
+    swerex::face::Face as SweRexFace,
     transfer::Transfers,
     views::Views,
 };

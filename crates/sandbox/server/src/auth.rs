@@ -29,7 +29,7 @@ use crate::{
     answer,
     body::closing,
     options::{ServerOptions, SessionKey, StrangeNames, Wire},
-    swerex,
+    swerex::face,
 };
 
 /// Beginning of the WebSocket protocol that carries the key in base64 for URLs, without padding.
@@ -56,7 +56,7 @@ pub(crate) fn check<B>(options: &ServerOptions, request: &Request<B>) -> Result<
         Trust::Known => return Ok(()),
         // Callers of the reference ask for it without the key. They are programs.
         Trust::Stranger if path == INFO && is_of_nobodys_page(request) => return Ok(()),
-        Trust::Stranger if options.wire == Wire::SweRex => return Err(Box::new(swerex::stranger(request.headers()))),
+        Trust::Stranger if options.wire == Wire::SweRex => return Err(Box::new(face::stranger(request.headers()))),
         Trust::Stranger => "Invalid API Key",
         Trust::Misnamed => {
             "The server has no key, so it is asked by its address, as localhost, or by a name that it was given \
@@ -112,7 +112,7 @@ pub(crate) fn trust<B>(options: &ServerOptions, request: &Request<B>) -> Trust {
     if let Some(key) = &options.session_key {
         let shown = match options.wire {
             Wire::OpenHands => shows(key, request.uri().path(), headers),
-            Wire::SweRex => headers.get(swerex::KEY_HEADER).is_some_and(|shown| key.matches(shown.as_bytes())),
+            Wire::SweRex => headers.get(face::KEY_HEADER).is_some_and(|shown| key.matches(shown.as_bytes())),
         };
         return if shown { Trust::Known } else { Trust::Stranger };
     }

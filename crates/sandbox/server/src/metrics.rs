@@ -8,7 +8,7 @@ use std::{
 use gloveport_metrics::{Histogram, Text, float};
 use http::StatusCode;
 
-use crate::swerex;
+use crate::swerex::face;
 
 /// Upper bounds of the duration buckets, in seconds.
 const BUCKETS: [f64; 14] =
@@ -46,7 +46,7 @@ impl Group {
             path if path.starts_with("/mcp/") => Self::V0,
             path if path.starts_with("/v1/") => Self::V1,
             path if path.starts_with("/plugins/") => Self::Plugins,
-            path if swerex::owns(path) => Self::SweRex,
+            path if face::owns(path) => Self::SweRex,
             _ => Self::Unknown,
         }
     }

@@ -1,13 +1,13 @@
 //! The API of SWE-ReX (docs/wires.md): sessions, commands and files, in place of all other interfaces.
 
 mod answers;
+pub(crate) mod face;
 mod upload;
 
 use std::sync::Arc;
 
 use axum::{body::Body, extract::State, response::Response};
 use bytes::Bytes;
-use gloveport_executor::Executor;
 use gloveport_swerex::{
     Exception, SweRex,
     types::{CloseSession, Command, CreateSession, ReadFile, SessionAction, WriteFile},
@@ -17,10 +17,8 @@ use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 
 use crate::{answer, app::App, body, route::Route};
-use answers::{Answer, Answers};
+use answers::Answer;
 
-/// The header of the key.
-pub(crate) const KEY_HEADER: &str = "x-api-key";
 /// The header of a name by which a request is repeated.
 const ID_HEADER: &str = "x-request-id";
 
@@ -37,48 +35,6 @@ pub(crate) fn routes() -> Vec<Route> {
         Route::post("/upload", upload::upload),
         Route::post("/close", close),
     ]
-}
-
-/// Whether a path belongs to this interface.
-pub(crate) fn owns(path: &str) -> bool {
-    matches!(
-        path,
-        "/is_alive"
-            | "/create_session"
-            | "/run_in_session"
-            | "/close_session"
-            | "/execute"
-            | "/read_file"
-            | "/write_file"
-            | "/upload"
-            | "/close"
-    )
-}
-
-/// The answer to somebody without the key.
-pub(crate) fn stranger(headers: &HeaderMap) -> Response {
-    match headers.get(KEY_HEADER) {
-        None => answer::detail(StatusCode::FORBIDDEN, "Not authenticated"),
-        Some(_) => answer::detail(StatusCode::UNAUTHORIZED, "Invalid API Key"),
-    }
-}
-
-/// The sessions, and the answers that were given.
-#[derive(Debug)]
-pub(crate) struct Face {
-    swerex: Arc<SweRex>,
-    answers: Arc<Answers>,
-}
-
-impl Face {
-    pub(crate) fn new(executor: &Arc<Executor>) -> Self {
-        Self { swerex: Arc::new(SweRex::new(Arc::clone(executor))), answers: Arc::default() }
-    }
-
-    /// Ends all sessions.
-    pub(crate) async fn close(&self) {
-        self.swerex.close().await;
-    }
 }
 
 async fn hello() -> Response {

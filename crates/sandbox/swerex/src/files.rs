@@ -218,6 +218,6 @@ mod tests {
         assert_eq!(fs::read(root.join("a/its name")).unwrap(), b"three");
         assert_eq!(store(b"none", &root.join("c"), true).unwrap_err().class_path, "builtins.ValueError");
         let under = store(b"", &root.join("a/b/file/below"), false).unwrap_err();
-        assert_eq!(under.class_path, "builtins.NotADirectoryError", "{under:?}");
+        assert_eq!(under.class_path, "builtins.FileExistsError", "{under:?}");
     }
 }
