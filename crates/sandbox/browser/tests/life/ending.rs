@@ -133,7 +133,8 @@ async fn a_browser_above_its_memory_limit_is_ended_also_while_others_look_at_it(
     };
     let BrowserError::Died(words) = error else { panic!("{error}") };
     assert!(words.starts_with("it used ") && words.ends_with(" more than its limit of 50 MiB"), "{words}");
-    assert!(took < Duration::from_secs(4), "{took:?}");
+    // Half of what the step takes by itself.
+    assert!(took < Duration::from_secs(10), "{took:?}");
     house.becomes(BrowserState::Idle).await;
     family.is_gone(&house);
     house.browser.close().await;
