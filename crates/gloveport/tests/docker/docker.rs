@@ -54,7 +54,7 @@ impl Engine {
         )
     }
 
-    fn command<S: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = S>) -> Command {
+    pub(crate) fn command<S: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = S>) -> Command {
         let mut command = Command::new("timeout");
         command.args(["60", "docker", "--host", &self.0]).args(arguments).stdin(Stdio::null());
         command
