@@ -284,7 +284,7 @@ async def interrupts(server):
 async def a_pager(server):
     await server.session()
     found = [
-        (await server.run("seq 5000 | less", is_interactive_command=True, timeout=2, expect=["\\n:", ":$"]))["exit_code"],
+        (await server.run("seq 5000 | less", is_interactive_command=True, timeout=10, expect=["\\n:", ":$"]))["exit_code"],
         (await server.got(server.runtime.run_in_session(BashInterruptAction())))["exit_code"],
         # Whether bash tells of the end of the pager is a matter of luck there.
         (await server.run("echo after"))["output"].splitlines()[0],
