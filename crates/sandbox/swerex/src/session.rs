@@ -33,6 +33,8 @@ const PROMPT: &str = "SHELLPS1PREFIX";
 const START: Duration = Duration::from_millis(300);
 /// Time for a program to be stopped that an interrupt does not end, and for each of the steps that end it then.
 const STOP: Duration = Duration::from_secs(1);
+/// Status of a program that was stopped from the terminal: 128 and the number of SIGTSTP.
+const STOPPED: i32 = 128 + 20;
 /// Most tries of an interrupt.
 const TRIES: u32 = 100;
 
@@ -201,7 +203,8 @@ impl Session {
                 }
                 Outcome::Ended(end) => {
                     let output = self.rest_of(&end);
-                    if key == "C-z" {
+                    // What has ended by itself in this moment is no job, and the last one is somebody else's.
+                    if end.is_ok_and(|report| report.end == RunEnd::Completed { status: STOPPED }) {
                         self.kill_stopped().await;
                     }
                     return Ok(observed(output.trim().to_owned(), Some(0), PROMPT));

@@ -98,12 +98,22 @@ async fn an_interrupt_ends_what_somebody_waits_for_and_what_does_not_listen() {
     let ended = waiting.await.unwrap().unwrap();
     assert_eq!((ended.exit_code, ended.output.lines().next()), (Some(130), Some("begun")));
 
+    // What runs in the background is nobody's to interrupt.
+    sandbox.run("sleep 4321 & echo $! > background").await;
     for deaf in ["bash -c \"trap '' INT; while true; do sleep 0.1; done\"", "sleep 1000"] {
         let action = json!({"action_type": "bash", "command": deaf, "timeout": 0.3});
         assert_eq!(class(&sandbox.act(action).await.unwrap_err()), "CommandTimeoutError");
         sandbox.interrupt(json!({"timeout": 0.1, "n_retry": 2})).await;
-        assert_eq!(sandbox.run("echo free; jobs").await.output, "free\n", "{deaf}");
+        assert_eq!(sandbox.run("echo free; jobs -s").await.output, "free\n", "{deaf}");
     }
+    // One that ends by itself at the key that would stop it: no job was stopped, and the last one is not killed for it.
+    let polite = "bash -c 'trap \"exit 0\" TSTP; touch ready; while :; do :; done'";
+    sandbox.act(json!({"action_type": "bash", "command": polite, "timeout": 0.01})).await.unwrap_err();
+    while !sandbox.directory.path().join("ready").exists() {
+        sleep(Duration::from_millis(10)).await;
+    }
+    sandbox.interrupt(json!({"timeout": 5, "n_retry": 0})).await;
+    assert_eq!(sandbox.run("kill -0 $(cat background) && echo runs").await.output, "runs\n");
     assert_eq!(sandbox.interrupt(json!({})).await.output, "");
     sandbox.end().await;
 }

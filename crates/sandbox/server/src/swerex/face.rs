@@ -12,6 +12,7 @@ use crate::answer;
 
 /// The header of the key.
 pub(crate) const KEY_HEADER: &str = "x-api-key";
+
 /// Whether a path belongs to this interface.
 pub(crate) fn owns(path: &str) -> bool {
     matches!(
