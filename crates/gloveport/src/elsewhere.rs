@@ -78,6 +78,9 @@ pub(crate) enum Inside {
     /// Serve clients of SWE-ReX; on Linux only.
     #[command(hide = true)]
     Swerex(Anything),
+    /// Serve clients of OpenHands' SDK 1.x; on Linux only.
+    #[command(name = "agent-server", hide = true)]
+    AgentServer(Anything),
     /// Serve a sandbox of the runtime `local`.
     #[command(hide = true)]
     SandboxServer(Anything),

@@ -28,11 +28,12 @@ fn long<'a>(command: &'a Command, name: &str) -> Option<&'a Arg> {
 
 #[test]
 fn every_command_that_prints_prints_json() {
-    const WITHOUT: [(&str, &str); 7] = [
+    const WITHOUT: [(&str, &str); 8] = [
         ("session attach", "it shows a terminal"),
         ("serve", "it goes on until it is ended, and tells its address and key in lines that a shell reads"),
         ("action-execution-server", "its command line is that of OpenHands"),
         ("swerex", "its command line is that of SWE-ReX"),
+        ("agent-server", "its command line is that of OpenHands' SDK"),
         ("provider json", "it prints what it finds in JSON"),
         ("config default", "it prints a file; `config show --all --json` prints the values"),
         ("completions", "it prints a script"),

@@ -4,7 +4,8 @@
 //! with `PYTHON -u -m MODULE PORT …`. A link of either name to this program is enough: everything before the port is
 //! passed over (`action-execution-api` 1.2).
 //!
-//! A link of the name `swerex-remote` is the server of SWE-ReX.
+//! A link of the name `swerex-remote` is the server of SWE-ReX; one of the name `agent-server` that of OpenHands' SDK 1.x, and
+//! so is `PYTHON -m openhands.agent_server …`.
 
 use std::{ffi::OsString, path::Path};
 
@@ -13,6 +14,15 @@ pub const SERVER: &str = "action-execution-server";
 
 /// Name of the subcommand that serves clients of SWE-ReX.
 pub const SWEREX: &str = "swerex";
+
+/// Name of the subcommand that serves clients of OpenHands' SDK 1.x.
+pub const AGENT_SERVER: &str = "agent-server";
+
+/// Names of programs that are the server of OpenHands' SDK 1.x.
+const OF_SDK: [&str; 2] = [AGENT_SERVER, "openhands-agent-server"];
+
+/// The module that is.
+const MODULE_OF_SDK: &str = "openhands.agent_server";
 
 /// Names of programs that are the server of SWE-ReX.
 const OF_SWEREX: [&str; 2] = ["swerex-remote", "swe-rex"];
@@ -29,6 +39,12 @@ pub fn normalize(arguments: Vec<OsString>) -> Vec<OsString> {
         let all = [program, SWEREX.into(), "--host".into(), "0.0.0.0".into()];
         return all.into_iter().chain(arguments.into_iter().skip(1)).collect();
     }
+    if OF_SDK.iter().any(|known| name == *known) {
+        return as_command(AGENT_SERVER, arguments, 1);
+    }
+    if let Some(at) = arguments.windows(2).position(|pair| pair[0] == "-m" && pair[1] == MODULE_OF_SDK) {
+        return as_command(AGENT_SERVER, arguments, at + 2);
+    }
     let is_launcher = LAUNCHERS.iter().any(|launcher| name.to_string_lossy().starts_with(launcher));
     let module = arguments.iter().position(|argument| argument == "-m").map(|at| at + 2);
     let rest = arguments.get(1..).unwrap_or_default();
@@ -38,9 +54,16 @@ pub fn normalize(arguments: Vec<OsString>) -> Vec<OsString> {
         // Nothing else of ours begins with a number.
         _ => rest.first().filter(|first| is_port(first)).map(|_| 1),
     };
-    let Some(port) = port else { return arguments };
+    match port {
+        Some(port) => as_command(SERVER, arguments, port),
+        None => arguments,
+    }
+}
+
+/// The program with this command, and with its arguments from the one with this number on.
+fn as_command(command: &str, arguments: Vec<OsString>, from: usize) -> Vec<OsString> {
     let program = arguments.first().cloned().unwrap_or_default();
-    [program, SERVER.into()].into_iter().chain(arguments.into_iter().skip(port)).collect()
+    [program, command.into()].into_iter().chain(arguments.into_iter().skip(from)).collect()
 }
 
 fn is_port(argument: &OsString) -> bool {
@@ -81,6 +104,15 @@ mod tests {
                 "/usr/bin/swerex-remote swerex --host 0.0.0.0 --port 8880 --auth-token t".into(),
             ),
             ("swe-rex --version".into(), "swe-rex swerex --host 0.0.0.0 --version".into()),
+            (
+                "/usr/local/bin/openhands-agent-server --port 60000".into(),
+                "/usr/local/bin/openhands-agent-server agent-server --port 60000".into(),
+            ),
+            (
+                "/agent-server/.venv/bin/python -m openhands.agent_server --port 60000".into(),
+                "/agent-server/.venv/bin/python agent-server --port 60000".into(),
+            ),
+            ("gloveport agent-server --port 1".into(), "gloveport agent-server --port 1".into()),
             ("gloveport swerex --port 1".into(), "gloveport swerex --port 1".into()),
         ] {
             assert_eq!(normalized(&line), expected);

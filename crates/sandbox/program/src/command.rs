@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use clap::Subcommand;
 
 use crate::{
-    Owner, argv,
+    Owner, agent_server, argv,
     container::{health, install, server as container_server},
     gate,
     local::server as local_server,
@@ -21,6 +21,9 @@ pub enum Command {
     /// Serve clients of SWE-ReX (SWE-agent, mini-swe-agent), in place of `swerex-remote`.
     #[command(name = argv::SWEREX, disable_version_flag = true)]
     Swerex(swerex::ServerArgs),
+    /// Serve clients of OpenHands' SDK 1.x, in place of its `agent-server`.
+    #[command(name = argv::AGENT_SERVER, disable_version_flag = true)]
+    AgentServer(agent_server::ServerArgs),
     /// Serve a sandbox of the runtime `local`, which starts it.
     #[command(hide = true)]
     SandboxServer(local_server::ServerArgs),
@@ -55,6 +58,15 @@ pub fn run(command: Command) -> anyhow::Result<ExitCode> {
             let owner = Owner::start()?;
             logging::for_server();
             runtime()?.block_on(swerex::serve(arguments, &owner))
+        }
+        Command::AgentServer(arguments) => {
+            if arguments.is_about_version() {
+                return agent_server::version();
+            }
+            tools::hide();
+            let owner = Owner::start()?;
+            logging::for_server();
+            runtime()?.block_on(agent_server::serve(arguments, &owner))
         }
         Command::SandboxServer(arguments) => {
             let inside = local_server::enter(&arguments)?;

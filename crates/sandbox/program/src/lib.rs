@@ -7,12 +7,14 @@
 //! | [`Command`], [`run()`] | the commands, and what each needs before its first thread |
 //! | [`argv`] | command lines by which callers of OpenHands start its server |
 //! | `openhands` | `action-execution-server` |
+//! | `agent_server` | `agent-server`, also by the name `openhands-agent-server` |
 //! | `swerex` | `swerex`, also by the name `swerex-remote` |
 //! | `local`, `container` | the server of a sandbox of the runtimes `local` and `docker` |
 //! | `gate` | the only way out of a closed network and into it |
 //! | [`tools`], [`plugins`] | what the tools of a server are made from |
 //! | [`owner`] | who owns the processes that are started |
 
+mod agent_server;
 pub mod argv;
 mod command;
 mod container;

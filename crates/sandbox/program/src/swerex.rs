@@ -25,7 +25,7 @@ const LONGEST: u64 = 4096;
 #[derive(Debug, Args)]
 pub struct ServerArgs {
     /// Address to listen on. By the name `swerex-remote` it is 0.0.0.0 if nothing else is said.
-    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1", overrides_with = "host")]
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1", overrides_with = "host", value_parser = tools::address)]
     host: IpAddr,
     /// Port to listen on; 0 takes a free one.
     #[arg(short, long, default_value_t = 8000)]

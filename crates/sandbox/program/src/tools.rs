@@ -2,7 +2,7 @@
 
 use std::{
     io::ErrorKind,
-    net::SocketAddr,
+    net::{IpAddr, Ipv4Addr, SocketAddr},
     path::{Path, PathBuf},
     time::Duration,
 };
@@ -112,6 +112,14 @@ pub fn stop_signal() -> anyhow::Result<CancellationToken> {
         });
     }
     Ok(stop)
+}
+
+/// An address as people write it: in numbers, or `localhost`.
+pub fn address(text: &str) -> Result<IpAddr, String> {
+    if text.eq_ignore_ascii_case("localhost") {
+        return Ok(Ipv4Addr::LOCALHOST.into());
+    }
+    text.parse().map_err(|_| "it must be an address in numbers, such as 127.0.0.1, or `localhost`".to_owned())
 }
 
 /// Listens on an address, or says what to do about why not.

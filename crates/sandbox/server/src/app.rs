@@ -14,6 +14,7 @@ use gloveport_mcp_server::{McpServer, Tool};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
+    agent_server::face::Face as AgentServerFace,
     computer::Inside,
     metrics::Metrics,
     options::{ServerOptions, Wire},
@@ -39,6 +40,8 @@ pub(crate) struct App {
     pub(crate) computer: Streamable<McpServer>,
     /// What clients of SWE-ReX see of it.
     pub(crate) swerex: Option<SweRexFace>,
+    /// What clients of OpenHands' SDK 1.x see of it.
+    pub(crate) agent_server: Option<AgentServerFace>,
     /// The server stops: whoever holds a connection open for long gives it up.
     pub(crate) stop: CancellationToken,
     started: Instant,
@@ -54,7 +57,11 @@ impl App {
         let mcp = Face::new(Proxy::new(executor.surroundings()), stop.clone());
         let shared = McpServer::new(Arc::new(Inside::new(&executor)), tools(&executor));
         let computer = Streamable::new(move || Ok(shared.for_another()), &stop);
-        let swerex = (options.wire == Wire::SweRex).then(|| SweRexFace::new(&executor));
+        let (swerex, agent_server) = match &options.wire {
+            Wire::OpenHands => (None, None),
+            Wire::SweRex => (Some(SweRexFace::new(&executor)), None),
+            Wire::AgentServer(options) => (None, Some(AgentServerFace::new(&executor, options))),
+        };
         Arc::new(Self {
             executor,
             options,
@@ -65,6 +72,7 @@ impl App {
             mcp,
             computer,
             swerex,
+            agent_server,
             stop,
             started,
             last_action,

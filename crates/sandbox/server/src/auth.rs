@@ -112,6 +112,9 @@ pub(crate) fn trust<B>(options: &ServerOptions, request: &Request<B>) -> Trust {
     if let Some(key) = &options.session_key {
         let shown = match options.wire {
             Wire::OpenHands => shows(key, request.uri().path(), headers),
+            Wire::AgentServer(_) => {
+                headers.get(SESSION_KEY_HEADER).is_some_and(|shown| options.has_key(shown.as_bytes()))
+            }
             Wire::SweRex => headers.get(face::KEY_HEADER).is_some_and(|shown| key.matches(shown.as_bytes())),
         };
         return if shown { Trust::Known } else { Trust::Stranger };

@@ -11,6 +11,7 @@
 //! | `v0` | the OpenHands 0.62 API (`action-execution-api` §2) |
 //! | `v1` | the native API: streamed commands that survive a lost connection |
 //! | `swerex` | the API of SWE-ReX, in place of all others |
+//! | `agent_server` | the API of the agent-server of OpenHands' SDK 1.x, in place of all others |
 //! | `form` | forms with files, in bounded memory |
 //! | [`viewer`] | pages that show files to a browser on the same machine |
 //! | `occupancy` | when the server was used last |
@@ -23,6 +24,7 @@
 //!
 //! A listener is handed over only when its executor is ready, so every answer comes from a ready server.
 
+mod agent_server;
 mod answer;
 mod app;
 mod auth;
@@ -56,6 +58,6 @@ pub use claim::{Claim, wait_for_claim};
 pub use error::ServerError;
 pub use gloveport_proxy::origin::{NameError, Names};
 pub use occupancy::{Occupancy, Occupied};
-pub use options::{PauseListener, ServerLimits, ServerOptions, SessionKey, StrangeNames, Wire};
+pub use options::{AgentServerOptions, PauseListener, ServerLimits, ServerOptions, SessionKey, StrangeNames, Wire};
 pub use router::router;
 pub use serve::{DrainEnd, serve};

@@ -8,7 +8,7 @@ use std::{
 use gloveport_metrics::{Histogram, Text, float};
 use http::StatusCode;
 
-use crate::swerex::face;
+use crate::{agent_server, swerex::face};
 
 /// Upper bounds of the duration buckets, in seconds.
 const BUCKETS: [f64; 14] =
@@ -16,7 +16,7 @@ const BUCKETS: [f64; 14] =
 /// Kinds of actions that have a histogram of their own; the others share one.
 const KINDS: [&str; 8] = ["run", "run_ipython", "read", "write", "edit", "browse", "browse_interactive", "other"];
 /// Groups of routes.
-const GROUPS: [&str; 7] = ["v0", "v1", "health", "docs", "plugins", "swerex", "unknown"];
+const GROUPS: [&str; 8] = ["v0", "v1", "health", "docs", "plugins", "swerex", "agent_server", "unknown"];
 
 /// The group that a path belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,6 +27,7 @@ pub(crate) enum Group {
     Docs,
     Plugins,
     SweRex,
+    AgentServer,
     Unknown,
 }
 
@@ -47,6 +48,7 @@ impl Group {
             path if path.starts_with("/v1/") => Self::V1,
             path if path.starts_with("/plugins/") => Self::Plugins,
             path if face::owns(path) => Self::SweRex,
+            path if agent_server::face::owns(path) => Self::AgentServer,
             _ => Self::Unknown,
         }
     }
@@ -59,7 +61,8 @@ impl Group {
             Self::Docs => 3,
             Self::Plugins => 4,
             Self::SweRex => 5,
-            Self::Unknown => 6,
+            Self::AgentServer => 6,
+            Self::Unknown => 7,
         }
     }
 }
@@ -68,7 +71,7 @@ impl Group {
 #[derive(Debug)]
 pub(crate) struct Metrics {
     /// By group and by the first digit of the status.
-    requests: [[AtomicU64; 5]; 7],
+    requests: [[AtomicU64; 5]; 8],
     durations: [Histogram; 8],
     actions_in_flight: AtomicUsize,
     actions_abandoned: AtomicU64,
@@ -108,7 +111,7 @@ impl Drop for ActionTimer<'_> {
 impl Default for Metrics {
     fn default() -> Self {
         Self {
-            requests: <[[AtomicU64; 5]; 7]>::default(),
+            requests: <[[AtomicU64; 5]; 8]>::default(),
             durations: std::array::from_fn(|_| Histogram::new(&BUCKETS)),
             actions_in_flight: AtomicUsize::default(),
             actions_abandoned: AtomicU64::default(),

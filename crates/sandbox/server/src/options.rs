@@ -1,6 +1,6 @@
 //! What can be set on a server.
 
-use std::{fmt, sync::Arc, time::Duration};
+use std::{ffi::OsString, fmt, path::PathBuf, sync::Arc, time::Duration};
 
 use gloveport_proxy::origin::Names;
 use subtle::ConstantTimeEq as _;
@@ -12,6 +12,8 @@ use crate::{occupancy::Occupancy, viewer::Viewer};
 pub struct ServerOptions {
     /// Key that requests must carry; `None` for a server that is open to everybody who reaches it.
     pub session_key: Option<SessionKey>,
+    /// Others that are as good, for clients of OpenHands' SDK 1.x.
+    pub other_keys: Vec<SessionKey>,
     /// By which names, beside addresses and `localhost`, a server without a key is asked.
     pub names: Names,
     /// What becomes of a request by any other name to a server without a key.
@@ -30,20 +32,43 @@ pub struct ServerOptions {
     pub wire: Wire,
 }
 
+impl ServerOptions {
+    /// Whether this is a key of the server.
+    pub(crate) fn has_key(&self, presented: &[u8]) -> bool {
+        // All are compared, whichever it is.
+        let all = self.session_key.iter().chain(&self.other_keys);
+        all.fold(false, |found, key| key.matches(presented) | found)
+    }
+}
+
 /// Whose clients a server serves.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum Wire {
     /// Those of OpenHands 0.62, and our own.
     #[default]
     OpenHands,
     /// Those of SWE-ReX.
     SweRex,
+    /// Those of OpenHands' SDK 1.x.
+    AgentServer(AgentServerOptions),
+}
+
+/// How a server serves clients of OpenHands' SDK 1.x.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AgentServerOptions {
+    /// The program that gets a command, with the arguments before it.
+    pub shell: Vec<OsString>,
+    /// Where the events of commands are kept.
+    pub events: PathBuf,
+    /// How long; for ever if absent.
+    pub retention: Option<Duration>,
 }
 
 impl Default for ServerOptions {
     fn default() -> Self {
         Self {
             session_key: None,
+            other_keys: Vec::new(),
             names: Names::default(),
             strange_names: StrangeNames::Refused,
             limits: ServerLimits::default(),

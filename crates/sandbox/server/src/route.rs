@@ -8,7 +8,6 @@ use crate::app::App;
 
 /// One method of one path.
 pub(crate) struct Route {
-    #[cfg_attr(not(test), expect(dead_code, reason = "a test compares it with the document"))]
     pub(crate) method: &'static str,
     pub(crate) path: &'static str,
     pub(crate) handler: MethodRouter<Arc<App>>,

@@ -21,7 +21,7 @@ use http::{StatusCode, Uri};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    answer,
+    agent_server, answer,
     app::App,
     auth, docs, health, mcp,
     metrics::Group,
@@ -46,12 +46,13 @@ pub fn router(executor: Arc<Executor>, options: ServerOptions) -> Router {
 }
 
 pub(crate) fn for_app(app: Arc<App>) -> Router {
-    match app.options.wire {
+    match &app.options.wire {
         Wire::OpenHands => assemble(app, routes()),
         Wire::SweRex => {
             let known = swerex::routes().into_iter().chain(health::routes());
             finish(known.fold(Router::new(), |router, route| router.route(route.path, route.handler)), app)
         }
+        Wire::AgentServer(_) => finish(agent_server::router(&app), app),
     }
 }
 
@@ -77,11 +78,17 @@ fn finish(known: Router<Arc<App>>, app: Arc<App>) -> Router {
         .with_state(app)
 }
 
-async fn unknown_path(uri: Uri) -> Response {
+async fn unknown_path(State(app): State<Arc<App>>, uri: Uri) -> Response {
+    if app.agent_server.is_some() {
+        return agent_server::unknown_path(&uri);
+    }
     answer::refusal(uri.path(), StatusCode::NOT_FOUND, "unknown_path", "Not Found", SEE)
 }
 
-async fn unknown_method(uri: Uri) -> Response {
+async fn unknown_method(State(app): State<Arc<App>>, uri: Uri) -> Response {
+    if app.agent_server.is_some() {
+        return agent_server::unknown_method(&uri);
+    }
     let status = StatusCode::METHOD_NOT_ALLOWED;
     answer::refusal(uri.path(), status, "method_not_allowed", "Method Not Allowed", SEE)
 }
@@ -92,9 +99,12 @@ async fn enter(State(app): State<Arc<App>>, request: Request, next: Next) -> Res
     let group = Group::of(path);
     let is_of_plugin = plugins::owns(path);
     let mut checked = auth::check_host(&app.options, &request);
-    // The way to the services of plugins asks by itself, and so do the viewer and the view of the browser.
-    let asks_itself =
-        is_of_plugin || app.options.viewer.is_some() && viewer::owns(path) || v1::lets_in_itself(&app.views, &request);
+    // The way to the services of plugins asks by itself, and so do the viewer, the view of the browser, and the routes for
+    // clients of the SDK.
+    let asks_itself = app.agent_server.is_some()
+        || is_of_plugin
+        || app.options.viewer.is_some() && viewer::owns(path)
+        || v1::lets_in_itself(&app.views, &request);
     if !asks_itself {
         checked = checked.and_then(|()| auth::check(&app.options, &request));
     }
@@ -103,7 +113,7 @@ async fn enter(State(app): State<Arc<App>>, request: Request, next: Next) -> Res
     } else {
         let in_flight = InFlight::new(&app.metrics.requests_in_flight);
         // Whoever asks whether the server is alive gets an answer in any case.
-        if in_flight.before >= app.options.limits.requests && path != "/alive" {
+        if in_flight.before >= app.options.limits.requests && !matches!(path, "/alive" | "/health") {
             let text = "Too many requests are worked on; try again later";
             answer::refusal(path, StatusCode::SERVICE_UNAVAILABLE, "too_many_requests", text, "try again later")
         } else if app.executor.is_paused() && !v1::works_while_paused(path) {

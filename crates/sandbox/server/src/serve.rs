@@ -174,6 +174,9 @@ impl Server {
         if let Some(swerex) = &self.app.swerex {
             swerex.close().await;
         }
+        if let Some(agent_server) = &self.app.agent_server {
+            agent_server.close().await;
+        }
         end
     }
 

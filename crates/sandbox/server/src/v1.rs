@@ -36,7 +36,9 @@ use crate::{
     route::Route,
 };
 pub(crate) use browser::lets_in_itself;
+pub(crate) use error::ApiError as FileAnswerError;
 use error::ApiError;
+pub(crate) use files::file_answer;
 use request::{Id, parse};
 pub(crate) use sandbox::{PAUSED, works_while_paused};
 

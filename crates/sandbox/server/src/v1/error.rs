@@ -26,7 +26,7 @@ use crate::{
 
 /// Why a request of the native API is refused.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum ApiError {
+pub(crate) enum ApiError {
     #[error(transparent)]
     Exec(#[from] ExecError),
     #[error(transparent)]

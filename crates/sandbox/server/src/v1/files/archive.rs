@@ -60,7 +60,7 @@ pub(super) struct UnpackQuery {
 /// Why an archive was not made or not unpacked.
 #[derive(Debug, thiserror::Error)]
 #[error(transparent)]
-pub(in crate::v1) struct ArchiveRefusal(#[from] ArchiveError);
+pub(crate) struct ArchiveRefusal(#[from] ArchiveError);
 
 impl ArchiveRefusal {
     pub(in crate::v1) fn status_code_hint(&self) -> (StatusCode, &'static str, &'static str) {

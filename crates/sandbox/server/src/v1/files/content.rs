@@ -7,7 +7,7 @@ use std::{
     io::{Read as _, Seek as _, SeekFrom},
     ops::Range,
     os::unix::fs::MetadataExt as _,
-    path::Path,
+    path::{Path, PathBuf},
     sync::Arc,
     time::SystemTime,
 };
@@ -90,7 +90,12 @@ pub(super) async fn get(
 ) -> Result<Response, ApiError> {
     let Query(query) = query?;
     let path = path::resolve(app.executor.working_directory(), query.path.as_deref(), query.path_base64.as_deref())?;
-    let asked = Asked::from(&headers);
+    file_answer(path, &headers).await
+}
+
+/// The answer with a file, or with the part of it that the headers of a request name.
+pub(crate) async fn file_answer(path: PathBuf, headers: &HeaderMap) -> Result<Response, ApiError> {
+    let asked = Asked::from(headers);
     let found = blocking(move || open(&path, &asked)).await?;
     let mut response = match found.part {
         Part::NotModified => with_type(StatusCode::NOT_MODIFIED, "application/octet-stream", Body::empty()),

@@ -14,7 +14,7 @@ use base64::{
 
 /// A path that can not be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub(in crate::v1) enum PathError {
+pub(crate) enum PathError {
     #[error("the request has no `path`")]
     Missing,
     #[error("the request has both `path` and `path_base64`")]

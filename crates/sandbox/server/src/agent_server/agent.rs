@@ -1,0 +1,51 @@
+//! What belongs to an agent: there is none in this server, and these say so.
+
+use axum::response::Response;
+use http::StatusCode;
+
+use crate::{answer, route::Route};
+
+/// What to do about it.
+const ADVICE: &str = "This server has the sandbox and no agent. Run the agent outside and give it this workspace, or use an \
+    image with OpenHands' own agent-server for conversations.";
+
+/// Parts of the API below `/api/` that are those of an agent.
+const PARTS: [&str; 12] = [
+    "acp",
+    "auth",
+    "desktop",
+    "llm",
+    "mcp",
+    "marketplace",
+    "plugins",
+    "profiles",
+    "settings",
+    "skills",
+    "sub-agents",
+    "tools",
+];
+
+pub(super) fn routes() -> Vec<Route> {
+    let any = |path| Route { method: "any", path, handler: axum::routing::any(no_agent) };
+    vec![
+        any("/api/conversations"),
+        any("/api/conversations/{*rest}"),
+        any("/v1/{*rest}"),
+        Route::get("/api/tools/", tools),
+    ]
+}
+
+async fn no_agent() -> Response {
+    answer::detail(StatusCode::NOT_IMPLEMENTED, ADVICE)
+}
+
+/// The tools of an agent that is not here.
+async fn tools() -> Response {
+    answer::json(StatusCode::OK, &[(); 0])
+}
+
+/// What is missing at a path that no route has, if it is a part of an agent.
+pub(super) fn missing_part(path: &str) -> Option<String> {
+    let part = path.strip_prefix("/api/")?.split('/').next()?;
+    PARTS.contains(&part).then(|| format!("/api/{part} is a part of an agent. {ADVICE}"))
+}

@@ -1,0 +1,78 @@
+//! What the server is, and whether it lives.
+
+use std::sync::Arc;
+
+use axum::{extract::State, response::Response};
+use http::StatusCode;
+use serde_json::{Value, json};
+
+use super::{answers::failed, face::OF_SDK};
+use crate::{answer, app::App, route::Route};
+
+/// Why there is no VS Code.
+const NO_VSCODE: &str = "VSCode is disabled in configuration";
+
+pub(super) fn routes() -> Vec<Route> {
+    vec![
+        Route::get("/alive", alive),
+        Route::get("/health", alive),
+        Route::get("/ready", ready),
+        Route::get("/server_info", server_info),
+        Route::get("/", server_info),
+        Route::get("/api/init", init),
+    ]
+}
+
+/// Those that need the key.
+pub(super) fn keyed() -> Vec<Route> {
+    vec![Route::get("/api/vscode/status", vscode_status), Route::get("/api/vscode/url", vscode_url)]
+}
+
+async fn alive() -> Response {
+    answer::json(StatusCode::OK, &json!({"status": "ok"}))
+}
+
+/// A server is handed its connections only when it is ready.
+async fn ready() -> Response {
+    answer::json(StatusCode::OK, &json!({"status": "ready"}))
+}
+
+async fn server_info(State(app): State<Arc<App>>) -> Response {
+    answer::json(StatusCode::OK, &info(&app))
+}
+
+fn info(app: &App) -> Value {
+    json!({
+        "uptime": app.uptime().as_secs(),
+        "idle_time": app.idle_time().as_secs(),
+        "title": "gloveport",
+        "version": app.options.version,
+        "sdk_version": OF_SDK,
+        "tools_version": OF_SDK,
+        "workspace_version": OF_SDK,
+        "build_git_sha": "unknown",
+        "build_git_ref": "unknown",
+        "python_version": "",
+        "usable_tools": [],
+        "runtime_idle_timeout_seconds": null,
+        "max_foreground_terminal_timeout_seconds": null,
+        "conversation_runtime": "local",
+        "available_conversation_runtimes": [],
+        "capabilities": [],
+        "app_backend_ingress_url": null,
+        "docs": "/docs",
+        "redoc": "/redoc",
+    })
+}
+
+async fn init() -> Response {
+    answer::detail(StatusCode::NOT_FOUND, "The server was not started to wait for its settings (OH_DEFERRED_INIT)")
+}
+
+async fn vscode_status() -> Response {
+    answer::json(StatusCode::OK, &json!({"running": false, "enabled": false, "message": NO_VSCODE}))
+}
+
+async fn vscode_url() -> Response {
+    failed(StatusCode::SERVICE_UNAVAILABLE, NO_VSCODE)
+}

@@ -1,0 +1,65 @@
+//! What a server keeps for clients of the SDK, and how it knows them.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicUsize, Ordering::Relaxed},
+};
+
+use gloveport_bash_events::{Bash, BashOptions};
+use gloveport_executor::Executor;
+
+use crate::options::AgentServerOptions;
+
+/// The version of the SDK whose API this is.
+pub(crate) const OF_SDK: &str = "1.58.2";
+/// Clients that may follow the events at the same time.
+const FOLLOWERS: usize = 50;
+
+/// Whether a path belongs to this interface alone.
+pub(crate) fn owns(path: &str) -> bool {
+    path == "/health" || path.starts_with("/api/") || path.starts_with("/sockets/")
+}
+
+/// The commands, and who follows them.
+#[derive(Debug)]
+pub(crate) struct Face {
+    pub(super) bash: Arc<Bash>,
+    followers: Arc<AtomicUsize>,
+}
+
+impl Face {
+    pub(crate) fn new(executor: &Arc<Executor>, options: &AgentServerOptions) -> Self {
+        let mut surroundings = executor.surroundings();
+        let agent = surroundings.variable("AI_AGENT").unwrap_or_default();
+        if agent.to_string_lossy().trim().is_empty() {
+            surroundings.set("AI_AGENT", "openhands");
+        }
+        let bash = Bash::new(BashOptions {
+            surroundings,
+            shell: options.shell.clone(),
+            events: options.events.clone(),
+            retention: options.retention,
+        });
+        Self { bash, followers: Arc::default() }
+    }
+
+    /// A place among those who follow the events; none if there are too many.
+    pub(super) fn follower(&self) -> Option<FollowerPlace> {
+        let place = FollowerPlace(Arc::clone(&self.followers));
+        (place.0.fetch_add(1, Relaxed) < FOLLOWERS).then_some(place)
+    }
+
+    /// Ends all commands.
+    pub(crate) async fn close(&self) {
+        self.bash.close().await;
+    }
+}
+
+/// A place among those who follow the events, given back when this is dropped.
+pub(super) struct FollowerPlace(Arc<AtomicUsize>);
+
+impl Drop for FollowerPlace {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Relaxed);
+    }
+}

@@ -1,0 +1,178 @@
+//! `/api/file` (`agent-server-workspace-api` §5). Nothing is contained here: whoever has the key may do what commands may.
+
+mod listing;
+mod upload;
+
+use std::{
+    fmt::Write as _,
+    fs, io,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use axum::{
+    body::Body,
+    extract::{Path as Segment, State},
+    response::{IntoResponse as _, Response},
+};
+use http::{HeaderMap, HeaderValue, StatusCode, Uri, header::CONTENT_DISPOSITION};
+use serde_json::json;
+use tokio::task::spawn_blocking;
+
+use super::answers::{Parameters, failed, invalid, missing};
+use crate::{
+    answer,
+    app::App,
+    route::Route,
+    v1::{self, FileAnswerError},
+};
+
+pub(super) fn routes() -> Vec<Route> {
+    vec![
+        Route::post("/api/file/upload", upload),
+        Route::post("/api/file/upload/{*path}", old_upload),
+        Route::get("/api/file/download", download),
+        Route::get("/api/file/download/{*path}", old_download),
+        Route::get("/api/file/download-trajectory/{conversation}", no_trajectory),
+        Route::post("/api/file/create_directory", create_directory),
+        Route::get("/api/file/home", listing::home),
+        Route::get("/api/file/search_subdirs", listing::search_subdirs),
+    ]
+}
+
+/// The path that a query names, or what to answer.
+fn path_of(uri: &Uri) -> Result<PathBuf, Box<Response>> {
+    let parameters = Parameters::of(uri);
+    let text = parameters.get("path").ok_or_else(|| Box::new(invalid(&[missing("query", "path")])))?;
+    absolute(text)
+}
+
+fn absolute(text: &str) -> Result<PathBuf, Box<Response>> {
+    if text.starts_with('/') && !text.contains('\0') {
+        return Ok(PathBuf::from(text));
+    }
+    Err(Box::new(answer::detail(StatusCode::BAD_REQUEST, "Path must be absolute")))
+}
+
+/// The path that stands in the address, as clients until 1.13 send it: with its slash, or without.
+fn old_path(text: &str) -> PathBuf {
+    Path::new("/").join(text.trim_start_matches('/'))
+}
+
+async fn upload(State(app): State<Arc<App>>, uri: Uri, headers: HeaderMap, body: Body) -> Response {
+    match path_of(&uri) {
+        Ok(path) => upload::store(&app, path, &headers, body).await,
+        Err(refusal) => crate::body::closing(*refusal),
+    }
+}
+
+async fn old_upload(
+    State(app): State<Arc<App>>,
+    Segment(path): Segment<String>,
+    headers: HeaderMap,
+    body: Body,
+) -> Response {
+    upload::store(&app, old_path(&path), &headers, body).await
+}
+
+async fn download(State(app): State<Arc<App>>, uri: Uri, headers: HeaderMap) -> Response {
+    match path_of(&uri) {
+        Ok(path) => give(&app, path, &headers).await,
+        Err(refusal) => *refusal,
+    }
+}
+
+async fn old_download(State(app): State<Arc<App>>, Segment(path): Segment<String>, headers: HeaderMap) -> Response {
+    give(&app, old_path(&path), &headers).await
+}
+
+async fn give(app: &App, path: PathBuf, headers: &HeaderMap) -> Response {
+    app.action_arrived();
+    let looked = path.clone();
+    match spawn_blocking(move || fs::metadata(looked)).await.unwrap_or_else(|error| Err(io::Error::other(error))) {
+        Ok(metadata) if !metadata.is_file() => return answer::detail(StatusCode::BAD_REQUEST, "Path is not a file"),
+        Ok(_) => {}
+        Err(error) if is_absent(&error) => return answer::detail(StatusCode::NOT_FOUND, "File not found"),
+        Err(error) => return not_given(&error.to_string()),
+    }
+    let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    match v1::file_answer(path, headers).await {
+        Ok(mut response) => {
+            response.headers_mut().insert(CONTENT_DISPOSITION, disposition(&name));
+            response
+        }
+        Err(error @ FileAnswerError::Range { .. }) => error.into_response(),
+        Err(error) => not_given(&error.to_string()),
+    }
+}
+
+fn not_given(text: &str) -> Response {
+    failed(StatusCode::INTERNAL_SERVER_ERROR, &format!("Failed to download file: {text}"))
+}
+
+/// Whether there is nothing at a path.
+fn is_absent(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
+}
+
+/// The name that a file is offered under.
+fn disposition(name: &str) -> HeaderValue {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_.-~".contains(&byte);
+    let value = if name.bytes().all(plain) {
+        format!("attachment; filename=\"{name}\"")
+    } else {
+        let mut value = "attachment; filename*=utf-8''".to_owned();
+        for byte in name.bytes() {
+            // Writing to a `String` cannot fail.
+            let _written =
+                if plain(byte) { write!(value, "{}", char::from(byte)) } else { write!(value, "%{byte:02X}") };
+        }
+        value
+    };
+    HeaderValue::from_str(&value).unwrap_or(HeaderValue::from_static("attachment"))
+}
+
+async fn create_directory(State(app): State<Arc<App>>, uri: Uri) -> Response {
+    app.action_arrived();
+    let path = match path_of(&uri) {
+        Ok(path) => path,
+        Err(refusal) => return *refusal,
+    };
+    let made = spawn_blocking(move || fs::create_dir_all(&path));
+    match made.await.unwrap_or_else(|error| Err(io::Error::other(error))) {
+        Ok(()) => answer::json(StatusCode::OK, &json!({"success": true})),
+        Err(error) => match error.kind() {
+            io::ErrorKind::AlreadyExists | io::ErrorKind::NotADirectory => {
+                answer::detail(StatusCode::BAD_REQUEST, "Path exists and is not a directory")
+            }
+            io::ErrorKind::PermissionDenied => {
+                answer::detail(StatusCode::FORBIDDEN, format!("Permission denied: {error}"))
+            }
+            _ => failed(StatusCode::INTERNAL_SERVER_ERROR, &format!("Failed to create directory: {error}")),
+        },
+    }
+}
+
+/// Trajectories are those of an agent.
+async fn no_trajectory() -> Response {
+    answer::detail(StatusCode::NOT_FOUND, "Conversation not found")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn old_addresses_and_names_are_understood() {
+        assert_eq!(old_path("/workspace/x"), Path::new("/workspace/x"));
+        assert_eq!(old_path("workspace/x"), Path::new("/workspace/x"));
+        for (name, expected) in [
+            ("a-b_1.txt", "attachment; filename=\"a-b_1.txt\""),
+            ("a b\r\n", "attachment; filename*=utf-8''a%20b%0D%0A"),
+            ("é\"", "attachment; filename*=utf-8''%C3%A9%22"),
+        ] {
+            assert_eq!(disposition(name), expected, "{name:?}");
+        }
+        assert!(absolute("x").is_err() && absolute("/x\0").is_err() && absolute("/x/../y").is_ok());
+    }
+}

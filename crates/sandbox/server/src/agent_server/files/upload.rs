@@ -1,0 +1,135 @@
+//! A form with a file, which is stored whole or not at all.
+
+use std::{
+    fs,
+    io::{self, BufWriter, Write as _},
+    path::{Path, PathBuf},
+};
+
+use axum::{body::Body, response::Response};
+use gloveport_sys::replace::{NewFile, Replacement};
+use http::{HeaderMap, StatusCode, header::CONTENT_TYPE};
+use serde_json::json;
+use tokio::task::spawn_blocking;
+
+use super::super::answers::{failed, invalid, missing};
+use crate::{
+    answer,
+    app::App,
+    body::{BodyError, closing},
+    form::{Form, FormError, Part},
+    transfer::{self, Busy, Feeder, Source},
+};
+
+/// Bytes that are written at once.
+const PIECE: usize = 256 * 1024;
+
+/// Why a file is not stored.
+enum Refusal {
+    NoFile,
+    Malformed(String),
+    Body(BodyError),
+    Busy(Busy),
+    Directory,
+    Parent,
+    Failed(String),
+}
+
+impl From<FormError> for Refusal {
+    fn from(error: FormError) -> Self {
+        match error {
+            FormError::Body(error) => Self::Body(error),
+            FormError::Malformed(text) => Self::Malformed(text),
+        }
+    }
+}
+
+/// Stores the file of a form there.
+pub(super) async fn store(app: &App, path: PathBuf, headers: &HeaderMap, body: Body) -> Response {
+    app.action_arrived();
+    let refusal = match receive(app, path, headers, body).await {
+        Ok(bytes) => return answer::json(StatusCode::OK, &json!({"success": true, "file_size": bytes})),
+        Err(refusal) => refusal,
+    };
+    // A part of the request may still be on its way.
+    closing(match refusal {
+        Refusal::NoFile => invalid(&[missing("body", "file")]),
+        Refusal::Malformed(text) => {
+            answer::detail(StatusCode::BAD_REQUEST, format!("There was an error parsing the body: {text}"))
+        }
+        Refusal::Body(error) => error.answer(),
+        Refusal::Busy(error) => failed(StatusCode::SERVICE_UNAVAILABLE, &error.to_string()),
+        Refusal::Directory => answer::detail(StatusCode::BAD_REQUEST, "Path is a directory"),
+        Refusal::Parent => answer::detail(StatusCode::BAD_REQUEST, "A parent of the path is not a directory"),
+        Refusal::Failed(text) => failed(StatusCode::INTERNAL_SERVER_ERROR, &format!("Failed to upload file: {text}")),
+    })
+}
+
+async fn receive(app: &App, path: PathBuf, headers: &HeaderMap, body: Body) -> Result<u64, Refusal> {
+    let boundary = headers.get(CONTENT_TYPE).and_then(|value| multer::parse_boundary(value.to_str().ok()?).ok());
+    let boundary = boundary.ok_or(Refusal::NoFile)?;
+    let turn = app.transfers.turn().await.map_err(Refusal::Busy)?;
+    let mut form = Form::new(transfer::pieces(body, &app.options.limits).map_err(Refusal::Body)?, boundary);
+    let content = loop {
+        let Some(mut part) = form.next().await? else { return Err(Refusal::NoFile) };
+        if part.name() == Some("file") && part.filename().is_some_and(|name| !name.is_empty()) {
+            break part;
+        }
+        while part.piece().await?.is_some() {}
+    };
+    let (feeder, source) = transfer::pipe();
+    let work = spawn_blocking(move || {
+        let _turn = turn;
+        write(&path, source)
+    });
+    let fed = feed(&mut form, content, &feeder).await;
+    if fed.is_ok() {
+        feeder.end().await;
+    } else {
+        drop(feeder);
+    }
+    // Also after a failure, so that nothing is left of it when it is answered.
+    let stored = work.await.map_err(|error| Refusal::Failed(error.to_string()))?;
+    fed?;
+    stored
+}
+
+/// Hands on the contents of the file, and reads the rest of the form.
+async fn feed(form: &mut Form, mut content: Part, feeder: &Feeder) -> Result<(), FormError> {
+    while let Some(piece) = content.piece().await? {
+        if feeder.send(piece).await.is_err() {
+            // Who failed says why, and needs nothing more.
+            return Ok(());
+        }
+    }
+    drop(content);
+    while let Some(mut part) = form.next().await? {
+        while part.piece().await?.is_some() {}
+    }
+    Ok(())
+}
+
+fn write(path: &Path, mut source: Source) -> Result<u64, Refusal> {
+    let refused = |error: io::Error| match error.kind() {
+        io::ErrorKind::IsADirectory => Refusal::Directory,
+        io::ErrorKind::NotADirectory | io::ErrorKind::AlreadyExists => Refusal::Parent,
+        _ => Refusal::Failed(error.to_string()),
+    };
+    if path.is_dir() {
+        return Err(Refusal::Directory);
+    }
+    if let Some(parent) = path.parent() {
+        fs::create_dir_all(parent).map_err(refused)?;
+    }
+    let mut replacement = Replacement::begin(path, NewFile::default()).map_err(refused)?;
+    let mut out = BufWriter::with_capacity(PIECE, replacement.file());
+    let mut bytes = 0;
+    while let Some(piece) = source.next().map_err(refused)? {
+        out.write_all(&piece).map_err(refused)?;
+        bytes += piece.len() as u64;
+    }
+    out.flush().map_err(refused)?;
+    drop(out);
+    drop(replacement.commit().map_err(refused)?);
+    Ok(bytes)
+}
