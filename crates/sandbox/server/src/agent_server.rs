@@ -7,6 +7,7 @@ mod bash;
 mod details;
 pub(crate) mod face;
 mod files;
+mod git;
 mod hooks;
 mod sockets;
 
@@ -33,7 +34,7 @@ fn open() -> Vec<Route> {
 
 /// Routes that need one.
 fn keyed() -> Vec<Route> {
-    let all = [bash::routes(), files::routes(), hooks::routes(), details::keyed(), agent::routes()];
+    let all = [bash::routes(), files::routes(), git::routes(), hooks::routes(), details::keyed(), agent::routes()];
     all.into_iter().flatten().collect()
 }
 

@@ -57,8 +57,8 @@ impl Parameters {
             wrong("int_parsing", "query", name, what, &text.into())
         })?;
         if number < least {
-            let what = format!("Input should be greater than or equal to {least}");
-            return Err(wrong("greater_than_equal", "query", name, &what, &text.into()));
+            let what = format!("Input should be greater than {}", least.saturating_sub(1));
+            return Err(wrong("greater_than", "query", name, &what, &text.into()));
         }
         if number > most {
             let what = format!("Input should be less than or equal to {most}");

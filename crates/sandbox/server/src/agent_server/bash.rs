@@ -185,8 +185,8 @@ async fn search(State(app): State<Arc<App>>, uri: Uri) -> Response {
 
 fn search_of(parameters: &Parameters) -> Result<Search, Vec<Value>> {
     let mut errors = Vec::new();
-    let kind = kept(&mut errors, choice(parameters, "kind__eq", ["BashCommand", "BashOutput"]));
-    let order = kept(&mut errors, choice(parameters, "sort_order", ["TIMESTAMP", "TIMESTAMP_DESC"]));
+    let kind = kept(&mut errors, choice(parameters, "kind__eq", "literal_error", ["BashCommand", "BashOutput"]));
+    let order = kept(&mut errors, choice(parameters, "sort_order", "enum", ["TIMESTAMP", "TIMESTAMP_DESC"]));
     let command = kept(&mut errors, id(parameters, "command_id__eq"));
     let from = kept(&mut errors, time(parameters, "timestamp__gte"));
     let before = kept(&mut errors, time(parameters, "timestamp__lt"));
@@ -216,12 +216,17 @@ fn kept<T>(errors: &mut Vec<Value>, value: Result<Option<T>, Value>) -> Option<T
     })
 }
 
-/// One of the words that are possible.
-fn choice(parameters: &Parameters, name: &str, known: [&'static str; 2]) -> Result<Option<&'static str>, Value> {
+/// One of the words that are possible; `kind` is what another one is called.
+fn choice(
+    parameters: &Parameters,
+    name: &str,
+    kind: &str,
+    known: [&'static str; 2],
+) -> Result<Option<&'static str>, Value> {
     let Some(text) = parameters.get(name) else { return Ok(None) };
     known.into_iter().find(|known| *known == text).map(Some).ok_or_else(|| {
         let what = format!("Input should be '{}' or '{}'", known[0], known[1]);
-        wrong("enum", "query", name, &what, &text.into())
+        wrong(kind, "query", name, &what, &text.into())
     })
 }
 
@@ -312,7 +317,7 @@ async fn stop(State(app): State<Arc<App>>, Path(text): Path<String>) -> Response
     };
     match bash(&app) {
         Ok(bash) if bash.stop(id) => answer::json(StatusCode::OK, &json!({"success": true})),
-        Ok(_) => answer::detail(StatusCode::NOT_FOUND, "Command not found"),
+        Ok(_) => answer::detail(StatusCode::NOT_FOUND, "Not Found"),
         Err(refusal) => *refusal,
     }
 }

@@ -115,9 +115,9 @@ fn matcher(given: &Value) -> Option<Value> {
 fn hook(given: &Value) -> Option<Value> {
     let given = given.as_object()?;
     let mut whole = json!({"type": "command", "name": null, "command": "", "prompt": null, "system_prompt": null,
-        "tools": [], "timeout": 60, "max_iterations": 3, "async_": false});
+        "tools": [], "timeout": 60, "max_iterations": 3, "async": false});
     for (name, value) in whole.as_object_mut()? {
-        let other = if name == "async_" { given.get("async") } else { None };
+        let other = if name == "async" { given.get("async_") } else { None };
         if let Some(given) = given.get(name.as_str()).or(other) {
             if !(value.is_null() && given.is_string() || given.is_null() && value.is_null() || same_kind(value, given))
             {
@@ -148,7 +148,7 @@ mod tests {
             assert_eq!(
                 all["pre_tool_use"],
                 json!([{"matcher": "*", "hooks": [{"type": "command", "name": null, "command": "x", "prompt": null,
-                    "system_prompt": null, "tools": [], "timeout": 5, "max_iterations": 3, "async_": false}]}])
+                    "system_prompt": null, "tools": [], "timeout": 5, "max_iterations": 3, "async": false}]}])
             );
         }
         for broken in [

@@ -183,7 +183,11 @@ async fn give(sink: &mut Sink<'_>, bash: &Bash, mut cursor: Option<Key>, inbox: 
     let mut changes = log.changes();
     let mut ping_at = Instant::now() + PING;
     loop {
+        // What was sent before a command that is told of comes before it.
         changes.mark_unchanged();
+        while let Ok(note) = inbox.try_recv() {
+            sent(sink, Message::Text(note.into())).await?;
+        }
         while let Some(key) = log.after(cursor) {
             cursor = Some(key);
             let reader = Arc::clone(log);
@@ -223,7 +227,7 @@ async fn take(stream: &mut SplitStream<&mut WebSocket>, app: &App, bash: &Arc<Ba
         }
         let error = match request_of(text.as_bytes()) {
             Ok(request) => bash.start(request).await.err().map(|error| ("RuntimeError", error.to_string())),
-            Err(wrong) => Some(("ValidationError", Value::from(wrong).to_string())),
+            Err(wrong) => Some((code_of(&wrong), Value::from(wrong).to_string())),
         };
         if let Some((code, detail)) = error
             && notes.send(error_event(code, &detail)).await.is_err()
@@ -231,6 +235,11 @@ async fn take(stream: &mut SplitStream<&mut WebSocket>, app: &App, bash: &Arc<Ba
             return;
         }
     }
+}
+
+/// What a mistake is called.
+fn code_of(wrong: &[Value]) -> &'static str {
+    if wrong.iter().any(|one| one["type"] == "json_invalid") { "JSONDecodeError" } else { "ValidationError" }
 }
 
 /// Whether this shows the key, for which nobody asks any more.

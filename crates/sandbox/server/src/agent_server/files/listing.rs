@@ -89,23 +89,15 @@ fn subdirectories(path: &Path, hidden: bool) -> io::Result<Vec<String>> {
         .map(|entry| entry.file_name().to_string_lossy().into_owned())
         .filter(|name| hidden || !name.starts_with('.'))
         .collect();
-    names.sort_by_cached_key(|name| order(name));
+    names.sort_by_cached_key(|name| (name.to_lowercase(), name.clone()));
     Ok(names)
-}
-
-fn order(name: &str) -> (String, String) {
-    (name.to_lowercase(), name.to_owned())
 }
 
 /// The names from the first one of the page on, and the first one of the next page.
 fn page<'a>(names: &'a [String], first: Option<&str>, limit: usize) -> (&'a [String], Option<&'a str>) {
-    let start = first.map_or(0, |first| {
-        let (lower, exact) = order(first);
-        // A name in lower case stands before all others that differ by that only.
-        let from = if exact == lower { (lower, String::new()) } else { (lower, exact) };
-        names.partition_point(|name| order(name) < from)
-    });
-    let rest = names.get(start..).unwrap_or_default();
+    // One that is not there starts over.
+    let is_first = |first: &str| names.iter().position(|name| name == first || name.to_lowercase() == first);
+    let rest = names.get(first.and_then(is_first).unwrap_or(0)..).unwrap_or_default();
     let (page, next) = rest.split_at(limit.min(rest.len()));
     (page, next.first().map(String::as_str))
 }
@@ -115,7 +107,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pages_begin_where_they_say() {
+    fn pages_begin_where_they_say_or_at_the_beginning() {
         let directory = tempfile::tempdir().unwrap();
         for name in ["b", "A", "a", ".hidden", "C"] {
             fs::create_dir(directory.path().join(name)).unwrap();
@@ -129,6 +121,8 @@ mod tests {
         assert_eq!((first, next), (&names[..3], Some("C")));
         assert_eq!(page(&names, next, 3), (&names[3..], None));
         assert_eq!(page(&names, Some("c"), 3), (&names[3..], None));
-        assert_eq!(page(&names, Some("zz"), 3), (&names[4..], None));
+        for unknown in ["zz", "bb", "B"] {
+            assert_eq!(page(&names, Some(unknown), 3), (&names[..3], Some("C")), "{unknown}");
+        }
     }
 }

@@ -1,0 +1,185 @@
+//! One call of git: within a time and a size, and not as a hostile repository would have it.
+
+use std::{
+    ffi::OsString,
+    io,
+    os::fd::OwnedFd,
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use gloveport_sys::{
+    Surroundings,
+    surroundings::{RunError, TalkingProgram},
+};
+use tokio::{io::AsyncReadExt as _, net::unix::pipe::Receiver, time::timeout};
+
+/// Time for one call.
+const LIMIT: Duration = Duration::from_secs(30);
+/// Time for one that asks another machine.
+const REMOTE_LIMIT: Duration = Duration::from_secs(10);
+/// Most bytes that it may print.
+const MOST: u64 = 64 * 1024 * 1024;
+/// Most bytes of what it complains of.
+const COMPLAINT: u64 = 64 * 1024;
+/// Settings that a repository has no say in: programs that it would have run, and texts that it would have changed.
+const SETTINGS: [&str; 10] = [
+    "-c",
+    "core.fsmonitor=false",
+    "-c",
+    "core.hooksPath=/dev/null",
+    "-c",
+    "core.quotePath=false",
+    "-c",
+    "log.showSignature=false",
+    "--literal-pathspecs",
+    "--no-optional-locks",
+];
+
+/// Why there is no answer. The text is for whoever asked.
+#[derive(Debug, thiserror::Error)]
+pub enum GitError {
+    /// Git says no.
+    #[error("Git command failed: git {command}: {reason}")]
+    Failed {
+        /// Its words, without the settings.
+        command: String,
+        /// What it complains of.
+        reason: String,
+    },
+    /// There is no such file, neither on the disk nor in the commit.
+    #[error("File does not exist: {}", .0.display())]
+    NoFile(PathBuf),
+    /// A text is too long to be compared.
+    #[error("File too large for git diff: {size} bytes (max: {most} bytes)")]
+    TooLarge {
+        /// Its length.
+        size: u64,
+        /// The longest that is possible.
+        most: u64,
+    },
+}
+
+/// Git in a directory.
+#[derive(Debug, Clone)]
+pub(crate) struct Git {
+    surroundings: Surroundings,
+}
+
+impl Git {
+    pub(crate) fn new(surroundings: &Surroundings, directory: &Path) -> Self {
+        let mut surroundings = surroundings.clone();
+        surroundings.directory = directory.to_owned();
+        for (name, value) in [
+            ("GIT_TERMINAL_PROMPT", "0"),
+            ("GIT_SSH_COMMAND", "ssh -oBatchMode=yes"),
+            ("LC_ALL", "C"),
+            ("GIT_EXTERNAL_DIFF", ""),
+            ("GIT_PAGER", "cat"),
+        ] {
+            surroundings.set(name, value);
+        }
+        // They would name another repository.
+        for name in ["GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_EXTERNAL_DIFF"] {
+            surroundings.unset(name);
+        }
+        Self { surroundings }
+    }
+
+    pub(crate) fn directory(&self) -> &Path {
+        &self.surroundings.directory
+    }
+
+    /// What git prints.
+    pub(crate) async fn run(&self, words: &[&str]) -> Result<Vec<u8>, GitError> {
+        self.within(LIMIT, words).await
+    }
+
+    /// The same for what asks another machine.
+    pub(crate) async fn ask(&self, words: &[&str]) -> Result<Vec<u8>, GitError> {
+        self.within(REMOTE_LIMIT, words).await
+    }
+
+    /// A line that git prints; none if it says no, or nothing.
+    pub(crate) async fn line(&self, words: &[&str]) -> Option<String> {
+        let printed = self.run(words).await.ok()?;
+        let text = String::from_utf8_lossy(&printed);
+        let text = text.trim_end_matches(['\r', '\n']);
+        (!text.is_empty()).then(|| text.to_owned())
+    }
+
+    /// Whether git says yes.
+    pub(crate) async fn is_so(&self, words: &[&str]) -> bool {
+        self.run(words).await.is_ok()
+    }
+
+    /// The full name of a commit; none if this names none.
+    pub(crate) async fn commit(&self, name: &str) -> Option<String> {
+        // It would be an option.
+        if name.starts_with('-') || name.contains('\0') {
+            return None;
+        }
+        self.line(&["rev-parse", "--verify", "--quiet", &format!("{name}^{{commit}}")]).await
+    }
+
+    /// The tree without anything.
+    pub(crate) async fn empty_tree(&self) -> Result<String, GitError> {
+        let words = ["hash-object", "-t", "tree", "/dev/null"];
+        self.line(&words).await.ok_or_else(|| failed(&words, "it has no name for the empty tree"))
+    }
+
+    /// The commit before this one, or the empty tree.
+    pub(crate) async fn parent(&self, commit: &str) -> Result<String, GitError> {
+        match self.commit(&format!("{commit}^")).await {
+            Some(parent) => Ok(parent),
+            None => self.empty_tree().await,
+        }
+    }
+
+    /// Whether this is inside of a repository with files.
+    pub(crate) async fn is_repository(&self) -> bool {
+        self.line(&["rev-parse", "--is-inside-work-tree"]).await.is_some_and(|line| line == "true")
+    }
+
+    async fn within(&self, limit: Duration, words: &[&str]) -> Result<Vec<u8>, GitError> {
+        let argv: Vec<OsString> = ["git"].iter().chain(&SETTINGS).chain(words).map(OsString::from).collect();
+        let work = async {
+            let started = self.surroundings.start_to_talk(&argv).await.map_err(|error| start_failed(words, &error))?;
+            let TalkingProgram { mut process, input, output, errors } = started;
+            drop(input);
+            let (printed, complaint) = tokio::join!(read(output, MOST), read(errors, COMPLAINT));
+            let exit = process.exited().await;
+            process.end(Duration::ZERO).await;
+            let printed = printed.map_err(|error| failed(words, &error.to_string()))?;
+            if exit.shell_status() == 0 {
+                return Ok(printed);
+            }
+            let complaint = complaint.unwrap_or_default();
+            let complaint = String::from_utf8_lossy(&complaint);
+            let reason = complaint.trim();
+            let code = exit.shell_status().to_string();
+            Err(failed(words, if reason.is_empty() { &code } else { reason }))
+        };
+        // What is dropped ends its process.
+        let late = format!("it took longer than {} s", limit.as_secs());
+        timeout(limit, work).await.unwrap_or_else(|_| Err(failed(words, &late)))
+    }
+}
+
+pub(crate) fn failed(words: &[&str], reason: &str) -> GitError {
+    GitError::Failed { command: words.first().copied().unwrap_or_default().to_owned(), reason: reason.to_owned() }
+}
+
+fn start_failed(words: &[&str], error: &RunError) -> GitError {
+    failed(words, &error.to_string())
+}
+
+/// Reads to the end, up to a bound.
+async fn read(pipe: OwnedFd, most: u64) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    Receiver::from_owned_fd(pipe)?.take(most + 1).read_to_end(&mut bytes).await?;
+    if bytes.len() as u64 > most {
+        return Err(io::Error::other(format!("it printed more than {most} bytes")));
+    }
+    Ok(bytes)
+}
