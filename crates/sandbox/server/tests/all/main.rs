@@ -1,5 +1,6 @@
 //! The tests of this crate, in one program.
 
+mod agent_server;
 mod browser;
 mod common;
 mod connections;
