@@ -143,6 +143,7 @@ PLANS = {
     ("docs/gateway.md", "gloveport gateway env"): Plan(
         given="openssl rand -hex 32 > key\ngloveport gateway --runtime local --port 8080 --key-file key\n"
     ),
+    ("docs/wires.md", "OH_SESSION_API_KEYS_0"): Plan(),
     ("docs/wires.md", "gloveport swerex"): Plan(),
     ("docs/e2b.md", "openssl rand"): Plan(),
     ("docs/e2b.md", 'eval "$(gloveport gateway env'): Plan(skip="tests/e2b does this and more, with its own Python"),

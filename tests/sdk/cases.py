@@ -9,6 +9,7 @@ commands a second eight clients get. (The SDK logs on the standard output, too.)
 """
 
 import asyncio
+import datetime
 import json
 import os
 import re
@@ -22,6 +23,7 @@ import traceback
 import uuid
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from urllib.parse import quote, urljoin
 
 import httpx
 from openhands.sdk.workspace import AsyncRemoteWorkspace, RemoteWorkspace
@@ -69,10 +71,13 @@ class Server:
             body = response.json()
         except ValueError:
             body = response.text
-        if response.status_code == 422 and isinstance(body["detail"], list):
+        if response.status_code == 422 and isinstance(body, dict) and isinstance(body.get("detail"), list):
             body = [[one["type"], one["loc"]] for one in body["detail"]]
-        found = {"status": response.status_code, "body": body}
-        return found | {name: response.headers.get(name) for name in names}
+        found = {"status": response.status_code, "body": body} | {name: response.headers.get(name) for name in names}
+        if found.get("location"):
+            # It may leave out what it has in common with the request.
+            found["location"] = urljoin(str(response.url), found["location"])
+        return found
 
     def executed(self, command, **more):
         """What a command's answer says of its end, without what tells it from others."""
@@ -85,7 +90,8 @@ class Server:
         """The output events of a command, once it has ended."""
         until = time.monotonic() + REQUEST
         while time.monotonic() < until:
-            found = self.send("GET", SEARCH, params={"kind__eq": "BashOutput", "command_id__eq": command}).json()["items"]
+            wanted = {"kind__eq": "BashOutput", "command_id__eq": command}
+            found = self.send("GET", SEARCH, params=wanted).json()["items"]
             if found and found[-1]["exit_code"] is not None:
                 return found
             time.sleep(0.05)
@@ -109,6 +115,12 @@ def took(call):
     return {"found": found, "seconds": int(time.monotonic() - began)}
 
 
+def shifted(time, hours):
+    """The same time as another zone writes it."""
+    zone = datetime.timezone(datetime.timedelta(hours=hours))
+    return datetime.datetime.fromisoformat(time).astimezone(zone).isoformat()
+
+
 def raised(call):
     try:
         return call()
@@ -118,7 +130,7 @@ def raised(call):
 
 def kinds(value):
     """The names of an object's fields, with the types of their values."""
-    return {name: type(one).__name__ for name, one in sorted(value.items())}
+    return {name: "number" if type(one) in (int, float) else type(one).__name__ for name, one in sorted(value.items())}
 
 
 # --- the workspaces of the SDK
@@ -230,6 +242,7 @@ def commands_in_the_background(server):
     plain = lambda output: output and {name: output[name] for name in ("exit_code", "stdout", "stderr", "order")}
     found = {}
     command = workspace.start_command("echo begun; sleep 30", timeout=40)
+    time.sleep(0.5)
     found["a running one has no output"] = workspace.get_command_output(command)
     found["stop"] = workspace.stop_command(command)
     server.outputs(command)
@@ -311,7 +324,8 @@ def the_workspace_without_a_right_key(server):
 def the_asynchronous_workspace(server):
     async def run():
         place = server.place("asynchronous")
-        async with AsyncRemoteWorkspace(host=server.url + "/", api_key=server.token, working_dir=str(place)) as workspace:
+        where = {"host": server.url + "/", "working_dir": str(place)}
+        async with AsyncRemoteWorkspace(api_key=server.token, **where) as workspace:
             command = await workspace.start_command("sleep 30")
             await workspace.stop_command(command)
             several = [workspace.execute_command(f"echo {number}; exit {number}") for number in range(4)]
@@ -339,7 +353,7 @@ def without_a_key(server):
     found |= {path: server.asked("GET", path, key=None)["status"] for path in ["/", "/server_info", "/openapi.json"]}
     closed = [
         ("POST", EXECUTE), ("POST", START), ("GET", SEARCH), ("GET", EVENTS + "/x"), ("GET", EVENTS + "/"),
-        ("DELETE", EVENTS), ("POST", f"/api/bash/bash_commands/{uuid.uuid4()}/stop"), ("POST", "/api/file/upload"),
+        ("DELETE", EVENTS), ("POST", f"/api/bash/bash_commands/{uuid.UUID(int=7)}/stop"), ("POST", "/api/file/upload"),
         ("GET", "/api/file/download"), ("POST", "/api/file/create_directory"), ("GET", "/api/file/home"),
         ("GET", "/api/file/search_subdirs"), ("GET", "/api/git/changes"), ("GET", "/api/git/diff"),
         ("GET", "/api/git/commits"), ("GET", "/api/git/commits/abcd/changes"), ("GET", "/api/vscode/status"),
@@ -387,7 +401,7 @@ def slashes(server):
     found = {}
     for method, path in [
         ("POST", EXECUTE + "/"), ("GET", SEARCH + "/?limit=1"), ("GET", "/health/"), ("GET", "/api/tools"),
-        ("GET", "/api/vscode/status/"), ("DELETE", EVENTS + "/"), ("POST", "/api/hooks/"), ("GET", "//health"),
+        ("GET", "/api/vscode/status/"), ("DELETE", EVENTS + "/"), ("POST", "/api/hooks/"),
         ("GET", "/api/file/home/?include_hidden=true"), ("GET", "/api/no/such/"), ("GET", "/api/git/changes/?path=/"),
     ]:  # fmt: skip
         found[f"{method} {path}"] = server.asked(method, path, "location", "allow")
@@ -397,7 +411,8 @@ def slashes(server):
 
 @case
 def origins(server):
-    asks = {"Access-Control-Request-Method": "POST", "Access-Control-Request-Headers": "X-Session-API-Key, Content-Type"}
+    wanted = "X-Session-API-Key, Content-Type"
+    asks = {"Access-Control-Request-Method": "POST", "Access-Control-Request-Headers": wanted}
     names = ["origin", "methods", "headers", "credentials", "max-age"]
     listed = [f"access-control-{'' if name == 'max-age' else 'allow-'}{name}" for name in names] + ["vary"]
     found = {}
@@ -429,7 +444,7 @@ def tolerated_headers(server):
 DESCRIBED = [
     "/alive", "/health", "/ready", "/server_info", EXECUTE, START, SEARCH, EVENTS, EVENTS + "/", EVENTS + "/{event_id}",
     "/api/bash/bash_commands/{command_id}/stop", "/api/file/upload", "/api/file/download", "/api/file/create_directory",
-    "/api/file/home", "/api/file/search_subdirs", "/api/file/archive", "/api/git/changes", "/api/git/diff",
+    "/api/file/home", "/api/file/search_subdirs", "/api/git/changes", "/api/git/diff",
     "/api/git/commits", "/api/git/commits/{sha}/changes", "/api/vscode/status", "/api/vscode/url", "/api/hooks",
 ]  # fmt: skip
 
@@ -440,7 +455,9 @@ def the_description(server):
     found = {"openapi": document["openapi"]}
     for path in DESCRIBED:
         found[path] = {
-            method: sorted([one["in"], one["name"], one.get("required", False)] for one in operation.get("parameters", []))
+            method: sorted(
+                [one["in"], one["name"], one.get("required", False)] for one in operation.get("parameters", [])
+            )
             for method, operation in sorted(document["paths"].get(path, {}).items())
         }
     found["paths of older clients"] = [path for path in document["paths"] if "{path" in path and "/file/" in path]
@@ -482,9 +499,6 @@ def accepted_requests(server):
         "start with all": server.asked("POST", START, json={"command": "true", "cwd": "/tmp", "timeout": 7}),
         "execute": asked(json={"command": "echo out; echo err >&2"}),
         "execute without output": asked(json={"command": "true", "cwd": None}),
-        "execute with another content type": asked(
-            content='{"command":"true"}', headers={"Content-Type": "text/plain"}
-        )["status"],
         "execute with a vendor's type": asked(
             content='{"command":"true"}', headers={"Content-Type": "application/x+json; charset=utf-8"}
         ),
@@ -506,10 +520,10 @@ def limits(server):
         below_zero=lambda: run("echo hi", timeout=-1)["exit_code"],
         deaf=lambda: took(lambda: run("trap '' TERM; echo a; sleep 30; sleep 30", timeout=1)),
         trapped=lambda: took(lambda: run("trap 'echo trapped; exit 3' TERM; echo a; sleep 30 & wait", timeout=1)),
-        a_job=lambda: took(lambda: run(f"(sleep 4; touch {place}/late) & echo a", timeout=1)),
+        a_job=lambda: took(lambda: run(f"(sleep 2.5; touch {place}/late) & echo a", timeout=1)),
         a_job_with_the_pipe=lambda: took(lambda: run("sleep 2.2 & echo x", timeout=20)),
     )
-    time.sleep(2)
+    time.sleep(1.5)
     return found | {"the job is ended, too": not (place / "late").exists()}
 
 
@@ -596,7 +610,7 @@ def searches(server):
 
     command, output = everything[2]["timestamp"], everything[1]["timestamp"]
     found = {
-        "all": server.asked("GET", SEARCH, params={"limit": 4}),
+        "all": server.asked("GET", SEARCH),
         "in order": pages(),
         "backwards": pages(sort_order="TIMESTAMP_DESC"),
         "pages of two": pages(limit=2),
@@ -619,7 +633,9 @@ def searches(server):
         "before a time": asked(timestamp__lt=command),
         "between": asked(timestamp__gte=output, timestamp__lt=command),
         "a time without a zone": asked(timestamp__gte=command.removesuffix("Z")),
-        "a time of another zone": asked(timestamp__gte="2001-01-01T02:00:00+02:00", timestamp__lt="2100-01-01T00:00:00Z"),
+        "a time of another zone": asked(
+            timestamp__gte=shifted(command, 2), timestamp__lt=shifted(everything[4]["timestamp"], -5)
+        ),
         "a day": asked(timestamp__gte="2001-01-01"),
         "seconds": asked(timestamp__gte="1000000000"),
         "an unknown page": asked(page_id="no-such-page", limit=2),
@@ -670,7 +686,8 @@ def deletion(server):
     found = {"deleted": server.asked("DELETE", EVENTS), "again": server.asked("DELETE", EVENTS)}
     found["nothing is left"] = server.asked("GET", SEARCH)
     found["stop of a forgotten one"] = server.asked("POST", f"/api/bash/bash_commands/{uuid.uuid4()}/stop")
-    found["a running one goes on"] = [[one["order"], one["exit_code"], one["stdout"]] for one in server.outputs(running)]
+    outputs = server.outputs(running)
+    found["a running one goes on"] = [[one["order"], one["exit_code"], one["stdout"]] for one in outputs]
     found["its command is gone"] = server.asked("GET", f"{EVENTS}/{running}")
     found["with a wrong key"] = server.asked("DELETE", EVENTS, key="wrong")
     return found
@@ -689,7 +706,7 @@ def refused(server, *arguments, **more):
     """How the handshake ends, or the socket after it."""
     try:
         with socket_of(server, *arguments, **more) as socket:
-            return closing(socket)
+            return closing(socket, 2)
     except InvalidStatus as error:
         return {"status": error.response.status_code}
 
@@ -778,7 +795,8 @@ def commands_of_a_socket(server):
     found = {}
     with socket_of(server) as socket, socket_of(server) as other:
         found["events"] = ran(socket)
-        found["another one sees them, too"] = received(other, lambda event: event.get("exit_code") is not None) == found["events"]
+        seen = received(other, lambda event: event.get("exit_code") is not None)
+        found["another one sees them, too"] = seen == found["events"]
         output = server.send("POST", EXECUTE, json={"command": "echo of a request"}).json()
         seen = received(socket, lambda event: event.get("exit_code") is not None)
         found["of a request"] = [seen[-1] == output, [event["kind"] for event in seen]]
@@ -808,9 +826,9 @@ def events_that_are_sent_again(server):
     server.send("DELETE", EVENTS)
     server.executed("echo one")
     server.executed("echo two >&2")
-    events = server.send("GET", SEARCH).json()["items"]
     found = {}
     for query in ["?resend_mode=all", "?resend_all=true"]:
+        events = server.send("GET", SEARCH).json()["items"]
         with socket_of(server, query) as socket:
             again = [json.loads(socket.recv(timeout=REQUEST)) for _ in events]
             found[query] = [again == events, [event["kind"] for event in ran(socket, "true")]]
@@ -842,9 +860,11 @@ def too_many_sockets(server):
 def a_socket_without_a_key(server):
     def closed():
         with socket_of(server, key=None) as socket:
-            return closing(socket)
+            return closing(socket, 30)
 
-    return took(closed)
+    # A server that has other work may be late.
+    found = took(closed)
+    return {"found": found["found"], "after about ten seconds": 9 <= found["seconds"] < 25}
 
 
 # --- files
@@ -906,7 +926,7 @@ def uploads(server):
     found["there"] = {
         str(path.relative_to(place)): ["link" if path.is_symlink() else "file", path.stat().st_size]
         for path in sorted(place.rglob("*"))
-        if path.is_file()
+        if path.is_file() and path.name != "older"
     }
     return found
 
@@ -1084,7 +1104,9 @@ GIT = {
 
 def git(place, *arguments, minute=0):
     when = {f"GIT_{who}_DATE": f"2024-01-02T03:{minute:02}:05+02:00" for who in ("AUTHOR", "COMMITTER")}
-    subprocess.run(["git", *arguments], cwd=place, env=os.environ | GIT | when, check=True, capture_output=True)
+    environment = os.environ | GIT | when
+    done = subprocess.run(["git", *arguments], cwd=place, env=environment, check=True, capture_output=True, text=True)
+    return done.stdout.strip()
 
 
 def repository(place):
@@ -1157,7 +1179,7 @@ def git_of_the_workspace(server):
 @case
 def git_requests(server):
     place = repository(server.directory / "requests")
-    head = subprocess.run(["git", "rev-parse", "HEAD"], cwd=place, capture_output=True, text=True, check=True).stdout.strip()
+    head = git(place, "rev-parse", "HEAD")
     empty = server.directory / "no-commits"
     empty.mkdir()
     git(empty, "init", "-q", "-b", "main")
@@ -1358,6 +1380,7 @@ def tools_and_the_start(server):
 def speed(server, count):
     """Milliseconds at the median, and commands a second of eight clients."""
     server.send("DELETE", EVENTS)
+    kept = httpx.Client(base_url=server.url, headers={"X-Session-API-Key": server.token}, timeout=REQUEST)
 
     def median(call):
         times = []
@@ -1373,8 +1396,10 @@ def speed(server, count):
                 http.post(EXECUTE, json={"command": "true"}).raise_for_status()
 
     found = {
-        "health": median(lambda: server.send("GET", "/health", key=None)),
-        "execute_bash_command": median(lambda: server.send("POST", EXECUTE, json={"command": "true"})),
+        "health": median(lambda: kept.get("/health").raise_for_status()),
+        "execute_bash_command": median(
+            lambda: kept.post(EXECUTE, json={"command": "true"}).raise_for_status()
+        ),
         "execute_command": median(lambda: server.workspace.execute_command("true")),
     }
     server.send("DELETE", EVENTS)
@@ -1394,6 +1419,7 @@ class Names:
     def __init__(self, server):
         self.plain = {
             str(server.directory): "ROOT",
+            quote(str(server.directory), safe=""): "ROOT",
             str(server.home): "HOME",
             server.url: "URL",
             server.token: "TOKEN",

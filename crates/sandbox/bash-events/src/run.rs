@@ -99,15 +99,14 @@ impl Task {
         let (mut told, mut pipes) = (Told::new(self.id, &self.log), [pipe(output), pipe(errors)]);
         let limit = Duration::from_secs(u64::try_from(self.request.timeout).unwrap_or_default().max(1));
         let over = began.checked_add(limit);
-        let mut cause = None;
-        let mut kill_at = None;
+        let (mut out, mut err) = (vec![0; PIECE], vec![0; PIECE]);
+        let (mut cause, mut kill_at) = (None, None);
         loop {
             let exit = process.exit();
             let [stdout, stderr] = &mut pipes;
             if exit.is_some() && stdout.is_none() && stderr.is_none() {
                 break;
             }
-            let (mut out, mut err) = ([0; PIECE], [0; PIECE]);
             tokio::select! {
                 biased;
                 () = self.stop.cancelled(), if cause.is_none() => {
@@ -134,15 +133,16 @@ impl Task {
         }
         let ended = process.watch_exit();
         let left = if cause.is_some() {
+            process.signal_group(Signal::KILL);
+            let _told = timeout(REST, process.exited()).await;
             process.end(Duration::ZERO).await;
             let [stdout, stderr] = &mut pipes;
             let rest = async {
-                let mut piece = [0; PIECE];
-                while let count @ 1.. = read(stdout, &mut piece).await {
-                    told.stdout(piece.get(..count).unwrap_or_default()).await;
+                while let count @ 1.. = read(stdout, &mut out).await {
+                    told.stdout(out.get(..count).unwrap_or_default()).await;
                 }
-                while let count @ 1.. = read(stderr, &mut piece).await {
-                    told.stderr(piece.get(..count).unwrap_or_default()).await;
+                while let count @ 1.. = read(stderr, &mut err).await {
+                    told.stderr(err.get(..count).unwrap_or_default()).await;
                 }
             };
             let _complete = timeout(REST, rest).await;

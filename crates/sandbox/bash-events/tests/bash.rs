@@ -1,5 +1,7 @@
 //! Commands and their events, with real processes.
 
+#![expect(clippy::unwrap_used, reason = "test programs stop at the first broken assumption")]
+
 use std::{path::Path, sync::Arc, time::Duration};
 
 use gloveport_bash_events::{
@@ -44,7 +46,7 @@ fn outputs(log: &Log, command: Uuid) -> Vec<Value> {
 
 async fn ran(bash: &Arc<Bash>, command: &str, timeout: i64) -> Vec<Value> {
     let (id, _) = bash.start(request(command, timeout)).await.unwrap();
-    tokio::time::timeout(Duration::from_secs(60), bash.wait(id)).await.unwrap();
+    tokio::time::timeout(Duration::from_mins(1), bash.wait(id)).await.unwrap();
     outputs(bash.log(), id)
 }
 

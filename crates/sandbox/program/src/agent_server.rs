@@ -23,8 +23,10 @@ use crate::{
 const OF_SDK: &str = "1.58.2";
 /// What the names of variables with keys begin with; a number follows.
 const KEYS: &str = "OH_SESSION_API_KEYS_";
-/// Most keys.
-const MOST_KEYS: usize = 100;
+/// The same for pages that may ask.
+const ORIGINS: &str = "OH_ALLOW_CORS_ORIGINS_";
+/// Most variables with a number.
+const NUMBERS: usize = 100;
 /// Variables beside the keys that no command gets.
 const SECRET: [&str; 6] = [
     "SESSION_API_KEY",
@@ -40,6 +42,7 @@ const EVENTS: &str = "workspace/bash_events";
 const SHELL: &str = "/bin/sh";
 
 #[derive(Debug, Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own on the command line")]
 pub struct ServerArgs {
     /// Address to listen on: an address, or `localhost` (default: 0.0.0.0 with a key, else 127.0.0.1).
     #[arg(long, value_name = "ADDRESS", value_parser = tools::address)]
@@ -119,6 +122,7 @@ pub(crate) async fn serve(arguments: ServerArgs, owner: &Owner) -> anyhow::Resul
         shell: vec![arguments.shell.into(), "-c".into()],
         events: directory.join(variable("OH_BASH_EVENTS_DIR").unwrap_or_else(|| EVENTS.to_owned())),
         retention: retention(variable("OH_BASH_EVENTS_RETENTION_SECONDS"))?,
+        origins: numbered(ORIGINS, |name| std::env::var(name).ok()),
     };
     let executor = Executor::start(options).await?;
     let listener = bind(SocketAddr::from((host, arguments.port))).await?;
@@ -146,11 +150,17 @@ pub(crate) async fn serve(arguments: ServerArgs, owner: &Owner) -> anyhow::Resul
 
 /// The keys that clients may show: those with a number, or the one of older servers if there is none.
 fn keys(variable: impl Fn(&str) -> Option<String>) -> Vec<SessionKey> {
-    let set = |name: &str| variable(name).filter(|key| !key.is_empty());
-    let numbered: Vec<String> = (0..MOST_KEYS).map_while(|number| variable(&format!("{KEYS}{number}"))).collect();
-    let keys: Vec<String> = numbered.into_iter().filter(|key| !key.is_empty()).collect();
-    let keys = if keys.is_empty() { set("SESSION_API_KEY").into_iter().collect() } else { keys };
+    let mut keys = numbered(KEYS, &variable);
+    if keys.is_empty() {
+        keys.extend(variable("SESSION_API_KEY").filter(|key| !key.is_empty()));
+    }
     keys.into_iter().map(SessionKey::new).collect()
+}
+
+/// What variables have that begin like this and go on with 0, 1 and so on.
+fn numbered(beginning: &str, variable: impl Fn(&str) -> Option<String>) -> Vec<String> {
+    let all = (0..NUMBERS).map_while(|number| variable(&format!("{beginning}{number}")));
+    all.filter(|value| !value.is_empty()).collect()
 }
 
 /// How long events are kept.

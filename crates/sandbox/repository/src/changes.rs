@@ -58,9 +58,8 @@ pub async fn changes(
     let looked = path.to_owned();
     let nested = tokio::task::spawn_blocking(move || nested(&looked)).await.unwrap_or_default();
     for name in nested {
-        found.retain(|known, _| {
-            known.strip_prefix(&name).is_none_or(|rest| !rest.is_empty() && !rest.starts_with('/'))
-        });
+        found
+            .retain(|known, _| known.strip_prefix(&name).is_none_or(|rest| !rest.is_empty() && !rest.starts_with('/')));
         match of_one(&Git::new(surroundings, &path.join(&name)), reference).await {
             Ok(inner) => found.extend(inner.into_iter().map(|(path, status)| (format!("{name}/{path}"), status))),
             Err(error) => tracing::debug!(%error, name, "a repository in a directory is passed over"),
@@ -71,7 +70,7 @@ pub async fn changes(
 
 async fn of_one(git: &Git, reference: Option<&str>) -> Result<BTreeMap<String, Status>, GitError> {
     let base = base(git, reference).await?;
-    let mut found = between(git, &[&base]).await?;
+    let mut found = between(git, &["--relative", &base, "--", "."]).await?;
     let untracked = git.run(&["ls-files", "--others", "--exclude-standard", "-z", "--", "."]).await?;
     for path in fields(&untracked).filter(|path| !path.ends_with('/')) {
         found.insert(path, Status::Added);
@@ -79,8 +78,8 @@ async fn of_one(git: &Git, reference: Option<&str>) -> Result<BTreeMap<String, S
     Ok(found)
 }
 
-/// What differs between two commits, or between one and the files.
-pub(crate) async fn between(git: &Git, commits: &[&str]) -> Result<BTreeMap<String, Status>, GitError> {
+/// What differs between two commits, or between one and the files; `more` are the commits and what is to be compared.
+pub(crate) async fn between(git: &Git, more: &[&str]) -> Result<BTreeMap<String, Status>, GitError> {
     let mut words = vec![
         "diff",
         "--name-status",
@@ -89,10 +88,8 @@ pub(crate) async fn between(git: &Git, commits: &[&str]) -> Result<BTreeMap<Stri
         "--no-ext-diff",
         "--no-textconv",
         "--ignore-submodules=dirty",
-        "--relative",
     ];
-    words.extend_from_slice(commits);
-    words.extend(["--", "."]);
+    words.extend_from_slice(more);
     let printed = git.run(&words).await?;
     let mut fields = fields(&printed);
     let mut found = BTreeMap::new();

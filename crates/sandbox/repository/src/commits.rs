@@ -70,7 +70,7 @@ fn parsed(line: &str) -> Option<Commit> {
     Some(Commit { sha, short_sha, subject, author, timestamp })
 }
 
-/// What a commit changed, compared with the first one before it.
+/// What a commit changed, compared with the first one before it: all of it, with paths from the top of the repository.
 ///
 /// # Errors
 ///
@@ -83,6 +83,6 @@ pub async fn commit_changes(surroundings: &Surroundings, path: &Path, sha: &str)
     let no_commit = || failed(&["rev-parse"], &format!("`{sha}` names no commit in {}", git.directory().display()));
     let after = git.commit(sha).await.ok_or_else(no_commit)?;
     let before = git.parent(&after).await?;
-    let found = between(&git, &[&before, &after]).await?;
+    let found = between(&git, &["--no-relative", &before, &after]).await?;
     Ok(found.into_iter().map(|(path, status)| Change { status, path }).collect())
 }

@@ -41,6 +41,9 @@ pub async fn diff(
     let (directory, below) = nearest(path);
     let git = Git::new(surroundings, &directory);
     if !git.is_repository().await {
+        if fs::symlink_metadata(path).is_err() {
+            return Err(GitError::NoFile(path.to_owned()));
+        }
         return Ok(FileDiff { modified: None, original: None });
     }
     let prefix = git.line(&["rev-parse", "--show-prefix"]).await.unwrap_or_default();

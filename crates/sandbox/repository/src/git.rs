@@ -69,7 +69,7 @@ pub(crate) struct Git {
 impl Git {
     pub(crate) fn new(surroundings: &Surroundings, directory: &Path) -> Self {
         let mut surroundings = surroundings.clone();
-        surroundings.directory = directory.to_owned();
+        directory.clone_into(&mut surroundings.directory);
         for (name, value) in [
             ("GIT_TERMINAL_PROMPT", "0"),
             ("GIT_SSH_COMMAND", "ssh -oBatchMode=yes"),

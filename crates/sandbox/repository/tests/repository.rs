@@ -1,5 +1,7 @@
 //! What has changed, in repositories made by git itself.
 
+#![expect(clippy::unwrap_used, reason = "test programs stop at the first broken assumption")]
+
 use std::{fs, path::Path, process::Command};
 
 use gloveport_repository::{Status, changes, commit_changes, commits, diff};
@@ -200,7 +202,9 @@ async fn a_repository_has_no_program_run() {
     let mark = place.0.path().join("mark");
     let touch = format!("touch {}", mark.display());
     place.write("r/.gitattributes", "* diff=evil\n");
-    for name in ["core.fsmonitor", "diff.external", "diff.evil.textconv", "diff.evil.command", "gpg.program", "core.pager"] {
+    for name in
+        ["core.fsmonitor", "diff.external", "diff.evil.textconv", "diff.evil.command", "gpg.program", "core.pager"]
+    {
         place.git("r", &["config", name, &touch]);
     }
     place.git("r", &["config", "log.showSignature", "true"]);

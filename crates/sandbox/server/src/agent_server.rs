@@ -4,6 +4,8 @@
 mod agent;
 mod answers;
 mod bash;
+mod cors;
+mod description;
 mod details;
 pub(crate) mod face;
 mod files;
@@ -21,8 +23,8 @@ use axum::{
 };
 use gloveport_proxy::Trust;
 use http::{
-    HeaderValue, StatusCode, Uri,
-    header::{ALLOW, LOCATION},
+    HeaderMap, HeaderValue, StatusCode, Uri,
+    header::{ALLOW, LOCATION, UPGRADE},
 };
 
 use crate::{answer, app::App, auth, route::Route};
@@ -48,6 +50,18 @@ pub(crate) fn router(app: &Arc<App>) -> Router<Arc<App>> {
     open.merge(keyed)
 }
 
+/// Lets pages ask that may ([`cors`]), before anything else is looked at.
+pub(crate) async fn with_origin(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
+    let Some(face) = &app.agent_server else { return next.run(request).await };
+    let asked = cors::Asked::of(&request, &face.origins);
+    if let Some(answer) = asked.preflight() {
+        return answer;
+    }
+    let mut response = next.run(request).await;
+    asked.mark(&mut response);
+    response
+}
+
 /// Lets in who shows the key, or anybody but a page where there is none.
 async fn with_key(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
     if auth::trust(&app.options, &request) == Trust::Stranger {
@@ -70,8 +84,12 @@ async fn without_page(State(app): State<Arc<App>>, request: Request, next: Next)
 }
 
 /// A path that is not known: with a slash more or less it may be.
-pub(crate) fn unknown_path(uri: &Uri) -> Response {
+pub(crate) fn unknown_path(uri: &Uri, headers: &HeaderMap) -> Response {
     let path = uri.path();
+    if headers.contains_key(UPGRADE) {
+        // There is no such socket.
+        return answer::detail(StatusCode::FORBIDDEN, "Not Found");
+    }
     let other = match path.strip_suffix('/') {
         Some(shorter) => shorter.to_owned(),
         None => format!("{path}/"),
@@ -101,7 +119,23 @@ pub(crate) fn unknown_method(uri: &Uri) -> Response {
 
 fn methods_of(path: &str) -> String {
     let all = open().into_iter().chain(keyed());
-    let methods: Vec<String> =
-        all.filter(|route| route.path == path).map(|route| route.method.to_uppercase()).collect();
+    let mut methods: Vec<String> =
+        all.filter(|route| is_of(route.path, path)).map(|route| route.method.to_uppercase()).collect();
+    methods.sort();
+    methods.dedup();
     methods.join(", ")
+}
+
+/// Whether a path is one of a route's.
+fn is_of(route: &str, path: &str) -> bool {
+    let (mut known, mut asked) = (route.split('/'), path.split('/'));
+    loop {
+        match (known.next(), asked.next()) {
+            (None, None) => return true,
+            (Some(part), Some(_)) if part.starts_with("{*") => return true,
+            (Some(part), Some(_)) if part.starts_with('{') => {}
+            (Some(part), Some(other)) if part == other => {}
+            _ => return false,
+        }
+    }
 }

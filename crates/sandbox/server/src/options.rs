@@ -62,6 +62,8 @@ pub struct AgentServerOptions {
     pub events: PathBuf,
     /// How long; for ever if absent.
     pub retention: Option<Duration>,
+    /// Pages that may ask from a browser with the key, beside those of this machine: `https://example.org`.
+    pub origins: Vec<String>,
 }
 
 impl Default for ServerOptions {

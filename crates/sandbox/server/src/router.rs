@@ -17,7 +17,7 @@ use axum::{
 };
 use futures_util::FutureExt as _;
 use gloveport_executor::Executor;
-use http::{StatusCode, Uri};
+use http::{HeaderMap, StatusCode, Uri};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
@@ -52,7 +52,10 @@ pub(crate) fn for_app(app: Arc<App>) -> Router {
             let known = swerex::routes().into_iter().chain(health::routes());
             finish(known.fold(Router::new(), |router, route| router.route(route.path, route.handler)), app)
         }
-        Wire::AgentServer(_) => finish(agent_server::router(&app), app),
+        Wire::AgentServer(_) => {
+            let with_origin = middleware::from_fn_with_state(Arc::clone(&app), agent_server::with_origin);
+            finish(agent_server::router(&app), app).layer(with_origin)
+        }
     }
 }
 
@@ -78,9 +81,9 @@ fn finish(known: Router<Arc<App>>, app: Arc<App>) -> Router {
         .with_state(app)
 }
 
-async fn unknown_path(State(app): State<Arc<App>>, uri: Uri) -> Response {
+async fn unknown_path(State(app): State<Arc<App>>, uri: Uri, headers: HeaderMap) -> Response {
     if app.agent_server.is_some() {
-        return agent_server::unknown_path(&uri);
+        return agent_server::unknown_path(&uri, &headers);
     }
     answer::refusal(uri.path(), StatusCode::NOT_FOUND, "unknown_path", "Not Found", SEE)
 }

@@ -10,20 +10,8 @@ const ADVICE: &str = "This server has the sandbox and no agent. Run the agent ou
     image with OpenHands' own agent-server for conversations.";
 
 /// Parts of the API below `/api/` that are those of an agent.
-const PARTS: [&str; 12] = [
-    "acp",
-    "auth",
-    "desktop",
-    "llm",
-    "mcp",
-    "marketplace",
-    "plugins",
-    "profiles",
-    "settings",
-    "skills",
-    "sub-agents",
-    "tools",
-];
+const PARTS: [&str; 11] =
+    ["acp", "auth", "llm", "mcp", "marketplace", "plugins", "profiles", "settings", "skills", "sub-agents", "tools"];
 
 pub(super) fn routes() -> Vec<Route> {
     let any = |path| Route { method: "any", path, handler: axum::routing::any(no_agent) };

@@ -1,5 +1,7 @@
 //! The forms of answers that are no success, and what a query says.
 
+use std::{io, path::Path};
+
 use axum::{extract::Query, response::Response};
 use http::{StatusCode, Uri};
 use serde_json::{Value, json};
@@ -27,6 +29,33 @@ pub(super) fn failed(status: StatusCode, text: &str) -> Response {
     answer::json(status, &json!({"detail": "Internal Server Error", "exception": exception}))
 }
 
+/// An error of the system at a path, as Python tells it.
+pub(super) fn os_text(error: &io::Error, path: &Path) -> String {
+    let text = error.to_string();
+    let text = text.split(" (os error").next().unwrap_or_default();
+    match error.raw_os_error() {
+        Some(number) => format!("[Errno {number}] {text}: '{}'", path.display()),
+        None => text.to_owned(),
+    }
+}
+
+/// JSON of a body, or what is wrong with it.
+pub(super) fn understood(bytes: &[u8]) -> Result<Value, Value> {
+    if bytes.is_empty() {
+        return Err(json!({"type": "missing", "loc": ["body"], "msg": "Field required", "input": null}));
+    }
+    serde_json::from_slice(bytes).map_err(|error| {
+        json!({"type": "json_invalid", "loc": ["body", error.column()], "msg": "JSON decode error", "input": {},
+            "ctx": {"error": error.to_string()}})
+    })
+}
+
+/// A body that is no object.
+pub(super) fn no_object(value: &Value) -> Value {
+    json!({"type": "model_attributes_type", "loc": ["body"],
+        "msg": "Input should be a valid dictionary or object to extract fields from", "input": value})
+}
+
 /// The parameters of a query, decoded, in their order.
 pub(super) struct Parameters(Vec<(String, String)>);
 
@@ -49,16 +78,18 @@ impl Parameters {
         })
     }
 
-    /// A whole number between bounds, or what to answer.
-    pub(super) fn number(&self, name: &str, default: i64, least: i64, most: i64) -> Result<i64, Value> {
+    /// A whole number between bounds, or what to answer; `below` is the kind of the error of one that is too small.
+    pub(super) fn number(&self, name: &str, default: i64, bounds: (i64, i64), below: &str) -> Result<i64, Value> {
+        let (least, most) = bounds;
         let Some(text) = self.get(name) else { return Ok(default) };
-        let number: i64 = text.trim().parse().map_err(|_| {
+        let plain = text.trim().trim_end_matches('0').strip_suffix('.').unwrap_or(text.trim());
+        let number: i64 = plain.parse().map_err(|_| {
             let what = "Input should be a valid integer, unable to parse string as an integer";
             wrong("int_parsing", "query", name, what, &text.into())
         })?;
         if number < least {
-            let what = format!("Input should be greater than {}", least.saturating_sub(1));
-            return Err(wrong("greater_than", "query", name, &what, &text.into()));
+            let what = format!("Input should be greater than or equal to {least}");
+            return Err(wrong(below, "query", name, &what, &text.into()));
         }
         if number > most {
             let what = format!("Input should be less than or equal to {most}");

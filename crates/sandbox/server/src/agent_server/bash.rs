@@ -15,7 +15,7 @@ use serde_json::{Map, Value, json};
 use tokio::{task::spawn_blocking, time::timeout};
 use uuid::Uuid;
 
-use super::answers::{Parameters, failed, invalid, missing, wrong};
+use super::answers::{Parameters, failed, invalid, missing, no_object, understood, wrong};
 use crate::{
     answer,
     app::App,
@@ -37,9 +37,9 @@ pub(super) fn routes() -> Vec<Route> {
         Route::post("/api/bash/execute_bash_command", execute),
         Route::get("/api/bash/bash_events/search", search),
         Route::get("/api/bash/bash_events/", several),
-        Route::get("/api/bash/bash_events/{id}", one),
+        Route::get("/api/bash/bash_events/{event_id}", one),
         Route::delete("/api/bash/bash_events", clear),
-        Route::post("/api/bash/bash_commands/{id}/stop", stop),
+        Route::post("/api/bash/bash_commands/{command_id}/stop", stop),
     ]
 }
 
@@ -65,6 +65,9 @@ async fn begin(app: &App, body: Body) -> Result<(Arc<Bash>, Uuid, Vec<u8>), Box<
     let bash = bash(app)?;
     let limits = &app.options.limits;
     let bytes = body::text_of_json(limits.json_body, body, limits).await.map_err(|error| Box::new(error.answer()))?;
+    if std::str::from_utf8(&bytes).is_err() {
+        return Err(Box::new(answer::detail(StatusCode::BAD_REQUEST, "There was an error parsing the body")));
+    }
     let request = request_of(&bytes).map_err(|wrong| Box::new(invalid(&wrong)))?;
     match bash.start(request).await {
         Ok((id, json)) => Ok((bash, id, json)),
@@ -88,14 +91,8 @@ fn bash(app: &App) -> Result<Arc<Bash>, Box<Response>> {
 
 /// What a body asks for, or all that is wrong with it.
 pub(super) fn request_of(bytes: &[u8]) -> Result<Request, Vec<Value>> {
-    let value: Value = serde_json::from_slice(bytes).map_err(|error| {
-        vec![json!({"type": "json_invalid", "loc": ["body", error.column()], "msg": "JSON decode error", "input": {},
-            "ctx": {"error": error.to_string()}})]
-    })?;
-    let Value::Object(fields) = &value else {
-        return Err(vec![json!({"type": "model_attributes_type", "loc": ["body"],
-            "msg": "Input should be a valid dictionary or object to extract fields from", "input": value})]);
-    };
+    let value = understood(bytes).map_err(|wrong| vec![wrong])?;
+    let Value::Object(fields) = &value else { return Err(vec![no_object(&value)]) };
     let mut errors = Vec::new();
     let mut keep = |error: Value| errors.push(error);
     let command = match fields.get("command") {
@@ -190,9 +187,9 @@ fn search_of(parameters: &Parameters) -> Result<Search, Vec<Value>> {
     let command = kept(&mut errors, id(parameters, "command_id__eq"));
     let from = kept(&mut errors, time(parameters, "timestamp__gte"));
     let before = kept(&mut errors, time(parameters, "timestamp__lt"));
-    let above = parameters.get("order__gt").map(|_| parameters.number("order__gt", 0, i64::MIN, i64::MAX));
+    let above = parameters.get("order__gt").map(|_| parameters.number("order__gt", 0, (i64::MIN, i64::MAX), ""));
     let order_above = kept(&mut errors, above.transpose());
-    let limit = kept(&mut errors, parameters.number("limit", 100, 1, 100).map(Some));
+    let limit = kept(&mut errors, parameters.number("limit", 100, (1, 100), "greater_than").map(Some));
     if !errors.is_empty() {
         return Err(errors);
     }
@@ -246,8 +243,11 @@ fn time(parameters: &Parameters, name: &str) -> Result<Option<i64>, Value> {
     parsed.transpose()
 }
 
-/// A time in microseconds since 1970; one without a zone is UTC.
+/// A time in microseconds since 1970; one without a zone is UTC, and a number is in seconds.
 fn micros_of(text: &str) -> Option<i64> {
+    if let Ok(seconds) = text.parse::<f64>() {
+        return Duration::try_from_secs_f64(seconds).ok().and_then(|time| i64::try_from(time.as_micros()).ok());
+    }
     // A plus that was not encoded is a blank.
     let text = text.replace(' ', "+");
     let time = text.parse::<Timestamp>().ok().or_else(|| {
@@ -285,17 +285,10 @@ async fn several(State(app): State<Arc<App>>, body: Body) -> Response {
         Ok(bytes) => bytes,
         Err(error) => return error.answer(),
     };
-    let ids = match serde_json::from_slice::<Vec<String>>(&bytes) {
+    let ids = match understood(&bytes).map_err(|wrong| vec![wrong]).and_then(ids_of) {
         Ok(ids) if ids.len() <= IDS => ids,
         Ok(_) => return BodyError::TooManyValues.answer(),
-        Err(_) if bytes.is_empty() => {
-            return invalid(&[json!({"type": "missing", "loc": ["body"], "msg": "Field required", "input": null})]);
-        }
-        Err(_) => {
-            return invalid(&[
-                json!({"type": "list_type", "loc": ["body"], "msg": "Input should be a valid list", "input": null}),
-            ]);
-        }
+        Err(wrong) => return invalid(&wrong),
     };
     let log = Arc::clone(bash.log());
     let keys: Vec<_> = ids.iter().map(|id| Uuid::parse_str(id).ok().and_then(|id| log.find(id))).collect();
@@ -308,6 +301,21 @@ async fn several(State(app): State<Arc<App>>, body: Body) -> Response {
         to.write_all(if keys.is_empty() { b"[]" } else { b"]" })
     };
     written(&app, AT_ONCE + 1, write).await
+}
+
+/// The texts of a list, or all that is wrong with it.
+fn ids_of(value: Value) -> Result<Vec<String>, Vec<Value>> {
+    let Value::Array(values) = value else {
+        return Err(vec![
+            json!({"type": "list_type", "loc": ["body"], "msg": "Input should be a valid list", "input": value}),
+        ]);
+    };
+    let is_wrong = |(at, value): (usize, &Value)| json!({"type": "string_type", "loc": ["body", at], "msg": "Input should be a valid string", "input": value});
+    let wrong: Vec<Value> = values.iter().enumerate().filter(|(_, value)| !value.is_string()).map(is_wrong).collect();
+    if !wrong.is_empty() {
+        return Err(wrong);
+    }
+    Ok(values.iter().filter_map(Value::as_str).map(str::to_owned).collect())
 }
 
 async fn stop(State(app): State<Arc<App>>, Path(text): Path<String>) -> Response {

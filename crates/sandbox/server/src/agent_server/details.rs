@@ -1,12 +1,12 @@
 //! What the server is, and whether it lives.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use axum::{extract::State, response::Response};
 use http::StatusCode;
 use serde_json::{Value, json};
 
-use super::{answers::failed, face::OF_SDK};
+use super::{answers::failed, description, face::OF_SDK};
 use crate::{answer, app::App, route::Route};
 
 /// Why there is no VS Code.
@@ -19,7 +19,8 @@ pub(super) fn routes() -> Vec<Route> {
         Route::get("/ready", ready),
         Route::get("/server_info", server_info),
         Route::get("/", server_info),
-        Route::get("/api/init", init),
+        Route { method: "get", path: "/api/init", handler: axum::routing::get(init).post(refused) },
+        Route::get("/openapi.json", description::description),
     ]
 }
 
@@ -43,8 +44,8 @@ async fn server_info(State(app): State<Arc<App>>) -> Response {
 
 fn info(app: &App) -> Value {
     json!({
-        "uptime": app.uptime().as_secs(),
-        "idle_time": app.idle_time().as_secs(),
+        "uptime": whole(app.uptime()),
+        "idle_time": whole(app.idle_time()),
         "title": "gloveport",
         "version": app.options.version,
         "sdk_version": OF_SDK,
@@ -63,6 +64,16 @@ fn info(app: &App) -> Value {
         "docs": "/docs",
         "redoc": "/redoc",
     })
+}
+
+/// Whole seconds, as a number that may have a fraction: clients of other languages take it for one.
+fn whole(time: Duration) -> f64 {
+    time.as_secs_f64().floor()
+}
+
+/// Settings are taken from whoever has the secret for that, and nobody has one.
+async fn refused() -> Response {
+    answer::detail(StatusCode::UNAUTHORIZED, "Unauthorized")
 }
 
 async fn init() -> Response {

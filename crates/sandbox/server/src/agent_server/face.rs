@@ -25,6 +25,8 @@ pub(crate) fn owns(path: &str) -> bool {
 pub(crate) struct Face {
     pub(super) bash: Arc<Bash>,
     followers: Arc<AtomicUsize>,
+    /// Pages that may ask from a browser, beside those of this machine.
+    pub(super) origins: Vec<String>,
 }
 
 impl Face {
@@ -40,7 +42,7 @@ impl Face {
             events: options.events.clone(),
             retention: options.retention,
         });
-        Self { bash, followers: Arc::default() }
+        Self { bash, followers: Arc::default(), origins: options.origins.clone() }
     }
 
     /// A place among those who follow the events; none if there are too many.

@@ -13,13 +13,16 @@ use std::{
 use axum::{
     body::Body,
     extract::{Path as Segment, State},
-    response::{IntoResponse as _, Response},
+    response::Response,
 };
-use http::{HeaderMap, HeaderValue, StatusCode, Uri, header::CONTENT_DISPOSITION};
+use http::{
+    HeaderMap, HeaderValue, StatusCode, Uri,
+    header::{CONTENT_DISPOSITION, CONTENT_RANGE},
+};
 use serde_json::json;
 use tokio::task::spawn_blocking;
 
-use super::answers::{Parameters, failed, invalid, missing};
+use super::answers::{Parameters, failed, invalid, missing, os_text, wrong};
 use crate::{
     answer,
     app::App,
@@ -49,14 +52,15 @@ fn path_of(uri: &Uri) -> Result<PathBuf, Box<Response>> {
 
 fn absolute(text: &str) -> Result<PathBuf, Box<Response>> {
     if text.starts_with('/') && !text.contains('\0') {
-        return Ok(PathBuf::from(text));
+        // A slash at the end says nothing.
+        return Ok(Path::new("/").join(text.trim_matches('/')));
     }
     Err(Box::new(answer::detail(StatusCode::BAD_REQUEST, "Path must be absolute")))
 }
 
 /// The path that stands in the address, as clients until 1.13 send it: with its slash, or without.
 fn old_path(text: &str) -> PathBuf {
-    Path::new("/").join(text.trim_start_matches('/'))
+    Path::new("/").join(text.trim_matches('/'))
 }
 
 async fn upload(State(app): State<Arc<App>>, uri: Uri, headers: HeaderMap, body: Body) -> Response {
@@ -93,7 +97,7 @@ async fn give(app: &App, path: PathBuf, headers: &HeaderMap) -> Response {
         Ok(metadata) if !metadata.is_file() => return answer::detail(StatusCode::BAD_REQUEST, "Path is not a file"),
         Ok(_) => {}
         Err(error) if is_absent(&error) => return answer::detail(StatusCode::NOT_FOUND, "File not found"),
-        Err(error) => return not_given(&error.to_string()),
+        Err(error) => return not_given(&os_text(&error, &path)),
     }
     let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
     match v1::file_answer(path, headers).await {
@@ -101,7 +105,13 @@ async fn give(app: &App, path: PathBuf, headers: &HeaderMap) -> Response {
             response.headers_mut().insert(CONTENT_DISPOSITION, disposition(&name));
             response
         }
-        Err(error @ FileAnswerError::Range { .. }) => error.into_response(),
+        Err(FileAnswerError::Range { size, .. }) => {
+            let mut response = answer::with_type(StatusCode::RANGE_NOT_SATISFIABLE, "text/plain; charset=utf-8", "");
+            if let Ok(range) = HeaderValue::from_str(&format!("bytes */{size}")) {
+                response.headers_mut().insert(CONTENT_RANGE, range);
+            }
+            response
+        }
         Err(error) => not_given(&error.to_string()),
     }
 }
@@ -138,7 +148,8 @@ async fn create_directory(State(app): State<Arc<App>>, uri: Uri) -> Response {
         Ok(path) => path,
         Err(refusal) => return *refusal,
     };
-    let made = spawn_blocking(move || fs::create_dir_all(&path));
+    let wanted = path.clone();
+    let made = spawn_blocking(move || fs::create_dir_all(&wanted));
     match made.await.unwrap_or_else(|error| Err(io::Error::other(error))) {
         Ok(()) => answer::json(StatusCode::OK, &json!({"success": true})),
         Err(error) => match error.kind() {
@@ -146,15 +157,22 @@ async fn create_directory(State(app): State<Arc<App>>, uri: Uri) -> Response {
                 answer::detail(StatusCode::BAD_REQUEST, "Path exists and is not a directory")
             }
             io::ErrorKind::PermissionDenied => {
-                answer::detail(StatusCode::FORBIDDEN, format!("Permission denied: {error}"))
+                answer::detail(StatusCode::FORBIDDEN, format!("Permission denied: {}", os_text(&error, &path)))
             }
-            _ => failed(StatusCode::INTERNAL_SERVER_ERROR, &format!("Failed to create directory: {error}")),
+            _ => {
+                let text = format!("Failed to create directory: {}", os_text(&error, &path));
+                failed(StatusCode::INTERNAL_SERVER_ERROR, &text)
+            }
         },
     }
 }
 
 /// Trajectories are those of an agent.
-async fn no_trajectory() -> Response {
+async fn no_trajectory(Segment(id): Segment<String>) -> Response {
+    if uuid::Uuid::parse_str(&id).is_err() {
+        let what = "Input should be a valid UUID";
+        return invalid(&[wrong("uuid_parsing", "path", "conversation_id", what, &id.into())]);
+    }
     answer::detail(StatusCode::NOT_FOUND, "Conversation not found")
 }
 

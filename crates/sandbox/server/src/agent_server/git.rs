@@ -72,7 +72,7 @@ async fn commits(State(app): State<Arc<App>>, uri: Uri) -> Response {
         Ok(asked) => asked,
         Err(refusal) => return *refusal,
     };
-    let limit = match asked.parameters.number("limit", 50, 1, 200) {
+    let limit = match asked.parameters.number("limit", 50, (1, 200), "greater_than_equal") {
         Ok(limit) => usize::try_from(limit).unwrap_or(1),
         Err(wrong) => return invalid(&[wrong]),
     };

@@ -13,7 +13,7 @@ use http::StatusCode;
 use serde_json::{Map, Value, json};
 use tokio::task::spawn_blocking;
 
-use super::answers::{invalid, wrong};
+use super::answers::{invalid, no_object, understood, wrong};
 use crate::{answer, app::App, body, route::Route};
 
 /// Where a project has them.
@@ -41,12 +41,10 @@ async fn hooks(State(app): State<Arc<App>>, body: Body) -> Response {
         Ok(bytes) => bytes,
         Err(error) => return error.answer(),
     };
-    let value: Value = match serde_json::from_slice(&bytes) {
-        Ok(value) => value,
-        Err(error) => {
-            return invalid(&[json!({"type": "json_invalid", "loc": ["body", error.column()],
-                "msg": "JSON decode error", "input": {}, "ctx": {"error": error.to_string()}})]);
-        }
+    let value = match understood(&bytes) {
+        Ok(value) if value.is_object() => value,
+        Ok(other) => return invalid(&[no_object(&other)]),
+        Err(wrong) => return invalid(&[wrong]),
     };
     let directory = match value.get("project_dir") {
         None | Some(Value::Null) => None,
@@ -79,13 +77,9 @@ fn read(path: &Path) -> io::Result<Vec<u8>> {
 fn normalized(file: &Value) -> Option<Value> {
     let whole = file.as_object()?;
     let given = match whole.get("hooks") {
-        Some(inner) if whole.len() == 1 => inner.as_object()?,
-        Some(_) => return None,
+        Some(inner) => inner.as_object()?,
         None => whole,
     };
-    if given.is_empty() {
-        return None;
-    }
     let is_known = |key: &String| EVENTS.iter().any(|(snake, camel)| key == snake || key == camel);
     if !given.keys().all(is_known) {
         return None;
@@ -99,7 +93,8 @@ fn normalized(file: &Value) -> Option<Value> {
         };
         all.insert(snake.to_owned(), matchers.into());
     }
-    Some(all.into())
+    let is_anything = all.values().any(|matchers| matchers.as_array().is_some_and(|matchers| !matchers.is_empty()));
+    is_anything.then(|| all.into())
 }
 
 fn matcher(given: &Value) -> Option<Value> {
@@ -112,26 +107,48 @@ fn matcher(given: &Value) -> Option<Value> {
     Some(json!({"matcher": pattern, "hooks": hooks}))
 }
 
+/// One hook with all of its fields. A command is run, and a prompt is asked; each needs its text, and has no other.
 fn hook(given: &Value) -> Option<Value> {
     let given = given.as_object()?;
-    let mut whole = json!({"type": "command", "name": null, "command": "", "prompt": null, "system_prompt": null,
-        "tools": [], "timeout": 60, "max_iterations": 3, "async": false});
-    for (name, value) in whole.as_object_mut()? {
-        let other = if name == "async" { given.get("async_") } else { None };
-        if let Some(given) = given.get(name.as_str()).or(other) {
-            if !(value.is_null() && given.is_string() || given.is_null() && value.is_null() || same_kind(value, given))
-            {
-                return None;
-            }
-            *value = given.clone();
-        }
-    }
-    Some(whole)
+    let text = |name: &str| match given.get(name) {
+        None | Some(Value::Null) => Some(None),
+        Some(Value::String(text)) => Some(Some(text.as_str())),
+        Some(_) => None,
+    };
+    let kind = text("type")?.unwrap_or("command");
+    let command = if given.get("command").is_some_and(Value::is_null) { return None } else { text("command")? };
+    let (command, prompt) = (command.unwrap_or_default(), text("prompt")?);
+    let is_background = given.get("async").or(given.get("async_")).map_or(Some(false), boolean)?;
+    let is_whole = match kind {
+        "command" => !command.trim().is_empty(),
+        "prompt" => prompt.is_some_and(|prompt| !prompt.trim().is_empty()) && command.is_empty() && !is_background,
+        "agent" => command.is_empty() && !is_background,
+        _ => false,
+    };
+    let tools = given.get("tools").map_or(Some(Vec::new()), |tools| {
+        tools.as_array()?.iter().map(|tool| tool.as_str().map(Value::from)).collect()
+    })?;
+    is_whole.then_some(())?;
+    Some(json!({"type": kind, "name": text("name")?, "command": command, "prompt": prompt,
+        "system_prompt": text("system_prompt")?, "tools": tools, "timeout": whole(given.get("timeout"), 60)?,
+        "max_iterations": whole(given.get("max_iterations"), 3)?, "async": is_background}))
 }
 
-/// Whether two values are of one kind.
-fn same_kind(one: &Value, other: &Value) -> bool {
-    std::mem::discriminant(one) == std::mem::discriminant(other)
+/// A whole number, also as a text.
+fn whole(given: Option<&Value>, default: u64) -> Option<u64> {
+    match given {
+        None => Some(default),
+        Some(Value::String(text)) => text.trim().parse().ok(),
+        Some(value) => value.as_u64(),
+    }
+}
+
+/// A boolean, also as a word.
+fn boolean(given: &Value) -> Option<bool> {
+    match given {
+        Value::String(text) => crate::form::boolean(text),
+        other => other.as_bool(),
+    }
 }
 
 #[cfg(test)]
@@ -156,7 +173,11 @@ mod tests {
             json!({}),
             json!({"other": []}),
             json!({"stop": [], "Stop": []}),
+            json!({"stop": []}),
             json!({"stop": [{"hooks": [{"command": 5}]}]}),
+            json!({"stop": [{"hooks": [{"command": ""}]}]}),
+            json!({"stop": [{"hooks": [{"type": "prompt"}]}]}),
+            json!({"stop": [{"hooks": [{"command": "x", "timeout": 0.5}]}]}),
             json!({"stop": {}}),
         ] {
             assert_eq!(normalized(&broken), None, "{broken}");
@@ -167,7 +188,7 @@ mod tests {
         let file = directory.path().join(FILE);
         std::fs::write(&file, "{").unwrap();
         assert_eq!(of_project(directory.path()), None);
-        std::fs::write(&file, r#"{"stop": []}"#).unwrap();
+        std::fs::write(&file, r#"{"stop": [{"hooks": [{"command": "x", "async": "yes", "timeout": "7"}]}]}"#).unwrap();
         assert!(of_project(directory.path()).is_some());
     }
 }

@@ -74,7 +74,11 @@ type Upgrade = Result<WebSocketUpgrade, WebSocketUpgradeRejection>;
 
 async fn bash_events(State(app): State<Arc<App>>, upgrade: Upgrade, uri: Uri, headers: HeaderMap) -> Response {
     let parameters = Parameters::of(&uri);
-    let wants_all = parameters.get("resend_mode") == Some("all") || parameters.boolean("resend_all", false) == Ok(true);
+    let wants_all = match (parameters.get("resend_mode"), parameters.boolean("resend_all", false)) {
+        (None, Ok(all)) => all,
+        (Some("all"), Ok(_)) => true,
+        (Some(_), _) | (_, Err(_)) => return answer::detail(StatusCode::FORBIDDEN, "resend_mode can be `all` only"),
+    };
     open(app, upgrade, uri, headers, Wish::Events { wants_all })
 }
 
@@ -91,10 +95,7 @@ enum Wish {
 
 /// Opens a socket for whoever shows the key: in the query, in a header, or in the first message.
 fn open(app: Arc<App>, upgrade: Upgrade, uri: Uri, headers: HeaderMap, wish: Wish) -> Response {
-    let upgrade = match upgrade {
-        Ok(upgrade) => upgrade,
-        Err(refusal) => return answer::detail(StatusCode::UPGRADE_REQUIRED, refusal.body_text()),
-    };
+    let Ok(upgrade) = upgrade else { return answer::detail(StatusCode::NOT_FOUND, "Not Found") };
     let is_known = match shown(&app, uri, headers) {
         Ok(is_known) => is_known,
         Err(refusal) => return *refusal,
@@ -163,7 +164,7 @@ async fn farewell(mut socket: WebSocket, code: u16, reason: &'static str) {
 
 async fn converse(socket: &mut WebSocket, app: &App, wants_all: bool) -> End {
     let Some(face) = &app.agent_server else { return None };
-    let Some(_place) = face.follower() else { return Some((close::TOO_MANY, "too many follow the events")) };
+    let Some(_place) = face.follower() else { return Some((close::TOO_MANY, "Too many bash event connections")) };
     let bash = &face.bash;
     let from = if wants_all { None } else { bash.log().last() };
     let (mut sink, mut stream) = socket.split();
@@ -197,7 +198,7 @@ async fn give(sink: &mut Sink<'_>, bash: &Bash, mut cursor: Option<Key>, inbox: 
             }
         }
         tokio::select! {
-            changed = changes.changed() => changed.ok()?,
+            told = changes.changed() => told.ok()?,
             note = inbox.recv() => sent(sink, Message::Text(note?.into())).await?,
             () = sleep_until(ping_at) => {
                 sent(sink, Message::Ping(bytes::Bytes::new())).await?;
@@ -217,9 +218,8 @@ async fn take(stream: &mut SplitStream<&mut WebSocket>, app: &App, bash: &Arc<Ba
     while let Some(Ok(message)) = stream.next().await {
         let text: Utf8Bytes = match message {
             Message::Text(text) => text,
-            Message::Binary(_) => continue,
             Message::Close(_) => return,
-            Message::Ping(_) | Message::Pong(_) => continue,
+            Message::Binary(_) | Message::Ping(_) | Message::Pong(_) => continue,
         };
         app.action_arrived();
         if is_auth(&text) {

@@ -19,6 +19,7 @@ fn options(events: &Path, key: Option<&str>) -> ServerOptions {
         shell: vec!["/bin/sh".into(), "-c".into()],
         events: events.to_owned(),
         retention: None,
+        origins: vec!["https://allowed.example".to_owned()],
     };
     let other_keys = key.map(|_| SessionKey::new("other")).into_iter().collect();
     ServerOptions {
@@ -95,7 +96,9 @@ async fn every_call_of_an_agent_server_needs_a_key_but_those_that_say_that_it_li
         ("GET", "/api/conversations/x/events/search", 501),
         ("POST", "/v1/chat/completions", 501),
     ] {
-        for (key, status) in [(None, 401), (Some("KEY"), 401), (Some(""), 401), (Some("key"), open), (Some("other"), open)] {
+        for (key, status) in
+            [(None, 401), (Some("KEY"), 401), (Some(""), 401), (Some("key"), open), (Some("other"), open)]
+        {
             let headers: Vec<_> = key.into_iter().map(|key| ("x-session-api-key", key)).collect();
             let answer = asked(&server, method, path, &headers, &Value::Null).await;
             assert_eq!(answer.status, status, "{method} {path} {key:?}: {}", answer.text());
@@ -121,6 +124,26 @@ async fn without_a_key_no_page_asks_an_agent_server() {
         let answer = asked(&server, "POST", "/api/bash/execute_bash_command", &headers, &command).await;
         assert_eq!(answer.status, status, "{headers:?}");
         assert_eq!(asked(&server, "GET", "/server_info", &headers, &Value::Null).await.status, status, "{headers:?}");
+    }
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn pages_that_may_ask_are_told_so_and_need_the_key_all_the_same() {
+    let events = tempfile::tempdir().unwrap();
+    let server = Server::with(options(events.path(), Some("key"))).await;
+    for (origin, is_allowed) in
+        [("http://localhost:3000", true), ("https://allowed.example", true), ("http://evil.test", false)]
+    {
+        let asks = [("origin", origin), ("access-control-request-method", "POST")];
+        let before = asked(&server, "OPTIONS", "/api/bash/start_bash_command", &asks, &Value::Null).await;
+        assert_eq!(before.status, if is_allowed { 200 } else { 400 }, "{origin}");
+        let headers = [("origin", origin), ("x-session-api-key", "key")];
+        let search = "/api/bash/bash_events/search";
+        for answer in [&before, &asked(&server, "GET", search, &headers, &Value::Null).await] {
+            assert_eq!(answer.header("access-control-allow-origin"), is_allowed.then_some(origin));
+        }
+        assert_eq!(asked(&server, "GET", search, &headers[..1], &Value::Null).await.status, 401, "{origin}");
     }
     server.stop().await;
 }
@@ -173,7 +196,9 @@ async fn events_come_over_a_socket_to_whoever_shows_the_key_in_one_of_three_ways
         let mut refused = socket(&server, path, first).await.unwrap();
         assert_eq!(next(&mut refused).await["close"], 4001);
     }
-    let Err(Error::Http(refused)) = socket(&server, &format!("{path}?session_api_key=wrong"), None).await else { panic!() };
+    let Err(Error::Http(refused)) = socket(&server, &format!("{path}?session_api_key=wrong"), None).await else {
+        panic!()
+    };
     assert_eq!(refused.status(), 403);
     let mut agent = socket(&server, "/sockets/events/x", auth("key")).await.unwrap();
     assert_eq!(next(&mut agent).await["close"], 4004);

@@ -48,7 +48,7 @@ pub(super) async fn search_subdirs(State(app): State<Arc<App>>, uri: Uri) -> Res
     let parameters = Parameters::of(&uri);
     let path = parameters.get("path");
     let hidden = parameters.boolean("include_hidden", false);
-    let limit = parameters.number("limit", 100, 1, 100);
+    let limit = parameters.number("limit", 100, (1, 100), "greater_than");
     let (path, hidden, limit) = match (path, hidden, limit) {
         (Some(path), Ok(hidden), Ok(limit)) => (path, hidden, usize::try_from(limit).unwrap_or(1)),
         (path, hidden, limit) => {

@@ -12,7 +12,7 @@ use http::{HeaderMap, StatusCode, header::CONTENT_TYPE};
 use serde_json::json;
 use tokio::task::spawn_blocking;
 
-use super::super::answers::{failed, invalid, missing};
+use super::super::answers::{failed, invalid, missing, os_text, wrong};
 use crate::{
     answer,
     app::App,
@@ -27,6 +27,9 @@ const PIECE: usize = 256 * 1024;
 /// Why a file is not stored.
 enum Refusal {
     NoFile,
+    /// A part has the name, and is no file.
+    NoName,
+    NoBoundary,
     Malformed(String),
     Body(BodyError),
     Busy(Busy),
@@ -54,6 +57,14 @@ pub(super) async fn store(app: &App, path: PathBuf, headers: &HeaderMap, body: B
     // A part of the request may still be on its way.
     closing(match refusal {
         Refusal::NoFile => invalid(&[missing("body", "file")]),
+        Refusal::NoName => invalid(&[wrong(
+            "value_error",
+            "body",
+            "file",
+            "Value error, Expected UploadFile",
+            &serde_json::Value::Null,
+        )]),
+        Refusal::NoBoundary => answer::detail(StatusCode::BAD_REQUEST, "Missing boundary in multipart."),
         Refusal::Malformed(text) => {
             answer::detail(StatusCode::BAD_REQUEST, format!("There was an error parsing the body: {text}"))
         }
@@ -66,13 +77,18 @@ pub(super) async fn store(app: &App, path: PathBuf, headers: &HeaderMap, body: B
 }
 
 async fn receive(app: &App, path: PathBuf, headers: &HeaderMap, body: Body) -> Result<u64, Refusal> {
-    let boundary = headers.get(CONTENT_TYPE).and_then(|value| multer::parse_boundary(value.to_str().ok()?).ok());
-    let boundary = boundary.ok_or(Refusal::NoFile)?;
+    let kind = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let boundary = multer::parse_boundary(kind);
+    let is_form = kind.starts_with("multipart/form-data");
+    let boundary = boundary.map_err(|_| if is_form { Refusal::NoBoundary } else { Refusal::NoFile })?;
     let turn = app.transfers.turn().await.map_err(Refusal::Busy)?;
     let mut form = Form::new(transfer::pieces(body, &app.options.limits).map_err(Refusal::Body)?, boundary);
     let content = loop {
         let Some(mut part) = form.next().await? else { return Err(Refusal::NoFile) };
-        if part.name() == Some("file") && part.filename().is_some_and(|name| !name.is_empty()) {
+        if part.name() == Some("file") {
+            if part.filename().is_none_or(|name| name.is_empty()) {
+                return Err(Refusal::NoName);
+            }
             break part;
         }
         while part.piece().await?.is_some() {}
@@ -113,7 +129,7 @@ fn write(path: &Path, mut source: Source) -> Result<u64, Refusal> {
     let refused = |error: io::Error| match error.kind() {
         io::ErrorKind::IsADirectory => Refusal::Directory,
         io::ErrorKind::NotADirectory | io::ErrorKind::AlreadyExists => Refusal::Parent,
-        _ => Refusal::Failed(error.to_string()),
+        _ => Refusal::Failed(os_text(&error, path)),
     };
     if path.is_dir() {
         return Err(Refusal::Directory);
