@@ -33,7 +33,6 @@ ON_PURPOSE = {
     "stops: its output event": "the id of an output is none of a command",
     "events_by_id: in upper case": HYPHENS,
     "sockets_of_other_paths: of HTTP": "a request that would like to have a socket gets the answer without one",
-    "accepted_requests: execute with another content type": "there it is an error of the server",
     "paths_and_methods: HEAD /health": HEAD,
     "paths_and_methods: HEAD /api/file/download": HEAD,
     "paths_and_methods: HEAD /health without a key": HEAD,

@@ -238,7 +238,7 @@ mod tests {
 
     #[test]
     fn a_retention_that_is_no_number_is_refused() {
-        assert_eq!(retention(Some(" 60 ".into())).unwrap(), Some(Duration::from_secs(60)));
+        assert_eq!(retention(Some(" 60 ".into())).unwrap(), Some(Duration::from_mins(1)));
         assert!(retention(Some("1h".into())).unwrap_err().to_string().contains("OH_BASH_EVENTS_RETENTION_SECONDS"));
     }
 }
