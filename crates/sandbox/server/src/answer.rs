@@ -1,5 +1,7 @@
 //! Answers with JSON.
 
+use std::fmt::Write as _;
+
 use axum::{body::Body, response::Response};
 use gloveport_protocol::{ErrorBody, ValidationErrorBody};
 use http::{HeaderValue, StatusCode, header::CONTENT_TYPE};
@@ -93,4 +95,40 @@ pub(crate) fn with_type(status: StatusCode, content_type: &'static str, body: im
     *response.status_mut() = status;
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
     response
+}
+
+/// The name that a file is offered under, and what stands behind it.
+pub(crate) fn disposition(name: &str, ending: &str) -> HeaderValue {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_.-~".contains(&byte);
+    let value = if name.bytes().all(plain) {
+        format!("attachment; filename=\"{name}{ending}\"")
+    } else {
+        let mut value = "attachment; filename*=utf-8''".to_owned();
+        for byte in name.bytes() {
+            // Writing to a `String` cannot fail.
+            let _written =
+                if plain(byte) { write!(value, "{}", char::from(byte)) } else { write!(value, "%{byte:02X}") };
+        }
+        value + ending
+    };
+    HeaderValue::from_str(&value).unwrap_or(HeaderValue::from_static("attachment"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_offered_by_its_name_whatever_it_is() {
+        for (name, ending, expected) in [
+            ("project", ".zip", "attachment; filename=\"project.zip\""),
+            ("", ".zip", "attachment; filename=\".zip\""),
+            ("a-b_1.txt", "", "attachment; filename=\"a-b_1.txt\""),
+            ("my project", ".zip", "attachment; filename*=utf-8''my%20project.zip"),
+            ("pro\"j\r\n", ".zip", "attachment; filename*=utf-8''pro%22j%0D%0A.zip"),
+            ("é", "", "attachment; filename*=utf-8''%C3%A9"),
+        ] {
+            assert_eq!(disposition(name, ending), expected, "{name:?}");
+        }
+    }
 }

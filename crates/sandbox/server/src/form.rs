@@ -12,7 +12,7 @@ use bytes::Bytes;
 use futures_util::{Stream, StreamExt as _, stream};
 use http::header::CONTENT_DISPOSITION;
 
-use crate::body::BodyError;
+use crate::{body::BodyError, transfer::Feeder};
 
 /// What the parser takes from a stream that fails.
 type Problem = Box<dyn std::error::Error + Send + Sync>;
@@ -87,6 +87,21 @@ impl Form {
         let field = self.multipart.next_field().await?;
         self.head.store(usize::MAX, Relaxed);
         Ok(field.map(|field| Part { field }))
+    }
+
+    /// Hands on the contents of a part, and reads the rest of the form.
+    pub(crate) async fn hand_on(&mut self, mut content: Part, feeder: &Feeder) -> Result<(), FormError> {
+        while let Some(piece) = content.piece().await? {
+            if feeder.send(piece).await.is_err() {
+                // Who failed says why, and needs nothing more.
+                return Ok(());
+            }
+        }
+        drop(content);
+        while let Some(mut part) = self.next().await? {
+            while part.piece().await?.is_some() {}
+        }
+        Ok(())
     }
 }
 

@@ -4,7 +4,6 @@ mod listing;
 mod upload;
 
 use std::{
-    fmt::Write as _,
     fs, io,
     path::{Path, PathBuf},
     sync::Arc,
@@ -102,7 +101,7 @@ async fn give(app: &App, path: PathBuf, headers: &HeaderMap) -> Response {
     let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
     match v1::file_answer(path, headers).await {
         Ok(mut response) => {
-            response.headers_mut().insert(CONTENT_DISPOSITION, disposition(&name));
+            response.headers_mut().insert(CONTENT_DISPOSITION, answer::disposition(&name, ""));
             response
         }
         Err(FileAnswerError::Range { size, .. }) => {
@@ -123,23 +122,6 @@ fn not_given(text: &str) -> Response {
 /// Whether there is nothing at a path.
 fn is_absent(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
-}
-
-/// The name that a file is offered under.
-fn disposition(name: &str) -> HeaderValue {
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_.-~".contains(&byte);
-    let value = if name.bytes().all(plain) {
-        format!("attachment; filename=\"{name}\"")
-    } else {
-        let mut value = "attachment; filename*=utf-8''".to_owned();
-        for byte in name.bytes() {
-            // Writing to a `String` cannot fail.
-            let _written =
-                if plain(byte) { write!(value, "{}", char::from(byte)) } else { write!(value, "%{byte:02X}") };
-        }
-        value
-    };
-    HeaderValue::from_str(&value).unwrap_or(HeaderValue::from_static("attachment"))
 }
 
 async fn create_directory(State(app): State<Arc<App>>, uri: Uri) -> Response {
@@ -181,16 +163,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn old_addresses_and_names_are_understood() {
+    fn old_addresses_are_understood() {
         assert_eq!(old_path("/workspace/x"), Path::new("/workspace/x"));
         assert_eq!(old_path("workspace/x"), Path::new("/workspace/x"));
-        for (name, expected) in [
-            ("a-b_1.txt", "attachment; filename=\"a-b_1.txt\""),
-            ("a b\r\n", "attachment; filename*=utf-8''a%20b%0D%0A"),
-            ("é\"", "attachment; filename*=utf-8''%C3%A9%22"),
-        ] {
-            assert_eq!(disposition(name), expected, "{name:?}");
-        }
         assert!(absolute("x").is_err() && absolute("/x\0").is_err() && absolute("/x/../y").is_ok());
     }
 }

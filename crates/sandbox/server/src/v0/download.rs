@@ -1,7 +1,6 @@
 //! `GET /download_files` (`action-execution-api` 2.8): a directory as a zip file.
 
 use std::{
-    fmt::Write as _,
     fs,
     path::{Path, PathBuf},
     sync::Arc,
@@ -14,7 +13,7 @@ use axum::{
 use gloveport_archive::{ArchiveError, zip::Plan};
 use gloveport_protocol::{ErrorBody, ValidationErrorBody};
 use http::{
-    HeaderValue, StatusCode, Uri,
+    StatusCode, Uri,
     header::{CONTENT_DISPOSITION, CONTENT_LENGTH},
 };
 
@@ -71,7 +70,8 @@ pub(super) async fn download_files(State(app): State<Arc<App>>, uri: Uri) -> Res
             let mut response = answer::with_type(StatusCode::OK, "application/zip", body);
             let headers = response.headers_mut();
             headers.insert(CONTENT_LENGTH, length.into());
-            headers.insert(CONTENT_DISPOSITION, disposition(&path));
+            let name = path.rsplit('/').next().unwrap_or_default();
+            headers.insert(CONTENT_DISPOSITION, answer::disposition(name, ".zip"));
             response
         }
         Err(error) => failed(error.to_string()),
@@ -90,42 +90,5 @@ fn plan(root: &Path) -> Result<Option<Plan>, ArchiveError> {
         Ok(metadata) if metadata.is_dir() => Plan::of_contents(root).map(Some),
         Ok(_) => Ok(Some(Plan::empty())),
         Err(_) => Ok(None),
-    }
-}
-
-/// The name that the file is offered under: what stands behind the last slash, and `.zip`.
-fn disposition(path: &str) -> HeaderValue {
-    let name = path.rsplit('/').next().unwrap_or_default();
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_.-~".contains(&byte);
-    let value = if name.bytes().all(plain) {
-        format!("attachment; filename=\"{name}.zip\"")
-    } else {
-        let mut value = "attachment; filename*=utf-8''".to_owned();
-        for byte in name.bytes() {
-            // Writing to a `String` cannot fail.
-            let _written =
-                if plain(byte) { write!(value, "{}", char::from(byte)) } else { write!(value, "%{byte:02X}") };
-        }
-        value + ".zip"
-    };
-    HeaderValue::from_str(&value).unwrap_or(HeaderValue::from_static("attachment"))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_offered_name_is_the_last_part_of_the_path() {
-        for (path, expected) in [
-            ("/a/project", "attachment; filename=\"project.zip\""),
-            ("/a/project/", "attachment; filename=\".zip\""),
-            ("/", "attachment; filename=\".zip\""),
-            ("/a/my project", "attachment; filename*=utf-8''my%20project.zip"),
-            ("/a/pro\"j\r\n", "attachment; filename*=utf-8''pro%22j%0D%0A.zip"),
-            ("/a/ü", "attachment; filename*=utf-8''%C3%BC.zip"),
-        ] {
-            assert_eq!(disposition(path), expected, "{path:?}");
-        }
     }
 }

@@ -19,8 +19,8 @@ use crate::{
     app::App,
     body::{BodyError, closing},
     docs::Binary,
-    form::{Form, FormError, Part, boolean},
-    transfer::{self, Busy, Feeder, Stopper},
+    form::{Form, FormError, boolean},
+    transfer::{self, Busy, Stopper},
 };
 use store::Target;
 
@@ -141,7 +141,7 @@ async fn receive(app: &App, uri: &Uri, headers: &HeaderMap, body: Body) -> Resul
         let _turn = turn;
         target.store(source, &stop)
     });
-    let fed = feed(&mut form, content, &feeder).await;
+    let fed = form.hand_on(content, &feeder).await;
     if fed.is_ok() {
         feeder.end().await;
     } else {
@@ -152,21 +152,6 @@ async fn receive(app: &App, uri: &Uri, headers: &HeaderMap, body: Body) -> Resul
     fed?;
     stored.map_err(UploadError::Failed)?;
     Ok(Uploaded { filename, destination, recursive })
-}
-
-/// Hands on the contents of the file, and reads the rest of the form.
-async fn feed(form: &mut Form, mut content: Part, feeder: &Feeder) -> Result<(), FormError> {
-    while let Some(piece) = content.piece().await? {
-        if feeder.send(piece).await.is_err() {
-            // Who failed says why, and needs nothing more.
-            return Ok(());
-        }
-    }
-    drop(content);
-    while let Some(mut part) = form.next().await? {
-        while part.piece().await?.is_some() {}
-    }
-    Ok(())
 }
 
 /// `destination` and `recursive` of a query.

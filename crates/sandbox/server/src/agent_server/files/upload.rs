@@ -17,8 +17,8 @@ use crate::{
     answer,
     app::App,
     body::{BodyError, closing},
-    form::{Form, FormError, Part},
-    transfer::{self, Busy, Feeder, Source},
+    form::{Form, FormError},
+    transfer::{self, Busy, Source},
 };
 
 /// Bytes that are written at once.
@@ -98,7 +98,7 @@ async fn receive(app: &App, path: PathBuf, headers: &HeaderMap, body: Body) -> R
         let _turn = turn;
         write(&path, source)
     });
-    let fed = feed(&mut form, content, &feeder).await;
+    let fed = form.hand_on(content, &feeder).await;
     if fed.is_ok() {
         feeder.end().await;
     } else {
@@ -108,21 +108,6 @@ async fn receive(app: &App, path: PathBuf, headers: &HeaderMap, body: Body) -> R
     let stored = work.await.map_err(|error| Refusal::Failed(error.to_string()))?;
     fed?;
     stored
-}
-
-/// Hands on the contents of the file, and reads the rest of the form.
-async fn feed(form: &mut Form, mut content: Part, feeder: &Feeder) -> Result<(), FormError> {
-    while let Some(piece) = content.piece().await? {
-        if feeder.send(piece).await.is_err() {
-            // Who failed says why, and needs nothing more.
-            return Ok(());
-        }
-    }
-    drop(content);
-    while let Some(mut part) = form.next().await? {
-        while part.piece().await?.is_some() {}
-    }
-    Ok(())
 }
 
 fn write(path: &Path, mut source: Source) -> Result<u64, Refusal> {
