@@ -83,7 +83,7 @@ async fn every_call_of_an_agent_server_needs_a_key_but_those_that_say_that_it_li
         ("POST", "/api/file/create_directory", 422),
         ("GET", "/api/file/home", 200),
         ("GET", "/api/file/search_subdirs", 422),
-        ("GET", "/api/file/download-trajectory/x", 404),
+        ("GET", "/api/file/download-trajectory/x", 422),
         ("GET", "/api/git/changes", 422),
         ("GET", "/api/git/diff", 422),
         ("GET", "/api/git/commits", 422),
