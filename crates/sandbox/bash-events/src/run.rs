@@ -136,16 +136,7 @@ impl Task {
             process.signal_group(Signal::KILL);
             let _told = timeout(REST, process.exited()).await;
             process.end(Duration::ZERO).await;
-            let [stdout, stderr] = &mut pipes;
-            let rest = async {
-                while let count @ 1.. = read(stdout, &mut out).await {
-                    told.stdout(out.get(..count).unwrap_or_default()).await;
-                }
-                while let count @ 1.. = read(stderr, &mut err).await {
-                    told.stderr(err.get(..count).unwrap_or_default()).await;
-                }
-            };
-            let _complete = timeout(REST, rest).await;
+            let _complete = timeout(REST, told.rest_of(&mut pipes, &mut out)).await;
             None
         } else {
             Some(Left(process))
@@ -191,6 +182,22 @@ impl<'a> Told<'a> {
         self.stderr.push(bytes);
         while let Some(chunk) = self.stderr.chunk() {
             self.tell(String::new(), chunk, None).await;
+        }
+    }
+
+    /// Takes what is left in both pipes of a command that was ended.
+    async fn rest_of(&mut self, pipes: &mut [Option<Receiver>; 2], buffer: &mut [u8]) {
+        let [stdout, stderr] = pipes;
+        // One that has ended has nothing more, and nothing comes from it.
+        while stdout.is_some()
+            && let count @ 1.. = read(stdout, buffer).await
+        {
+            self.stdout(buffer.get(..count).unwrap_or_default()).await;
+        }
+        while stderr.is_some()
+            && let count @ 1.. = read(stderr, buffer).await
+        {
+            self.stderr(buffer.get(..count).unwrap_or_default()).await;
         }
     }
 
@@ -260,5 +267,27 @@ fn start_text(error: &RunError) -> String {
     match error {
         RunError::Missing(program) => format!("[Errno 2] No such file or directory: '{program}'"),
         error => error.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn what_one_stream_has_at_the_end_is_taken_though_the_other_one_is_closed() {
+        let directory = tempfile::tempdir().unwrap();
+        let log = Arc::new(Log::open(directory.path().join("events")));
+        for closed in [0, 1] {
+            let (reader, mut writer) = io::pipe().unwrap();
+            io::Write::write_all(&mut writer, b"the last").unwrap();
+            drop(writer);
+            let mut pipes = [None, None];
+            pipes[1 - closed] = Some(Receiver::from_owned_fd(reader.into()).unwrap());
+            let mut told = Told::new(Uuid::from_u128(1), &log);
+            timeout(REST * 10, told.rest_of(&mut pipes, &mut [0; 16])).await.unwrap();
+            let texts = [told.stdout.rest(), told.stderr.rest()];
+            assert_eq!((texts[1 - closed].as_str(), texts[closed].as_str()), ("the last", ""));
+        }
     }
 }

@@ -11,13 +11,10 @@ use std::{
 
 use anyhow::Context as _;
 use clap::Args;
-use gloveport_executor::{Executor, ExecutorOptions};
-use gloveport_server::{AgentServerOptions, DrainEnd, ServerOptions, SessionKey, StrangeNames, Wire};
+use gloveport_executor::ExecutorOptions;
+use gloveport_server::{AgentServerOptions, ServerOptions, SessionKey, Wire};
 
-use crate::{
-    Owner,
-    tools::{self, bind},
-};
+use crate::{Owner, tools, wire};
 
 /// The version of the SDK whose API this is.
 const OF_SDK: &str = "1.58.2";
@@ -65,7 +62,7 @@ pub struct ServerArgs {
     /// Has no meaning here; OpenHands' server looks for modules there.
     #[arg(long, hide = true, value_name = "PATH")]
     extra_python_path: Option<String>,
-    /// Has no meaning here; OpenHands' server tries its browser and ends.
+    /// Is refused: it tries the browser of an agent, and there is none.
     #[arg(long, hide = true)]
     check_browser: bool,
     /// Print the version of the SDK whose API is served.
@@ -95,7 +92,6 @@ impl ServerArgs {
             (self.reload, "--reload"),
             (self.import_modules.is_some(), "--import-modules"),
             (self.extra_python_path.is_some(), "--extra-python-path"),
-            (self.check_browser, "--check-browser"),
         ];
         flags.into_iter().filter(|(is_given, _)| *is_given).map(|(_, name)| name).collect()
     }
@@ -108,44 +104,32 @@ pub(crate) fn version() -> anyhow::Result<ExitCode> {
 }
 
 pub(crate) async fn serve(arguments: ServerArgs, owner: &Owner) -> anyhow::Result<ExitCode> {
+    anyhow::ensure!(
+        !arguments.check_browser,
+        "--check-browser tries the browser of an agent, and this server has no agent"
+    );
     let mut keys = keys(|name| std::env::var(name).ok());
     let is_open = keys.is_empty();
     let host = arguments.host(is_open)?;
     for flag in arguments.idle_flags() {
         tracing::warn!(flag, "this flag has no meaning here");
     }
-    let stop = tools::server_stop(owner)?;
     let directory = std::env::current_dir().context("the current directory cannot be used")?;
     let mut options = tools::executor_options(owner, directory.clone())?;
     without_secrets(&mut options);
-    let wire = AgentServerOptions {
+    let of_wire = AgentServerOptions {
         shell: vec![arguments.shell.into(), "-c".into()],
         events: directory.join(variable("OH_BASH_EVENTS_DIR").unwrap_or_else(|| EVENTS.to_owned())),
         retention: retention(variable("OH_BASH_EVENTS_RETENTION_SECONDS"))?,
         origins: numbered(ORIGINS, |name| std::env::var(name).ok()),
     };
-    let executor = Executor::start(options).await?;
-    let listener = bind(SocketAddr::from((host, arguments.port))).await?;
-    let address = listener.local_addr().context("the address of the server is not known")?;
-    tracing::info!(%address, directory = %directory.display(), "ready for clients of OpenHands' SDK 1.x");
-    if is_open {
-        tracing::warn!(%address, "no key: everybody who reaches this address can run commands here");
-    }
-    let options = ServerOptions {
+    let server = ServerOptions {
         session_key: keys.pop(),
         other_keys: keys,
-        // Clients ask by whatever name leads into a container, as those of OpenHands 0.62 do.
-        strange_names: StrangeNames::OfPrograms,
-        wire: Wire::AgentServer(wire),
+        wire: Wire::AgentServer(of_wire),
         ..ServerOptions::default()
     };
-    let end = gloveport_server::serve(listener, executor.clone(), options, stop, tools::DRAIN).await;
-    executor.close().await;
-    if let DrainEnd::CutOff { open } = end? {
-        tracing::warn!(open, "requests were cut off");
-    }
-    owner.check()?;
-    Ok(ExitCode::SUCCESS)
+    wire::serve(owner, options, SocketAddr::from((host, arguments.port)), server, "OpenHands' SDK 1.x").await
 }
 
 /// The keys that clients may show: those with a number, or the one of older servers if there is none.

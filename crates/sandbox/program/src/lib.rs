@@ -9,6 +9,7 @@
 //! | `openhands` | `action-execution-server` |
 //! | `agent_server` | `agent-server`, also by the name `openhands-agent-server` |
 //! | `swerex` | `swerex`, also by the name `swerex-remote` |
+//! | `wire` | what the servers of both have in common |
 //! | `local`, `container` | the server of a sandbox of the runtimes `local` and `docker` |
 //! | `gate` | the only way out of a closed network and into it |
 //! | [`tools`], [`plugins`] | what the tools of a server are made from |
@@ -26,6 +27,7 @@ pub mod owner;
 pub mod plugins;
 mod swerex;
 pub mod tools;
+mod wire;
 
 pub use command::{Command, run};
 pub use owner::Owner;

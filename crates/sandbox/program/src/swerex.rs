@@ -9,13 +9,9 @@ use std::{
 
 use anyhow::Context as _;
 use clap::Args;
-use gloveport_executor::Executor;
-use gloveport_server::{DrainEnd, ServerOptions, SessionKey, StrangeNames, Wire};
+use gloveport_server::{ServerOptions, SessionKey, Wire};
 
-use crate::{
-    Owner,
-    tools::{self, bind},
-};
+use crate::{Owner, tools, wire};
 
 /// The version of SWE-ReX whose API this is.
 const OF_SWEREX: &str = "1.4.0";
@@ -89,31 +85,14 @@ pub(crate) fn version() -> anyhow::Result<ExitCode> {
 
 pub(crate) async fn serve(arguments: ServerArgs, owner: &Owner) -> anyhow::Result<ExitCode> {
     let session_key = arguments.token()?;
-    let is_open = session_key.is_none();
-    let stop = tools::server_stop(owner)?;
     let directory = match &arguments.working_dir {
         Some(directory) => tools::existing_directory(directory)?,
         None => std::env::current_dir().context("the current directory cannot be used; give --working-dir")?,
     };
     let mut options = tools::executor_options(owner, directory.clone())?;
     tools::without_keys(&mut options);
-    let executor = Executor::start(options).await?;
-    let listener = bind(SocketAddr::from((arguments.host, arguments.port))).await?;
-    let address = listener.local_addr().context("the address of the server is not known")?;
-    tracing::info!(%address, directory = %directory.display(), "ready for clients of SWE-ReX");
-    if is_open {
-        tracing::warn!(%address, "no token: everybody who reaches this address can run commands here");
-    }
-    // Clients ask by whatever name leads into a container, as those of OpenHands do.
-    let strange_names = StrangeNames::OfPrograms;
-    let options = ServerOptions { session_key, strange_names, wire: Wire::SweRex, ..ServerOptions::default() };
-    let end = gloveport_server::serve(listener, executor.clone(), options, stop, tools::DRAIN).await;
-    executor.close().await;
-    if let DrainEnd::CutOff { open } = end? {
-        tracing::warn!(open, "requests were cut off");
-    }
-    owner.check()?;
-    Ok(ExitCode::SUCCESS)
+    let server = ServerOptions { session_key, wire: Wire::SweRex, ..ServerOptions::default() };
+    wire::serve(owner, options, SocketAddr::from((arguments.host, arguments.port)), server, "SWE-ReX").await
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 
 use std::{
     collections::BTreeMap,
+    ffi::OsString,
     fs,
     path::{Path, PathBuf},
 };
@@ -10,8 +11,9 @@ use gloveport_sys::Surroundings;
 use serde::Serialize;
 
 use crate::{
+    as_user::as_user,
     base::base,
-    git::{Git, GitError},
+    git::{Git, GitError, failed},
 };
 
 /// Most directories that are looked at for repositories of their own.
@@ -50,27 +52,34 @@ pub async fn changes(
     path: &Path,
     reference: Option<&str>,
 ) -> Result<Vec<Change>, GitError> {
-    let git = Git::new(surroundings, path);
-    let mut found = BTreeMap::new();
-    if path.is_dir() && git.is_repository().await {
-        found = of_one(&git, reference).await?;
+    if !path.is_dir() {
+        return Ok(Vec::new());
     }
+    let mut found = of_one(surroundings, path, reference).await?;
     let looked = path.to_owned();
-    let nested = tokio::task::spawn_blocking(move || nested(&looked)).await.unwrap_or_default();
-    for name in nested {
-        found
-            .retain(|known, _| known.strip_prefix(&name).is_none_or(|rest| !rest.is_empty() && !rest.starts_with('/')));
-        match of_one(&Git::new(surroundings, &path.join(&name)), reference).await {
+    let nested =
+        as_user(surroundings, move || nested(&looked)).await.map_err(|error| failed(&["diff"], &error.to_string()))?;
+    for place in nested {
+        let name = place.to_string_lossy();
+        found.retain(|known, _| {
+            known.strip_prefix(&*name).is_none_or(|rest| !rest.is_empty() && !rest.starts_with('/'))
+        });
+        match of_one(surroundings, &path.join(&place), reference).await {
             Ok(inner) => found.extend(inner.into_iter().map(|(path, status)| (format!("{name}/{path}"), status))),
-            Err(error) => tracing::debug!(%error, name, "a repository in a directory is passed over"),
+            Err(error) => tracing::debug!(%error, %name, "a repository in a directory is passed over"),
         }
     }
     Ok(found.into_iter().map(|(path, status)| Change { status, path }).collect())
 }
 
-async fn of_one(git: &Git, reference: Option<&str>) -> Result<BTreeMap<String, Status>, GitError> {
-    let base = base(git, reference).await?;
-    let mut found = between(git, &["--relative", &base, "--", "."]).await?;
+async fn of_one(
+    surroundings: &Surroundings,
+    path: &Path,
+    reference: Option<&str>,
+) -> Result<BTreeMap<String, Status>, GitError> {
+    let Some(git) = Git::open(surroundings, path).await? else { return Ok(BTreeMap::new()) };
+    let base = base(&git, reference).await?;
+    let mut found = between(&git, &["--relative", &base, "--", "."]).await?;
     let untracked = git.run(&["ls-files", "--others", "--exclude-standard", "-z", "--", "."]).await?;
     for path in fields(&untracked).filter(|path| !path.ends_with('/')) {
         found.insert(path, Status::Added);
@@ -111,14 +120,14 @@ fn fields(printed: &[u8]) -> impl Iterator<Item = String> {
 }
 
 /// The directories in this one that are repositories of their own.
-fn nested(path: &Path) -> Vec<String> {
+fn nested(path: &Path) -> Vec<OsString> {
     let Ok(entries) = fs::read_dir(path) else { return Vec::new() };
-    let mut found: Vec<String> = entries
+    let mut found: Vec<OsString> = entries
         .take(DIRECTORIES)
         .filter_map(Result::ok)
         .filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()) && entry.file_name() != ".git")
         .filter(|entry| has_repository(&entry.path()))
-        .filter_map(|entry| entry.file_name().into_string().ok())
+        .map(|entry| entry.file_name())
         .take(NESTED)
         .collect();
     found.sort();

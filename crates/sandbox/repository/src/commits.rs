@@ -14,6 +14,8 @@ use crate::{
 const SEPARATOR: char = '\u{1f}';
 /// The parts of a commit: its name, the short one, the first line of its message, author and time.
 const FORMAT: &str = "--format=%H%x1f%h%x1f%s%x1f%an%x1f%aI";
+/// A repository may have another encoding for what is shown.
+const UTF_8: &str = "--encoding=UTF-8";
 
 /// A commit.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -45,13 +47,16 @@ pub struct Commits {
 ///
 /// Git fails.
 pub async fn commits(surroundings: &Surroundings, path: &Path, limit: usize) -> Result<Commits, GitError> {
-    let git = Git::new(surroundings, path);
     let nothing = Commits { commits: Vec::new(), has_more: false };
-    if !path.is_dir() || !git.is_repository().await || git.commit("HEAD").await.is_none() {
+    if !path.is_dir() {
+        return Ok(nothing);
+    }
+    let Some(git) = Git::open(surroundings, path).await? else { return Ok(nothing) };
+    if git.commit("HEAD").await?.is_none() {
         return Ok(nothing);
     }
     let count = format!("--max-count={}", limit.saturating_add(1));
-    let printed = git.run(&["log", &count, "-z", "--no-color", "--no-show-signature", FORMAT, "HEAD"]).await?;
+    let printed = git.run(&["log", &count, "-z", "--no-color", "--no-show-signature", UTF_8, FORMAT, "HEAD"]).await?;
     let text = String::from_utf8_lossy(&printed);
     let mut all: Vec<Commit> = text.split('\0').filter_map(parsed).collect();
     let has_more = all.len() > limit;
@@ -76,12 +81,12 @@ fn parsed(line: &str) -> Option<Commit> {
 ///
 /// Git fails, or there is no such commit.
 pub async fn commit_changes(surroundings: &Surroundings, path: &Path, sha: &str) -> Result<Vec<Change>, GitError> {
-    let git = Git::new(surroundings, path);
-    if !path.is_dir() || !git.is_repository().await {
+    if !path.is_dir() {
         return Ok(Vec::new());
     }
+    let Some(git) = Git::open(surroundings, path).await? else { return Ok(Vec::new()) };
     let no_commit = || failed(&["rev-parse"], &format!("`{sha}` names no commit in {}", git.directory().display()));
-    let after = git.commit(sha).await.ok_or_else(no_commit)?;
+    let after = git.commit(sha).await?.ok_or_else(no_commit)?;
     let before = git.parent(&after).await?;
     let found = between(&git, &["--no-relative", &before, &after]).await?;
     Ok(found.into_iter().map(|(path, status)| Change { status, path }).collect())

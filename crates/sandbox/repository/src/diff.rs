@@ -11,6 +11,7 @@ use gloveport_text::python;
 use serde::Serialize;
 
 use crate::{
+    as_user::as_user,
     base::base,
     git::{Git, GitError, failed},
 };
@@ -39,17 +40,16 @@ pub async fn diff(
     commit: Option<&str>,
 ) -> Result<FileDiff, GitError> {
     let (directory, below) = nearest(path);
-    let git = Git::new(surroundings, &directory);
-    if !git.is_repository().await {
+    let Some(git) = Git::open(surroundings, &directory).await? else {
         if fs::symlink_metadata(path).is_err() {
             return Err(GitError::NoFile(path.to_owned()));
         }
         return Ok(FileDiff { modified: None, original: None });
-    }
-    let prefix = git.line(&["rev-parse", "--show-prefix"]).await.unwrap_or_default();
+    };
+    let prefix = git.line(&["rev-parse", "--show-prefix"]).await?.unwrap_or_default();
     let name = format!("{prefix}{below}");
     if let Some(commit) = commit {
-        let after = git.commit(commit).await;
+        let after = git.commit(commit).await?;
         let after = after.ok_or_else(|| failed(&["rev-parse"], &format!("`{commit}` names no commit")))?;
         let before = git.parent(&after).await?;
         let (before, after) = (blob(&git, &before, &name).await?, blob(&git, &after, &name).await?);
@@ -58,7 +58,7 @@ pub async fn diff(
     let base = base(&git, reference).await?;
     let original = blob(&git, &base, &name).await?;
     let file = path.to_owned();
-    let read = tokio::task::spawn_blocking(move || on_disk(&file)).await;
+    let read = as_user(surroundings, move || on_disk(&file)).await;
     let modified = read.unwrap_or_else(|error| Err(failed(&["diff"], &error.to_string())))?;
     if original.is_none() && modified.is_none() {
         return Err(GitError::NoFile(path.to_owned()));
@@ -85,15 +85,17 @@ fn nearest(path: &Path) -> (PathBuf, String) {
 
 /// A file of a commit, or of a tree.
 async fn blob(git: &Git, commit: &str, name: &str) -> Result<Option<Vec<u8>>, GitError> {
-    let object = format!("{commit}:{name}");
-    if git.line(&["cat-file", "-t", &object]).await.is_none_or(|kind| kind != "blob") {
-        return Ok(None);
-    }
-    let size = git.line(&["cat-file", "-s", &object]).await.and_then(|size| size.parse().ok()).unwrap_or(u64::MAX);
+    let listed = git.run(&["ls-tree", "-z", "--full-tree", commit, "--", name]).await?;
+    let listed = String::from_utf8_lossy(&listed);
+    let mut parts = listed.split(['\t', ' ']).skip(1);
+    let (Some("blob"), Some(object)) = (parts.next(), parts.next()) else { return Ok(None) };
+    // A clone may have left it out.
+    let size = git.run(&["cat-file", "-s", object]).await?;
+    let size = String::from_utf8_lossy(&size).trim().parse().unwrap_or(u64::MAX);
     if size > MOST {
         return Err(GitError::TooLarge { size, most: MOST });
     }
-    git.run(&["cat-file", "blob", &object]).await.map(Some)
+    git.run(&["cat-file", "blob", object]).await.map(Some)
 }
 
 fn on_disk(path: &Path) -> Result<Option<Vec<u8>>, GitError> {

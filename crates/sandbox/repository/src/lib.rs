@@ -6,10 +6,12 @@
 //! | `base` | the commit that everything is compared with |
 //! | `changes` | files that were added, changed and deleted |
 //! | `diff` | both texts of one file |
+//! | `as_user` | work on files with the rights of whoever owns the commands |
 //! | `commits` | the newest commits, and what one of them changed |
 //!
 //! Git runs as the user of commands, with the rights that they have.
 
+mod as_user;
 mod base;
 mod changes;
 mod commits;

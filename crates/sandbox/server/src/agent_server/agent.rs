@@ -6,8 +6,8 @@ use http::StatusCode;
 use crate::{answer, route::Route};
 
 /// What to do about it.
-const ADVICE: &str = "This server has the sandbox and no agent. Run the agent outside and give it this workspace, or use an \
-    image with OpenHands' own agent-server for conversations.";
+const ADVICE: &str = "This server has a sandbox and no agent. Conversations need OpenHands' own agent-server in its place; \
+    commands, files and git are served here.";
 
 /// Parts of the API below `/api/` that are those of an agent.
 const PARTS: [&str; 11] =
