@@ -146,8 +146,11 @@ async fn each_kind_of_change_has_its_status() {
     place.git("r", &["checkout", "-q", "main"]);
     place.write("r/changed", "ours\n");
     place.commit("r", "ours");
-    let merged = Command::new("git").args(["merge", "-q", "other"]).current_dir(place.path("r")).output().unwrap();
-    assert!(!merged.status.success());
+    let identity = ["-c", "user.name=A", "-c", "user.email=a@example.org"];
+    let merge = Command::new("git").args(identity).args(["merge", "-q", "other"]).current_dir(place.path("r")).output();
+    assert!(!merge.unwrap().status.success());
+    // It failed because both have changed the file, and for nothing else.
+    assert!(!place.git("r", &["ls-files", "--unmerged"]).is_empty());
     place.write("r/copy of kept", "1\n");
     place.git("r", &["add", "copy of kept"]);
     place.write("r/line\nend", "");
