@@ -1,9 +1,9 @@
 //! A small process that owns every started program, and ends them all when its server is gone.
 //!
-//! The server starts one guard at its beginning. For each session the guard makes an *owner*, a copy of itself that
-//! is the sub-reaper of the session's processes: also a program that detaches itself stays its descendant. An owner
-//! ends all its descendants when it is told to, and when its socket closes, which the kernel does for a server that is
-//! killed. If an owner itself is killed its processes fall to the guard, which kills them; if guard and owner are killed
+//! The server starts one guard at its beginning. For each session there is an *owner*, a copy of the guard that is the
+//! sub-reaper of the session's processes: also a program that detaches itself stays its descendant. An owner ends all its
+//! descendants when it is told to, and when its socket closes, which the kernel does for a server that is killed. One
+//! whose session has ended with nothing left of it is used again, or ends after a moment. If an owner itself is killed its processes fall to the guard, which kills them; if guard and owner are killed
 //! together they fall to the server ([`Guard::lost`]). If all three are, the [`mark`](crate::mark) of the processes tells
 //! the next one who looks, and so does their control group, where there is one.
 //!
@@ -16,11 +16,13 @@
 #![expect(unsafe_code, reason = "forks and waits, which no safe library offers")]
 
 mod lost;
+mod owner;
+mod owners;
 
 use std::{
     io,
     os::{
-        fd::{AsFd as _, AsRawFd as _, BorrowedFd, FromRawFd as _, OwnedFd},
+        fd::{AsRawFd as _, BorrowedFd, FromRawFd as _, OwnedFd},
         unix::net::UnixStream,
     },
     ptr,
@@ -35,14 +37,15 @@ use rustix::{
 };
 
 use crate::{
-    cgroup::Cgroup,
     exit::Exit,
     mark::{self, Mark},
     process,
     signal::signal,
-    spawn::{self, SpawnError, SpawnSpec},
-    wire::{self, Order, Report, Start},
+    spawn::SpawnSpec,
+    wire::{self, Wanted},
 };
+use owners::Owners;
+pub(crate) use owners::{Session, Told};
 
 /// Grace for the processes of a session whose server is gone.
 const ORPHAN_GRACE: Duration = Duration::from_millis(20);
@@ -54,6 +57,7 @@ const KILL_LIMIT: Duration = Duration::from_secs(10);
 pub struct Guard {
     /// Frames of several threads must not mix.
     socket: Mutex<UnixStream>,
+    owners: Arc<Owners>,
     pid: u32,
     mark: Arc<Mark>,
 }
@@ -91,7 +95,12 @@ impl Guard {
                 // SAFETY: ends the copy without running the exit handlers of the original.
                 unsafe { libc::_exit(0) }
             }
-            pid => Ok(Self { socket: Mutex::new(server), pid: u32::try_from(pid).unwrap_or(0), mark: Arc::new(mark) }),
+            pid => Ok(Self {
+                socket: Mutex::new(server),
+                owners: Arc::default(),
+                pid: u32::try_from(pid).unwrap_or(0),
+                mark: Arc::new(mark),
+            }),
         }
     }
 
@@ -100,17 +109,20 @@ impl Guard {
         self.pid
     }
 
-    /// Asks for a new session; what becomes of it is reported over the returned socket.
-    pub(crate) fn start_session(&self, spec: &SpawnSpec, descriptors: &[BorrowedFd<'_>]) -> io::Result<UnixStream> {
-        let (server, owner) = UnixStream::pair()?;
-        let mut travelling = vec![owner.as_fd()];
-        travelling.extend_from_slice(descriptors);
+    /// Starts a session; what becomes of it is told.
+    pub(crate) fn start_session(
+        &self,
+        spec: &SpawnSpec,
+        descriptors: &[BorrowedFd<'_>],
+        told: Told,
+    ) -> io::Result<Session> {
         let mut spec = spec.clone();
         spec.environment.retain(|(name, _)| name != mark::VARIABLE);
         spec.environment.push(self.mark.entry());
-        let socket = self.socket.lock().unwrap_or_else(PoisonError::into_inner);
-        wire::send(&socket, &Start { spec }, &travelling)?;
-        Ok(server)
+        self.owners.start(spec, descriptors, told, |end| {
+            let socket = self.socket.lock().unwrap_or_else(PoisonError::into_inner);
+            wire::send(&socket, &Wanted, &[end])
+        })
     }
 
     /// Lets guard and owners go on that somebody has stopped: they have the user of their programs, as a rule.
@@ -121,6 +133,7 @@ impl Guard {
 
 impl Drop for Guard {
     fn drop(&mut self) {
+        self.owners.close();
         let socket = self.socket.get_mut().unwrap_or_else(PoisonError::into_inner);
         let _closed_already = socket.shutdown(std::net::Shutdown::Both);
         wake(self.pid);
@@ -159,7 +172,7 @@ fn ends_within(pid: u32, limit: Duration) -> bool {
     }
 }
 
-/// The guard's life: one owner for each request until the server is gone.
+/// The guard's life: an owner for each request until the server is gone.
 fn run_guard(socket: &UnixStream, mark: &Mark) {
     detach("gloveport-guard");
     let Ok(children) = child_signals() else { return };
@@ -174,12 +187,12 @@ fn run_guard(socket: &UnixStream, mark: &Mark) {
                     }
                 }
             }
-            Event::Socket => match wire::receive::<Start>(socket) {
-                Ok(Some((request, descriptors))) => {
+            Event::Socket => match wire::receive::<Wanted>(socket) {
+                Ok(Some((Wanted, descriptors))) => {
                     // SAFETY: the guard has one thread.
                     match unsafe { libc::fork() } {
                         0 => {
-                            run_owner(&request.spec, descriptors, mark);
+                            owner::run(descriptors, mark);
                             // SAFETY: ends this copy at once.
                             unsafe { libc::_exit(0) }
                         }
@@ -220,57 +233,6 @@ fn kill_strays(owners: &[u32]) {
         }
         while reap().is_some() {}
     }
-}
-
-/// The life of one session's owner.
-fn run_owner(spec: &SpawnSpec, mut descriptors: Vec<OwnedFd>, mark: &Mark) {
-    detach("gloveport-owner");
-    if descriptors.is_empty() {
-        return;
-    }
-    let socket = UnixStream::from(descriptors.remove(0));
-    let Ok(children) = child_signals() else { return };
-    let borrowed: Vec<BorrowedFd<'_>> = descriptors.iter().map(OwnedFd::as_fd).collect();
-    let started = spawn::spawn_in(spec, &borrowed, mark.cgroup().map(Cgroup::directory));
-    drop(descriptors);
-    let report = match &started {
-        Ok(pid) => Report::Started { pid: *pid },
-        Err(error) => Report::Failed(SpawnError::clone(error)),
-    };
-    let Ok(shell) = started else {
-        let _server_gone = wire::send(&socket, &report, &[]);
-        return;
-    };
-    let mut grace = None;
-    if wire::send(&socket, &report, &[]).is_err() {
-        grace = Some(ORPHAN_GRACE);
-    }
-    while grace.is_none() {
-        match wait_either(&children, &socket, None) {
-            Event::Children => {
-                while let Some((pid, exit)) = reap() {
-                    if pid == shell {
-                        let _server_gone = wire::send(&socket, &Report::Exited(exit), &[]);
-                    }
-                }
-                if !has_children() {
-                    return;
-                }
-            }
-            Event::Socket => {
-                grace = Some(match wire::receive::<Order>(&socket) {
-                    Ok(Some((Order::End { grace_ms }, _))) => Duration::from_millis(grace_ms),
-                    Ok(None) | Err(_) => ORPHAN_GRACE,
-                });
-            }
-            Event::Time => {}
-        }
-    }
-    end_descendants(&children, grace.unwrap_or_default(), |pid, exit| {
-        if pid == shell {
-            let _server_gone = wire::send(&socket, &Report::Exited(exit), &[]);
-        }
-    });
 }
 
 /// Asks all descendants to end, waits for `grace`, then kills until none is left.

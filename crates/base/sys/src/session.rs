@@ -2,7 +2,7 @@
 
 use std::{
     io,
-    os::{fd::BorrowedFd, unix::net::UnixStream},
+    os::fd::BorrowedFd,
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -12,11 +12,11 @@ use tokio::sync::watch;
 
 pub use crate::exit::Exit;
 use crate::{
-    guard::Guard,
+    guard::{Guard, Session, Told},
     process,
     signal::signal,
     spawn::{self, SpawnError, SpawnSpec},
-    wire::{self, Order, Report},
+    wire::Report,
 };
 
 /// Time for a guard to answer, and once more after it was woken. One that only waits for a processor gets that time again
@@ -58,9 +58,9 @@ pub struct SessionProcess {
 
 #[derive(Debug)]
 enum Owner {
-    /// Connection to the session's owner in the guard; it ends the session when this closes.
+    /// The session of an owner in the guard, which ends it when this is dropped.
     Guard {
-        socket: Arc<UnixStream>,
+        session: Session,
         gone: watch::Receiver<bool>,
         guard: u32,
     },
@@ -72,34 +72,12 @@ impl SessionProcess {
         let program = spec.program.display().to_string();
         let lost =
             |error: &dyn std::fmt::Display| SpawnError::Guard { program: program.clone(), reason: error.to_string() };
-        let socket = Arc::new(guard.start_session(spec, descriptors).map_err(|error| lost(&error))?);
         let (exit_sender, exit) = watch::channel(None);
         let (gone_sender, gone) = watch::channel(false);
         let (started_sender, started) = tokio::sync::oneshot::channel();
-        let reports = Arc::clone(&socket);
-        // Whoever gives up the start leaves nothing that runs.
-        let mut unclaimed = Unclaimed(Some(Arc::clone(&socket)));
-        std::thread::Builder::new()
-            .name("session-reports".into())
-            .stack_size(64 * 1024)
-            .spawn(move || {
-                let mut started_sender = Some(started_sender);
-                while let Ok(Some((report, _))) = wire::receive::<Report>(&reports) {
-                    match report {
-                        Report::Exited(status) => {
-                            exit_sender.send_replace(Some(status));
-                        }
-                        other => {
-                            // The receiver waits for exactly this; it is gone only if its caller is.
-                            let _caller_gone = started_sender.take().map(|sender| sender.send(other));
-                        }
-                    }
-                }
-                exit_sender
-                    .send_if_modified(|status| status.is_none().then(|| *status = Some(Exit::UNKNOWN)).is_some());
-                gone_sender.send_replace(true);
-            })
-            .map_err(|error| lost(&error))?;
+        let told = Told { started: Some(started_sender), exit: exit_sender, gone: gone_sender };
+        // Whoever gives up the start leaves nothing that runs: the session ends with this.
+        let session = guard.start_session(spec, descriptors, told).map_err(|error| lost(&error))?;
         let mut started = started;
         let mut tries = 0;
         let answer = loop {
@@ -115,11 +93,10 @@ impl SessionProcess {
         };
         match answer {
             Ok(Report::Started { pid }) => {
-                unclaimed.0 = None;
-                Ok(Self { pid, exit, owner: Owner::Guard { socket, gone, guard: guard.pid() } })
+                Ok(Self { pid, exit, owner: Owner::Guard { session, gone, guard: guard.pid() } })
             }
             Ok(Report::Failed(error)) => Err(error),
-            Ok(Report::Exited(_)) | Err(_) => Err(lost(&"it ended before the program was started")),
+            Ok(Report::Exited(_) | Report::Gone) | Err(_) => Err(lost(&"it ended before the program was started")),
         }
     }
 
@@ -220,10 +197,8 @@ impl SessionProcess {
         let limit = grace + Duration::from_secs(5);
         let owner = std::mem::replace(&mut self.owner, Owner::Direct);
         match owner {
-            Owner::Guard { socket, mut gone, guard } => {
-                let grace_ms = u64::try_from(grace.as_millis()).unwrap_or(u64::MAX);
-                // A failed write means that the owner is gone, which the wait below sees.
-                let _already_gone = wire::send(&socket, &Order::End { grace_ms }, &[]);
+            Owner::Guard { session, mut gone, guard } => {
+                session.end(u64::try_from(grace.as_millis()).unwrap_or(u64::MAX));
                 let in_time = tokio::time::timeout(grace + WAKE_AFTER, gone.wait_for(|gone| *gone)).await.is_ok();
                 if !in_time {
                     // Somebody may have stopped the owner.
@@ -255,26 +230,12 @@ impl SessionProcess {
     }
 }
 
-/// The connection to the owner of a program that nobody has yet.
-struct Unclaimed(Option<Arc<UnixStream>>);
-
-impl Drop for Unclaimed {
-    fn drop(&mut self) {
-        if let Some(socket) = &self.0 {
-            let _already_gone = socket.shutdown(std::net::Shutdown::Both);
-        }
-    }
-}
-
 impl Drop for SessionProcess {
     fn drop(&mut self) {
         match &self.owner {
-            Owner::Guard { socket, .. } => {
-                // The reading thread holds the socket too, so closing our handle would not be seen: say it.
-                let _already_gone = socket.shutdown(std::net::Shutdown::Both);
-            }
             Owner::Direct if self.pid != 0 && self.exit.borrow().is_none() => kill_all(self.pid),
-            Owner::Direct => {}
+            // A session ends with its handle.
+            Owner::Guard { .. } | Owner::Direct => {}
         }
     }
 }

@@ -37,6 +37,9 @@ pub struct SpawnSpec {
 /// Most descriptors that come with a [`SpawnSpec`].
 pub(crate) const MOST_DESCRIPTORS: usize = 5;
 
+/// Bytes of the stack of a process that has not run its program yet.
+const STACK: usize = 64 * 1024;
+
 /// `CLONE_INTO_CGROUP`, which the library has in a type that it does not fit into.
 const CLONE_INTO_CGROUP: u64 = 0x2_0000_0000;
 
@@ -194,13 +197,11 @@ pub(crate) fn spawn_in(
     // never returns; it allocates nothing and takes no lock, so the state of other threads does not matter.
     let pid = unsafe {
         match cgroup.and_then(|cgroup| fork_into(cgroup.as_raw_fd())) {
+            Some(0) => child.run(),
             Some(pid) => pid,
-            None => libc::fork(),
+            None => start_sharing(&child),
         }
     };
-    if pid == 0 {
-        child.run();
-    }
     drop(writer);
     if pid < 0 {
         return Err(system(0, errno_of(&io::Error::last_os_error())));
@@ -236,6 +237,39 @@ unsafe fn fork_into(cgroup: RawFd) -> Option<libc::pid_t> {
     let pid = unsafe { libc::syscall(libc::SYS_clone3, &raw const arguments, size_of::<libc::clone_args>()) };
     libc::pid_t::try_from(pid).ok().filter(|pid| *pid >= 0)
 }
+
+/// Starts a process that has the memory of this one until it runs its program, for which this thread waits: nothing has to
+/// be copied. It has a stack of its own, and no signal interrupts it before it has its own handlers.
+///
+/// # Safety
+///
+/// The child must make system calls only, on what nobody else changes meanwhile.
+unsafe fn start_sharing(child: &Child<'_>) -> libc::pid_t {
+    extern "C" fn run(child: *mut libc::c_void) -> libc::c_int {
+        // SAFETY: it is the child of the caller, who waits.
+        unsafe { (*child.cast::<Child<'_>>()).run() }
+    }
+    let mut stack = vec![Chunk([0; 16]); STACK / 16];
+    // SAFETY: the sets live on this stack; the new stack is as long as the call, which returns when it is used no more, and
+    // grows down from its end, which is aligned as every machine wants it.
+    unsafe {
+        let (mut all, mut before): (libc::sigset_t, libc::sigset_t) = (std::mem::zeroed(), std::mem::zeroed());
+        libc::sigfillset(&raw mut all);
+        libc::pthread_sigmask(libc::SIG_SETMASK, &raw const all, &raw mut before);
+        let top = stack.as_mut_ptr_range().end;
+        let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::SIGCHLD;
+        let pid = libc::clone(run, top.cast(), flags, ptr::from_ref(child).cast_mut().cast());
+        let errno = *libc::__errno_location();
+        libc::pthread_sigmask(libc::SIG_SETMASK, &raw const before, ptr::null_mut());
+        *libc::__errno_location() = errno;
+        pid
+    }
+}
+
+/// A part of a stack, aligned as stacks are.
+#[derive(Clone, Copy)]
+#[repr(align(16))]
+struct Chunk(#[expect(dead_code, reason = "it is the program's to write")] [u8; 16]);
 
 fn errno_of(error: &io::Error) -> i32 {
     error.raw_os_error().unwrap_or(libc::EIO)

@@ -21,30 +21,34 @@ use crate::{
 };
 
 /// Most file descriptors that travel with one frame.
-const MAX_DESCRIPTORS: usize = 1 + crate::spawn::MOST_DESCRIPTORS;
+const MAX_DESCRIPTORS: usize = crate::spawn::MOST_DESCRIPTORS;
 /// A frame holds one environment; the kernel's own bound for it is of the same size.
 const MAX_FRAME: u32 = 8 * 1024 * 1024;
 
-/// What the server tells the guard: start this in a session of its own. The session's socket and the program's
-/// descriptors travel beside it.
+/// What the server asks the guard for: an owner. The owner's end of its socket travels beside it.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct Start {
-    pub(crate) spec: SpawnSpec,
-}
+pub(crate) struct Wanted;
 
-/// What the server tells the owner of a session.
+/// What the server tells an owner. Sessions of an owner have numbers, so that nothing that is meant for one that has ended
+/// reaches the next one.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum Order {
+    /// Start this in a session of its own. The program's descriptors travel beside it.
+    Start { session: u64, spec: SpawnSpec },
     /// End every process of the session; those that do not end by themselves within this time are killed.
-    End { grace_ms: u64 },
+    End { session: u64, grace_ms: u64 },
 }
 
-/// What the owner of a session reports.
+/// What an owner reports of its session.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum Report {
-    Started { pid: u32 },
+    Started {
+        pid: u32,
+    },
     Failed(SpawnError),
     Exited(Exit),
+    /// Nothing of it is left; another one can be started.
+    Gone,
 }
 
 /// Sends one frame, with descriptors beside it.

@@ -26,7 +26,7 @@ use crate::{
     exec::{self, Execution, Executions},
     files::Files,
     git, memory,
-    parts::Part,
+    parts::{Part, PartState},
     pause::Pause,
     plugins::{PluginOptions, Plugins},
     processes::Processes,
@@ -61,6 +61,8 @@ pub struct ExecutorOptions {
     pub memory_limit: Option<u64>,
     /// Bytes of output that each shell keeps readable.
     pub spool_size: u64,
+    /// Whether there is a main shell. A server whose clients have shells or processes of their own starts sooner without.
+    pub has_shell: bool,
     /// Commands that the main shell runs before it is ready; each must end with status 0.
     pub startup_commands: Vec<String>,
     /// What the sandbox has beside its shell and its files.
@@ -81,6 +83,7 @@ impl ExecutorOptions {
             when_waiting: WhenWaiting::GoOn,
             memory_limit: None,
             spool_size: 256 * 1024 * 1024,
+            has_shell: true,
             startup_commands: Vec::new(),
             plugins: PluginOptions::default(),
         }
@@ -137,20 +140,10 @@ impl Executor {
         }
         let files = Files::new(&options.working_directory, user, shell_options.identity.clone());
         tokio::task::spawn_blocking(remove_leftovers);
-        let (shell, part) = match Shell::start(shell_options.clone()).await {
-            // Files and plugins work without one.
-            Err(error @ TerminalError::NoShell) => {
-                tracing::warn!("{error}");
-                let part = part.failed("there is no shell", "install bash in the image");
-                (Shell::absent(&shell_options), part)
-            }
-            started => {
-                let shell = started?;
-                for command in &options.startup_commands {
-                    run_startup(&shell, command).await?;
-                }
-                (shell, part.ready())
-            }
+        let (shell, part) = if options.has_shell {
+            main_shell(&shell_options, &options.startup_commands, part).await?
+        } else {
+            (Shell::absent(&shell_options), Part { state: PartState::Off, ..part })
         };
         let host =
             PluginHost { surroundings: surroundings(&shell_options), workspace: options.working_directory.clone() };
@@ -434,6 +427,25 @@ fn not_runnable(event: &ActionEvent) -> Result<Observation, ExecuteError> {
 fn unsupported(kind: &str) -> Observation {
     let content = format!("Action {kind} is not supported in the current runtime.");
     Observation::Error(ErrorObservation { error_id: "AGENT_ERROR$BAD_ACTION".into(), ..ErrorObservation::new(content) })
+}
+
+/// Starts the main shell, and has it run the commands that make it ready.
+async fn main_shell(options: &ShellOptions, commands: &[String], part: Part) -> Result<(Shell, Part), ExecutorError> {
+    match Shell::start(options.clone()).await {
+        // Files and plugins work without one.
+        Err(error @ TerminalError::NoShell) => {
+            tracing::warn!("{error}");
+            let part = part.failed("there is no shell", "install bash in the image");
+            Ok((Shell::absent(options), part))
+        }
+        started => {
+            let shell = started?;
+            for command in commands {
+                run_startup(&shell, command).await?;
+            }
+            Ok((shell, part.ready()))
+        }
+    }
 }
 
 async fn run_startup(shell: &Shell, command: &str) -> Result<(), ExecutorError> {

@@ -20,7 +20,8 @@ pub(crate) async fn serve(
     whose: &str,
 ) -> anyhow::Result<ExitCode> {
     let stop = tools::server_stop(owner)?;
-    let executor = Executor::start(tools).await?;
+    // Their clients have shells and processes of their own.
+    let executor = Executor::start(ExecutorOptions { has_shell: false, ..tools }).await?;
     let listener = bind(address).await?;
     let address = listener.local_addr().context("the address of the server is not known")?;
     tracing::info!(%address, directory = %executor.working_directory().display(), "ready for clients of {whose}");

@@ -38,7 +38,7 @@ async fn is_clean(git: &Git) -> Result<bool, GitError> {
 }
 
 /// The branch that whoever clones gets. The other machine is asked only if it is not known here.
-async fn default_branch(git: &Git) -> Result<Option<String>, GitError> {
+pub(crate) async fn default_branch(git: &Git) -> Result<Option<String>, GitError> {
     if let Some(known) = git.line(&["symbolic-ref", "--quiet", "refs/remotes/origin/HEAD"]).await? {
         return Ok(known.strip_prefix("refs/remotes/origin/").map(str::to_owned));
     }

@@ -21,7 +21,7 @@ const MOST: u64 = 64 * 1024 * 1024;
 /// Most bytes that are kept of what it complains of.
 const COMPLAINT: u64 = 64 * 1024;
 /// Settings that a repository has no say in: programs that it would have run, and texts that it would have changed.
-const SETTINGS: [&str; 10] = [
+const SETTINGS: [&str; 9] = [
     "-c",
     "core.fsmonitor=false",
     "-c",
@@ -30,7 +30,6 @@ const SETTINGS: [&str; 10] = [
     "core.quotePath=false",
     "-c",
     "log.showSignature=false",
-    "--literal-pathspecs",
     "--no-optional-locks",
 ];
 
@@ -83,6 +82,8 @@ pub enum GitError {
 #[derive(Debug, Clone)]
 pub(crate) struct Git {
     surroundings: Surroundings,
+    /// What stands before the words of every call.
+    settings: Vec<&'static str>,
 }
 
 impl Git {
@@ -96,11 +97,26 @@ impl Git {
         for name in REMOVED {
             surroundings.unset(name);
         }
-        let git = Self { surroundings };
+        let settings = SETTINGS.into_iter().chain(["--literal-pathspecs"]).collect();
+        let git = Self { surroundings, settings };
         if git.line(&["rev-parse", "--is-inside-work-tree"]).await?.is_none_or(|line| line != "true") {
             return Ok(None);
         }
         Ok(Some(git))
+    }
+
+    /// The same with variables of its own.
+    pub(crate) fn with(mut self, variables: impl IntoIterator<Item = (&'static str, OsString)>) -> Self {
+        for (name, value) in variables {
+            self.surroundings.set(name, value);
+        }
+        self
+    }
+
+    /// The same, but patterns of paths are patterns, and names of files stand in patches as git writes them by itself.
+    pub(crate) fn with_pathspecs(mut self) -> Self {
+        self.settings = SETTINGS.into_iter().chain(["-c", "core.quotePath=true"]).collect();
+        self
     }
 
     pub(crate) fn directory(&self) -> &Path {
@@ -155,8 +171,9 @@ impl Git {
         }
     }
 
-    async fn within(&self, limit: Duration, words: &[&str]) -> Result<Vec<u8>, GitError> {
-        let argv: Vec<OsString> = ["git"].iter().chain(&SETTINGS).chain(words).map(OsString::from).collect();
+    /// The same for what may take longer, or not as long.
+    pub(crate) async fn within(&self, limit: Duration, words: &[&str]) -> Result<Vec<u8>, GitError> {
+        let argv: Vec<OsString> = ["git"].iter().chain(&self.settings).chain(words).map(OsString::from).collect();
         let unanswered = |error: &dyn Display| unanswered(words, &error.to_string());
         let work = async {
             let started = self.surroundings.start_to_talk(&argv).await.map_err(|error| unanswered(&error))?;

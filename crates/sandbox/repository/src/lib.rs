@@ -7,10 +7,12 @@
 //! | `changes` | files that were added, changed and deleted |
 //! | `diff` | both texts of one file |
 //! | `as_user` | work on files with the rights of whoever owns the commands |
+//! | `archive` | a directory as one file: a patch, or all of it (§5.1) |
 //! | `commits` | the newest commits, and what one of them changed |
 //!
 //! Git runs as the user of commands, with the rights that they have.
 
+mod archive;
 mod as_user;
 mod base;
 mod changes;
@@ -18,6 +20,7 @@ mod commits;
 mod diff;
 mod git;
 
+pub use archive::{Archive, ArchiveError, ArchiveRequest, DEFAULT_EXCLUDES, Format, Origin, archive};
 pub use changes::{Change, Status, changes};
 pub use commits::{Commit, Commits, commit_changes, commits};
 pub use diff::{FileDiff, diff};

@@ -38,7 +38,7 @@ use crate::{
 pub(crate) use browser::lets_in_itself;
 pub(crate) use error::ApiError as FileAnswerError;
 use error::ApiError;
-pub(crate) use files::file_answer;
+pub(crate) use files::{file_answer, file_pieces};
 use request::{Id, parse};
 pub(crate) use sandbox::{PAUSED, works_while_paused};
 

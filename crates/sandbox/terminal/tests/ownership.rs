@@ -35,7 +35,7 @@ const HIDDEN: &str = "sleep 1000 & nohup sleep 1000 >/dev/null 2>&1 & (trap '' H
     setsid sleep 1000 & (setsid sh -c 'sleep 1000 & sleep 1000' &) ; (setsid nohup sh -c 'trap \"\" HUP TERM; sleep 1000' \
     >/dev/null 2>&1 &); disown -a; echo started";
 
-const CASES: [GuardedCase; 10] = [
+const CASES: [GuardedCase; 13] = [
     ("closing_a_session_leaves_no_process", closing_a_session_leaves_no_process),
     ("dropping_a_session_leaves_no_process", dropping_a_session_leaves_no_process),
     ("killing_the_owner_of_a_session_leaves_no_process_and_the_session_goes_on", killing_the_owner),
@@ -45,6 +45,9 @@ const CASES: [GuardedCase; 10] = [
     ("killing_guard_and_owner_together_leaves_no_process", killing_guard_and_owner),
     ("killing_holder_guard_and_owner_together_leaves_nothing_to_the_next_who_looks", killing_all_three),
     ("a_guard_and_an_owner_that_are_stopped_hold_up_no_end", stopping_guard_and_owner),
+    ("an_owner_is_used_again_when_nothing_of_its_session_is_left", using_an_owner_again),
+    ("what_is_meant_for_a_session_that_has_ended_does_not_reach_the_next_one", late_orders),
+    ("an_owner_without_a_session_may_be_killed_and_ends_by_itself_after_a_while", idle_owners),
     ("a_killed_holder_wakes_a_stopped_guard_that_ends_everything", killing_the_holder_of_a_stopped_guard),
 ];
 
@@ -300,4 +303,112 @@ fn killing_the_holder_of_a_stopped_guard(own: Guard) {
     victim.kill().unwrap();
     victim.wait().unwrap();
     assert_all_end(&processes);
+}
+
+async fn start_program(guard: &Arc<Guard>, script: &str) -> gloveport_sys::SessionProcess {
+    let null = File::options().read(true).write(true).open("/dev/null").unwrap();
+    let spec = SpawnSpec {
+        program: "/bin/sh".into(),
+        arguments: ["sh", "-c", script].map(Into::into).to_vec(),
+        environment: vec![("PATH".into(), "/usr/bin:/bin".into())],
+        directory: None,
+        identity: None,
+        memory_limit: None,
+        descriptors: Descriptors::Plain,
+    };
+    Spawner::Guarded(Arc::clone(guard)).spawn(&spec, &[null.as_fd(), null.as_fd(), null.as_fd()]).await.unwrap()
+}
+
+async fn until(what: &str, is_so: impl Fn() -> bool) {
+    let deadline = Instant::now() + Duration::from_secs(10);
+    while !is_so() {
+        assert!(Instant::now() < deadline, "{what}");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+/// Runs a program to its end, and tells by whom it was owned.
+async fn run_one(guard: &Arc<Guard>) -> u32 {
+    let mut program = start_program(guard, "sleep 0.05").await;
+    let owner = process::stat(program.pid()).unwrap().parent;
+    assert_eq!(program.exited().await.code, Some(0));
+    until("all of it is gone", || program.is_gone()).await;
+    owner
+}
+
+fn using_an_owner_again(guard: Guard) {
+    let guard = Arc::new(guard);
+    block_on(async {
+        let first = run_one(&guard).await;
+        assert_eq!(run_one(&guard).await, first);
+        // One that still owns something does not own another session's.
+        let mut leaving = start_program(&guard, "sleep 1000 & exit 3").await;
+        assert_eq!(leaving.exited().await.code, Some(3));
+        let other = run_one(&guard).await;
+        assert!(other != first && !leaving.is_gone());
+        let left = sleepers(guard.pid());
+        assert_eq!(left.len(), 1);
+        leaving.end(Duration::ZERO).await;
+        assert_eq!(alive(&left), vec![]);
+        // One that could not start anything is as good as before.
+        let missing = SpawnSpec {
+            program: "/no/such".into(),
+            arguments: vec!["x".into()],
+            environment: Vec::new(),
+            directory: None,
+            identity: None,
+            memory_limit: None,
+            descriptors: Descriptors::Plain,
+        };
+        let null = File::open("/dev/null").unwrap();
+        let spawner = Spawner::Guarded(Arc::clone(&guard));
+        let refused = spawner.spawn(&missing, &[null.as_fd(), null.as_fd(), null.as_fd()]).await.unwrap_err();
+        assert!(refused.to_string().contains("execve"), "{refused}");
+        assert!([first, other].contains(&run_one(&guard).await));
+        // Many at once have an owner each.
+        let mut all = Vec::new();
+        for _ in 0..20 {
+            all.push(start_program(&guard, "sleep 1000").await);
+        }
+        let mut parents: Vec<u32> = all.iter().map(|one| process::stat(one.pid()).unwrap().parent).collect();
+        parents.sort_unstable();
+        parents.dedup();
+        assert_eq!(parents.len(), 20);
+        drop(all);
+        until("all have ended", || sleepers(guard.pid()).is_empty()).await;
+    });
+}
+
+fn late_orders(guard: Guard) {
+    let guard = Arc::new(guard);
+    block_on(async {
+        let mut ended = Vec::new();
+        for _ in 0..2 {
+            let mut program = start_program(&guard, "exit 0").await;
+            program.exited().await;
+            until("all of it is gone", || program.is_gone()).await;
+            ended.push(program);
+        }
+        let next = start_program(&guard, "sleep 1000").await;
+        let owner = process::stat(next.pid()).unwrap().parent;
+        // The end of each, by word and by being dropped, is no matter of the one that has their owner now.
+        ended.pop().unwrap().end(Duration::ZERO).await;
+        drop(ended);
+        let after = run_one(&guard).await;
+        assert!(after != owner && next.exit().is_none() && alive(&[next.pid(), owner]).len() == 2);
+        next.end(Duration::ZERO).await;
+    });
+}
+
+fn idle_owners(guard: Guard) {
+    let guard = Arc::new(guard);
+    block_on(async {
+        let idle = run_one(&guard).await;
+        kill(idle);
+        until("it is dead", || alive(&[idle]).is_empty()).await;
+        let other = run_one(&guard).await;
+        assert_ne!(other, idle);
+        until("it is not kept for ever", || process::children(guard.pid()).is_empty()).await;
+        run_one(&guard).await;
+    });
 }

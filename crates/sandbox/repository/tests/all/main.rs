@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "test programs stop at the first broken assumption")]
 
+mod archive;
 mod base;
 mod hostile;
 mod limits;

@@ -69,6 +69,11 @@ impl Parameters {
         self.0.iter().rev().find_map(|(known, value)| (known == name).then_some(value.as_str()))
     }
 
+    /// All of this name.
+    pub(super) fn all(&self, name: &str) -> impl Iterator<Item = &str> {
+        self.0.iter().filter(move |(known, _)| known == name).map(|(_, value)| value.as_str())
+    }
+
     /// A boolean, or what to answer.
     pub(super) fn boolean(&self, name: &str, default: bool) -> Result<bool, Value> {
         let Some(text) = self.get(name) else { return Ok(default) };

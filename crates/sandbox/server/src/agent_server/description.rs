@@ -10,7 +10,7 @@ use super::{keyed, open};
 use crate::{answer, app::App, route::Route};
 
 /// What queries of these paths may have; those that end with `!` must be there.
-const PARAMETERS: [(&str, &[&str]); 11] = [
+const PARAMETERS: [(&str, &[&str]); 12] = [
     (
         "/api/bash/bash_events/search",
         &[
@@ -29,6 +29,7 @@ const PARAMETERS: [(&str, &[&str]); 11] = [
     ("/api/file/create_directory", &["path!"]),
     ("/api/file/home", &["include_hidden"]),
     ("/api/file/search_subdirs", &["path!", "page_id", "limit", "include_hidden"]),
+    ("/api/file/archive", &["path!", "format", "base_ref", "use_default_excludes", "exclude"]),
     ("/api/git/changes", &["path!", "ref"]),
     ("/api/git/diff", &["path!", "ref", "commit"]),
     ("/api/git/commits", &["path!", "limit"]),

@@ -1,5 +1,6 @@
 //! `/api/file` (`agent-server-workspace-api` §5). Nothing is contained here: whoever has the key may do what commands may.
 
+mod archive;
 mod listing;
 mod upload;
 
@@ -39,6 +40,7 @@ pub(super) fn routes() -> Vec<Route> {
         Route::post("/api/file/create_directory", create_directory),
         Route::get("/api/file/home", listing::home),
         Route::get("/api/file/search_subdirs", listing::search_subdirs),
+        Route::get("/api/file/archive", archive::get),
     ]
 }
 

@@ -9,7 +9,7 @@ mod watch;
 use crate::route::Route;
 
 pub(super) use archive::ArchiveRefusal;
-pub(crate) use content::file_answer;
+pub(crate) use content::{file_answer, pieces as file_pieces};
 pub(super) use path::PathError;
 
 pub(super) fn routes() -> Vec<Route> {

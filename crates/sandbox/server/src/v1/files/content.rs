@@ -212,7 +212,7 @@ fn parse_range(text: &str, size: u64) -> Wanted {
 }
 
 /// The next `length` bytes of a file. One that has become shorter breaks the answer off.
-fn pieces(file: File, length: u64) -> Body {
+pub(crate) fn pieces(file: File, length: u64) -> Body {
     Body::from_stream(stream::unfold((file, length), async |(file, left)| {
         if left == 0 {
             return None;
