@@ -6,15 +6,17 @@ use std::{
     net::{IpAddr, Ipv4Addr, SocketAddr},
     path::PathBuf,
     process::ExitCode,
+    sync::Arc,
     time::Duration,
 };
 
 use anyhow::Context as _;
 use clap::Args;
-use gloveport_executor::ExecutorOptions;
-use gloveport_server::{AgentServerOptions, ServerOptions, SessionKey, Wire};
+use gloveport_executor::{ExecutorOptions, plugins::Plugin};
+use gloveport_server::{AgentServerOptions, EditorPlace, ServerOptions, SessionKey, Wire};
+use gloveport_vscode::VsCode;
 
-use crate::{Owner, tools, wire};
+use crate::{Owner, hosted_agent, tools, wire};
 
 /// The version of the SDK whose API this is.
 const OF_SDK: &str = "1.58.2";
@@ -35,6 +37,8 @@ const SECRET: [&str; 6] = [
 ];
 /// Where the events of commands are kept if nothing is said, below the current directory.
 const EVENTS: &str = "workspace/bash_events";
+/// Where VS Code listens if nothing is said.
+const VSCODE_PORT: u16 = 8001;
 /// What commands are given to if nothing is said.
 const SHELL: &str = "/bin/sh";
 
@@ -97,6 +101,26 @@ impl ServerArgs {
     }
 }
 
+/// VS Code, unless it is switched off, and where people reach it. Its token is the first key: clients build its address
+/// themselves.
+fn editor(host: IpAddr, key: Option<&SessionKey>) -> anyhow::Result<Option<(Arc<dyn Plugin>, EditorPlace)>> {
+    let wanted = variable("OH_ENABLE_VSCODE").unwrap_or_else(|| "true".to_owned());
+    match wanted.trim().to_ascii_lowercase().as_str() {
+        "1" | "true" | "yes" | "on" | "t" | "y" => {}
+        "0" | "false" | "no" | "off" | "f" | "n" => return Ok(None),
+        _ => anyhow::bail!("OH_ENABLE_VSCODE must be `true` or `false`, and is `{wanted}`"),
+    }
+    let port = variable("OH_VSCODE_PORT").map_or(Ok(VSCODE_PORT), |text| {
+        let port = text.trim().parse().ok().filter(|port| *port != 0);
+        port.with_context(|| format!("OH_VSCODE_PORT must be a port from 1 to 65535, and is `{text}`"))
+    })?;
+    let base_path = variable("OH_VSCODE_BASE_PATH").unwrap_or_default();
+    let base_path = base_path.trim().trim_matches('/').to_owned();
+    let path = if base_path.is_empty() { String::new() } else { format!("/{base_path}") };
+    let plugin = VsCode::at(SocketAddr::from((host, port)), path, key.map(|key| key.secret().to_owned()));
+    Ok(Some((Arc::new(plugin), EditorPlace { port, base_path })))
+}
+
 /// Prints which version this is.
 pub(crate) fn version() -> anyhow::Result<ExitCode> {
     writeln!(std::io::stdout(), "{OF_SDK} (gloveport {})", env!("CARGO_PKG_VERSION"))?;
@@ -117,11 +141,18 @@ pub(crate) async fn serve(arguments: ServerArgs, owner: &Owner) -> anyhow::Resul
     let directory = std::env::current_dir().context("the current directory cannot be used")?;
     let mut options = tools::executor_options(owner, directory.clone())?;
     without_secrets(&mut options);
+    let editor = editor(host, keys.first())?;
+    if let Some((plugin, _)) = &editor {
+        options.plugins.all.push(Arc::clone(plugin));
+    }
+    let events = directory.join(variable("OH_BASH_EVENTS_DIR").unwrap_or_else(|| EVENTS.to_owned()));
     let of_wire = AgentServerOptions {
         shell: vec![arguments.shell.into(), "-c".into()],
-        events: directory.join(variable("OH_BASH_EVENTS_DIR").unwrap_or_else(|| EVENTS.to_owned())),
+        agent: hosted_agent::find(keys.first(), &events)?,
+        events,
         retention: retention(variable("OH_BASH_EVENTS_RETENTION_SECONDS"))?,
         origins: numbered(ORIGINS, |name| std::env::var(name).ok()),
+        editor: editor.map(|(_, place)| place),
     };
     let server = ServerOptions {
         session_key: keys.pop(),

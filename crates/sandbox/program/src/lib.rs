@@ -20,6 +20,7 @@ pub mod argv;
 mod command;
 mod container;
 mod gate;
+mod hosted_agent;
 mod local;
 mod logging;
 mod openhands;

@@ -7,11 +7,14 @@ mod bash;
 mod cors;
 mod description;
 mod details;
+mod editor;
 pub(crate) mod face;
 mod files;
 mod git;
 mod hooks;
+pub(crate) mod hosted;
 mod sockets;
+mod tunnel;
 
 use std::sync::Arc;
 
@@ -36,7 +39,7 @@ fn open() -> Vec<Route> {
 
 /// Routes that need one.
 fn keyed() -> Vec<Route> {
-    let all = [bash::routes(), files::routes(), git::routes(), hooks::routes(), details::keyed(), agent::routes()];
+    let all = [bash::routes(), files::routes(), git::routes(), hooks::routes(), editor::routes(), agent::routes()];
     all.into_iter().flatten().collect()
 }
 
@@ -83,8 +86,22 @@ async fn without_page(State(app): State<Arc<App>>, request: Request, next: Next)
     next.run(request).await
 }
 
-/// A path that is not known: with a slash more or less it may be.
-pub(crate) fn unknown_path(uri: &Uri, headers: &HeaderMap) -> Response {
+/// A path that is not known: it may be one of the agent's.
+pub(crate) async fn unknown_path(app: &App, request: Request) -> Response {
+    let Some(hosted) = app.hosted_agent().filter(|_| hosted::owns(request.uri().path())) else {
+        return no_such_path(request.uri(), request.headers());
+    };
+    if auth::trust(&app.options, &request) == Trust::Stranger {
+        return answer::detail(StatusCode::UNAUTHORIZED, "Unauthorized");
+    }
+    match auth::check(&app.options, &request) {
+        Ok(()) => hosted.pass(app, request).await,
+        Err(refusal) => *refusal,
+    }
+}
+
+/// A path that nobody knows: with a slash more or less it may be another.
+fn no_such_path(uri: &Uri, headers: &HeaderMap) -> Response {
     let path = uri.path();
     if headers.contains_key(UPGRADE) {
         // There is no such socket.

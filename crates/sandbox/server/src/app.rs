@@ -14,7 +14,7 @@ use gloveport_mcp_server::{McpServer, Tool};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    agent_server::face::Face as AgentServerFace,
+    agent_server::{face::Face as AgentServerFace, hosted::Hosted},
     computer::Inside,
     metrics::Metrics,
     options::{ServerOptions, Wire},
@@ -77,6 +77,11 @@ impl App {
             started,
             last_action,
         })
+    }
+
+    /// The server of an agent behind this one.
+    pub(crate) fn hosted_agent(&self) -> Option<&Arc<Hosted>> {
+        self.agent_server.as_ref()?.hosted.as_ref()
     }
 
     /// Notes that an action arrived.

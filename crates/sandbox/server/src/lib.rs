@@ -58,6 +58,9 @@ pub use claim::{Claim, wait_for_claim};
 pub use error::ServerError;
 pub use gloveport_proxy::origin::{NameError, Names};
 pub use occupancy::{Occupancy, Occupied};
-pub use options::{AgentServerOptions, PauseListener, ServerLimits, ServerOptions, SessionKey, StrangeNames, Wire};
+pub use options::{
+    AgentServerOptions, EditorPlace, HostedAgent, PauseListener, ServerLimits, ServerOptions, SessionKey, StrangeNames,
+    Wire,
+};
 pub use router::router;
 pub use serve::{DrainEnd, serve};

@@ -64,6 +64,35 @@ pub struct AgentServerOptions {
     pub retention: Option<Duration>,
     /// Pages that may ask from a browser with the key, beside those of this machine: `https://example.org`.
     pub origins: Vec<String>,
+    /// The server of an agent, which is started when somebody asks for what is its; without one that is refused.
+    pub agent: Option<HostedAgent>,
+    /// Where people reach VS Code; it is switched off if absent. The plugin itself is one of the executor's.
+    pub editor: Option<EditorPlace>,
+}
+
+/// The server of an agent: OpenHands' own, behind this one (`agent-server-workspace-api` §9).
+#[derive(Clone, PartialEq, Eq)]
+pub struct HostedAgent {
+    /// The program, with the words before those that say where it listens.
+    pub command: Vec<OsString>,
+    /// Variables beside those of commands. They may be secret.
+    pub environment: Vec<(OsString, OsString)>,
+}
+
+impl fmt::Debug for HostedAgent {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names: Vec<_> = self.environment.iter().map(|(name, _)| name).collect();
+        formatter.debug_struct("HostedAgent").field("command", &self.command).field("environment", &names).finish()
+    }
+}
+
+/// Where people reach VS Code.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EditorPlace {
+    /// The port.
+    pub port: u16,
+    /// The path below it, without slashes at its ends; empty for the root.
+    pub base_path: String,
 }
 
 impl Default for ServerOptions {
@@ -189,7 +218,7 @@ impl SessionKey {
     }
 
     /// Its content, for whoever must hand it on.
-    pub(crate) fn secret(&self) -> &str {
+    pub fn secret(&self) -> &str {
         &self.0
     }
 }

@@ -17,7 +17,7 @@ use axum::{
 };
 use futures_util::FutureExt as _;
 use gloveport_executor::Executor;
-use http::{HeaderMap, StatusCode, Uri};
+use http::{StatusCode, Uri};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
@@ -81,11 +81,11 @@ fn finish(known: Router<Arc<App>>, app: Arc<App>) -> Router {
         .with_state(app)
 }
 
-async fn unknown_path(State(app): State<Arc<App>>, uri: Uri, headers: HeaderMap) -> Response {
+async fn unknown_path(State(app): State<Arc<App>>, request: Request) -> Response {
     if app.agent_server.is_some() {
-        return agent_server::unknown_path(&uri, &headers);
+        return agent_server::unknown_path(&app, request).await;
     }
-    answer::refusal(uri.path(), StatusCode::NOT_FOUND, "unknown_path", "Not Found", SEE)
+    answer::refusal(request.uri().path(), StatusCode::NOT_FOUND, "unknown_path", "Not Found", SEE)
 }
 
 async fn unknown_method(State(app): State<Arc<App>>, uri: Uri) -> Response {

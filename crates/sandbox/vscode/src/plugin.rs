@@ -2,6 +2,7 @@
 
 use std::{
     ffi::OsStr,
+    net::SocketAddr,
     path::{Path, PathBuf},
     sync::{Arc, OnceLock},
 };
@@ -15,7 +16,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
     ownership,
-    port::{base_path, listen},
+    port::{base_path, listen, listen_at},
     program::{Program, ROOT},
     settings,
 };
@@ -23,9 +24,19 @@ use crate::{
 /// The name on the command line.
 const NAME: &str = "vscode";
 
+/// How the plugin is set up.
+#[derive(Debug)]
+enum Arrangement {
+    /// As callers of OpenHands 0.62 expect it: the environment says where it listens, and the workspace gets settings.
+    OfEnvironment,
+    /// As clients of OpenHands' SDK 1.x expect it, which build its address themselves.
+    Fixed { address: SocketAddr, token: Option<Secret>, base_path: String },
+}
+
 /// The plugin `vscode`.
 #[derive(Debug)]
 pub struct VsCode {
+    arrangement: Arrangement,
     state: watch::Sender<PluginState>,
     running: OnceLock<Running>,
     stop: CancellationToken,
@@ -52,16 +63,27 @@ impl std::fmt::Debug for Secret {
 
 impl Default for VsCode {
     fn default() -> Self {
+        Self::new(Arrangement::OfEnvironment)
+    }
+}
+
+impl VsCode {
+    /// One that listens there, under this path (empty for the root). A browser shows the token to be let in, which is
+    /// random if absent.
+    pub fn at(address: SocketAddr, base_path: String, token: Option<String>) -> Self {
+        Self::new(Arrangement::Fixed { address, token: token.map(Secret), base_path })
+    }
+
+    fn new(arrangement: Arrangement) -> Self {
         Self {
+            arrangement,
             state: watch::Sender::new(PluginState::Idle),
             running: OnceLock::new(),
             stop: CancellationToken::new(),
             tasks: TaskTracker::new(),
         }
     }
-}
 
-impl VsCode {
     /// The server that the plugin would start; otherwise what was looked for, and what can be done.
     pub fn program(surroundings: &Surroundings) -> Result<PathBuf, PluginError> {
         let found = Program::find(surroundings).map_err(|(reason, remedy)| PluginError::new(reason, remedy))?;
@@ -73,16 +95,18 @@ impl VsCode {
         if self.running.get().is_some() || self.stop.is_cancelled() {
             return Ok(());
         }
-        if !is_known_user(surroundings) {
-            let reason =
-                format!("VS Code runs as root, openhands or $RUNTIME_USERNAME only, not as {}", surroundings.user_name);
-            self.disable(reason, "set RUNTIME_USERNAME to that name");
-            return Ok(());
+        if matches!(self.arrangement, Arrangement::OfEnvironment) {
+            if !is_known_user(surroundings) {
+                let user = &surroundings.user_name;
+                let reason = format!("VS Code runs as root, openhands or $RUNTIME_USERNAME only, not as {user}");
+                self.disable(reason, "set RUNTIME_USERNAME to that name");
+                return Ok(());
+            }
+            let workspace = host.workspace.join(surroundings.variable("WORKSPACE_BASE").unwrap_or_default());
+            let identity = surroundings.identity.clone();
+            let written = tokio::task::spawn_blocking(move || settings::write(&workspace, identity.as_ref())).await;
+            written.unwrap_or_else(|error| Err(PluginError::new(error.to_string(), "start the sandbox again")))?;
         }
-        let workspace = host.workspace.join(surroundings.variable("WORKSPACE_BASE").unwrap_or_default());
-        let identity = surroundings.identity.clone();
-        let written = tokio::task::spawn_blocking(move || settings::write(&workspace, identity.as_ref())).await;
-        written.unwrap_or_else(|error| Err(PluginError::new(error.to_string(), "start the sandbox again")))?;
         let program = match Program::find(surroundings) {
             Ok(program) => program,
             Err((reason, remedy)) => {
@@ -90,7 +114,7 @@ impl VsCode {
                 return Ok(());
             }
         };
-        let token = match gloveport_ids::uuid() {
+        let token = match self.token_or_new() {
             Ok(token) => token,
             Err(error) => {
                 self.disable(format!("the system gives no random numbers: {error}"), "start the sandbox again");
@@ -102,14 +126,23 @@ impl VsCode {
         Ok(())
     }
 
+    fn token_or_new(&self) -> Result<String, gloveport_ids::Error> {
+        match &self.arrangement {
+            Arrangement::Fixed { token: Some(token), .. } => Ok(token.0.clone()),
+            _ => gloveport_ids::uuid(),
+        }
+    }
+
     /// Makes the service, and listens on the port if there is one.
     async fn offer(&self, host: &PluginHost, program: &Program, token: String) {
-        let base = base_path(&host.surroundings);
-        let listener = listen(&host.surroundings).await;
+        let (base, listener) = match &self.arrangement {
+            Arrangement::OfEnvironment => (base_path(&host.surroundings), listen(&host.surroundings).await),
+            Arrangement::Fixed { address, base_path, .. } => (base_path.clone(), listen_at(*address).await),
+        };
         let service = Service::new(program.service(&base), in_workspace(host));
         match &listener {
-            Ok(_) => tracing::info!("VS Code starts when VSCODE_PORT or /plugins/{NAME}/ is opened"),
-            Err(reason) => tracing::warn!(%reason, "VS Code is under /plugins/{NAME}/ only"),
+            Ok(_) => tracing::info!("VS Code starts when its port or /plugins/{NAME}/ is opened"),
+            Err(reason) => tracing::warn!(%reason, "VS Code has no port of its own"),
         }
         let running =
             Running { service: Arc::clone(&service), token: Secret(token.clone()), has_port: listener.is_ok() };
@@ -157,7 +190,11 @@ impl VsCode {
 
     fn disable(&self, reason: impl Into<String>, remedy: impl Into<String>) {
         let (reason, remedy) = (reason.into(), remedy.into());
-        tracing::warn!("VS Code is disabled: {reason}; {remedy}");
+        match self.arrangement {
+            Arrangement::OfEnvironment => tracing::warn!("VS Code is disabled: {reason}; {remedy}"),
+            // Nobody has asked for it by name.
+            Arrangement::Fixed { .. } => tracing::info!("there is no VS Code: {reason}; {remedy}"),
+        }
         self.state.send_replace(PluginState::Failed { reason, remedy });
     }
 }

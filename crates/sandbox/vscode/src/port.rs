@@ -1,6 +1,9 @@
 //! The port that callers of OpenHands expect, and the path under it (`ipython-and-plugins` 4.1, 4.2).
 
-use std::{ffi::OsStr, net::Ipv4Addr};
+use std::{
+    ffi::OsStr,
+    net::{Ipv4Addr, SocketAddr},
+};
 
 use gloveport_sys::Surroundings;
 use tokio::net::TcpListener;
@@ -15,6 +18,11 @@ pub(crate) async fn listen(surroundings: &Surroundings) -> Result<TcpListener, S
     };
     let bound = TcpListener::bind((Ipv4Addr::UNSPECIFIED, port)).await;
     bound.map_err(|error| format!("VSCODE_PORT is {port}, where nothing can listen: {error}"))
+}
+
+/// Listens there, or says why not.
+pub(crate) async fn listen_at(address: SocketAddr) -> Result<TcpListener, String> {
+    TcpListener::bind(address).await.map_err(|error| format!("nothing can listen on {address}: {error}"))
 }
 
 fn parse(value: &OsStr) -> Option<u16> {

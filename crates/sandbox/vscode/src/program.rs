@@ -124,6 +124,7 @@ impl Program {
             health: Health::Accepts,
             start_limit: START,
             idle_stop: Some(IDLE),
+            end_grace: ServiceSpec::END_GRACE,
             eager: false,
         }
     }

@@ -192,6 +192,7 @@ fn service(section: &Section<'_>, folder: &Path, problems: &mut Problems<'_>) ->
         health: health?,
         start_limit,
         idle_stop: idle_stop.map(|idle| idle.value),
+        end_grace: ServiceSpec::END_GRACE,
         eager: eager.unwrap_or(false),
     })
 }

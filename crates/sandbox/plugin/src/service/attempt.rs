@@ -16,7 +16,7 @@ use super::{
     health,
     log::ProgramLog,
     place::{PlaceError, Places, is_taken},
-    program::{GRACE, Program, ended},
+    program::{Program, ended},
     words::Values,
 };
 use crate::plugin::PluginHost;
@@ -67,7 +67,7 @@ impl Starter {
                 Ok(Up { program, endpoint, log_before: before })
             }
             End::Cancelled => {
-                program.end(GRACE).await;
+                program.end(spec.end_grace).await;
                 Err(Failure::stopped(name))
             }
             End::Exited(exit) => {
@@ -75,7 +75,7 @@ impl Starter {
                 Err(self.ended_early(exit, before, endpoint.as_ref()))
             }
             End::Late => {
-                program.end(GRACE).await;
+                program.end(spec.end_grace).await;
                 Err(self.late(before, endpoint.as_ref()))
             }
         }

@@ -23,8 +23,15 @@ pub struct ServiceSpec {
     pub start_limit: Duration,
     /// Time without a use after which it is stopped; it is started again by the next use.
     pub idle_stop: Option<Duration>,
+    /// Time that it has to end by itself when it is to be stopped.
+    pub end_grace: Duration,
     /// Whether it is started with the sandbox, or by its first use.
     pub eager: bool,
+}
+
+impl ServiceSpec {
+    /// Time to end by itself if nothing else is said.
+    pub const END_GRACE: Duration = Duration::from_secs(1);
 }
 
 /// Where a service listens.

@@ -23,7 +23,7 @@ use super::{
     log::ProgramLog,
     pauses::Pauses,
     place::Places,
-    program::{GRACE, ended},
+    program::ended,
 };
 use crate::plugin::{PluginError, PluginHost, PluginState};
 
@@ -287,13 +287,14 @@ impl Supervisor {
             }
             Ended::Idle => {
                 self.standing.set(PluginState::Starting { step: "stopping because it is not in use".into() });
-                self.meanwhile(up.program.end(GRACE)).await;
+                let grace = self.starter.spec.end_grace;
+                self.meanwhile(up.program.end(grace)).await;
                 self.pauses.forget();
                 self.standing.set(PluginState::Idle);
                 false
             }
             Ended::Stopped => {
-                up.program.end(GRACE).await;
+                up.program.end(self.starter.spec.end_grace).await;
                 false
             }
         }

@@ -69,6 +69,7 @@ FILES_URL = "{base}"
         health: Health::Http("/health?deep=1".into()),
         start_limit: Duration::from_millis(2500),
         idle_stop: Some(Duration::from_mins(10)),
+        end_grace: ServiceSpec::END_GRACE,
         eager: true,
     };
     assert_eq!(format!("{:?}", manifest.service.unwrap()), format!("{expected:?}"));

@@ -79,6 +79,7 @@ impl Place {
             health: Health::Accepts,
             start_limit: LONG,
             idle_stop,
+            end_grace: ServiceSpec::END_GRACE,
             eager: false,
         };
         let host = PluginHost { surroundings: Surroundings::inherited("/tmp".into()), workspace: "/tmp".into() };

@@ -1,20 +1,26 @@
-//! What belongs to an agent: there is none in this server, and these say so.
+//! What belongs to an agent: it is passed on to the agent's own server ([`hosted`](super::hosted)), or, without one, these say
+//! so.
 
-use axum::response::Response;
+use std::sync::Arc;
+
+use axum::{
+    extract::{Request, State},
+    response::Response,
+};
 use http::StatusCode;
 
-use crate::{answer, route::Route};
+use crate::{answer, app::App, route::Route};
 
 /// What to do about it.
-const ADVICE: &str = "This server has a sandbox and no agent. Conversations need OpenHands' own agent-server in its place; \
-    commands, files and git are served here.";
+const ADVICE: &str = "This server has a sandbox and no agent. Install OpenHands' own server beside it (`pip install \
+    openhands-agent-server`), or name its program with GLOVEPORT_AGENT_SERVER; commands, files and git are served here.";
 
 /// Parts of the API below `/api/` that are those of an agent.
 const PARTS: [&str; 11] =
     ["acp", "auth", "llm", "mcp", "marketplace", "plugins", "profiles", "settings", "skills", "sub-agents", "tools"];
 
 pub(super) fn routes() -> Vec<Route> {
-    let any = |path| Route { method: "any", path, handler: axum::routing::any(no_agent) };
+    let any = |path| Route { method: "any", path, handler: axum::routing::any(conversations) };
     vec![
         any("/api/conversations"),
         any("/api/conversations/{*rest}"),
@@ -23,13 +29,19 @@ pub(super) fn routes() -> Vec<Route> {
     ]
 }
 
-async fn no_agent() -> Response {
-    answer::detail(StatusCode::NOT_IMPLEMENTED, ADVICE)
+async fn conversations(State(app): State<Arc<App>>, request: Request) -> Response {
+    match app.hosted_agent() {
+        Some(hosted) => hosted.pass(&app, request).await,
+        None => answer::detail(StatusCode::NOT_IMPLEMENTED, ADVICE),
+    }
 }
 
-/// The tools of an agent that is not here.
-async fn tools() -> Response {
-    answer::json(StatusCode::OK, &[(); 0])
+/// The tools of the agent, if there is one.
+async fn tools(State(app): State<Arc<App>>, request: Request) -> Response {
+    match app.hosted_agent() {
+        Some(hosted) => hosted.pass(&app, request).await,
+        None => answer::json(StatusCode::OK, &[(); 0]),
+    }
 }
 
 /// What is missing at a path that no route has, if it is a part of an agent.

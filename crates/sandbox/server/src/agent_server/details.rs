@@ -3,14 +3,12 @@
 use std::{sync::Arc, time::Duration};
 
 use axum::{extract::State, response::Response};
+use gloveport_plugin::PluginState;
 use http::StatusCode;
 use serde_json::{Value, json};
 
-use super::{answers::failed, description, face::OF_SDK};
+use super::{description, face::OF_SDK};
 use crate::{answer, app::App, route::Route};
-
-/// Why there is no VS Code.
-const NO_VSCODE: &str = "VSCode is disabled in configuration";
 
 pub(super) fn routes() -> Vec<Route> {
     vec![
@@ -24,28 +22,41 @@ pub(super) fn routes() -> Vec<Route> {
     ]
 }
 
-/// Those that need the key.
-pub(super) fn keyed() -> Vec<Route> {
-    vec![Route::get("/api/vscode/status", vscode_status), Route::get("/api/vscode/url", vscode_url)]
-}
-
 async fn alive() -> Response {
     answer::json(StatusCode::OK, &json!({"status": "ok"}))
 }
 
-/// A server is handed its connections only when it is ready.
-async fn ready() -> Response {
-    answer::json(StatusCode::OK, &json!({"status": "ready"}))
+/// A server is handed its connections only when it is ready; an agent may still be on its way.
+async fn ready(State(app): State<Arc<App>>) -> Response {
+    match app.hosted_agent().map(|hosted| hosted.state()) {
+        Some(PluginState::Starting { step }) => {
+            let body = json!({"status": "initializing", "message": format!("the agent-server: {step}")});
+            answer::json(StatusCode::SERVICE_UNAVAILABLE, &body)
+        }
+        _ => answer::json(StatusCode::OK, &json!({"status": "ready"})),
+    }
 }
 
+/// What the server of the agent says, if it runs; how long nobody has used either of them.
 async fn server_info(State(app): State<Arc<App>>) -> Response {
-    answer::json(StatusCode::OK, &info(&app))
+    let own = info(&app);
+    let Some(Value::Object(mut theirs)) = (match app.hosted_agent() {
+        Some(hosted) => hosted.details(&app).await,
+        None => None,
+    }) else {
+        return answer::json(StatusCode::OK, &own);
+    };
+    let (here, there) = (own["idle_time"].as_f64(), theirs.get("idle_time").and_then(Value::as_f64));
+    let idle = here.into_iter().chain(there).fold(f64::INFINITY, f64::min);
+    theirs.insert("idle_time".to_owned(), json!(idle));
+    theirs.insert("uptime".to_owned(), own["uptime"].clone());
+    answer::json(StatusCode::OK, &theirs)
 }
 
 fn info(app: &App) -> Value {
     json!({
         "uptime": whole(app.uptime()),
-        "idle_time": whole(app.idle_time()),
+        "idle_time": if app.hosted_agent().is_some_and(|hosted| hosted.is_used()) { 0.0 } else { whole(app.idle_time()) },
         "title": "gloveport",
         "version": app.options.version,
         "sdk_version": OF_SDK,
@@ -78,12 +89,4 @@ async fn refused() -> Response {
 
 async fn init() -> Response {
     answer::detail(StatusCode::NOT_FOUND, "The server was not started to wait for its settings (OH_DEFERRED_INIT)")
-}
-
-async fn vscode_status() -> Response {
-    answer::json(StatusCode::OK, &json!({"running": false, "enabled": false, "message": NO_VSCODE}))
-}
-
-async fn vscode_url() -> Response {
-    failed(StatusCode::SERVICE_UNAVAILABLE, NO_VSCODE)
 }

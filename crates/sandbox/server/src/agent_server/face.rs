@@ -8,7 +8,8 @@ use std::sync::{
 use gloveport_bash_events::{Bash, BashOptions};
 use gloveport_executor::Executor;
 
-use crate::options::AgentServerOptions;
+use super::hosted::Hosted;
+use crate::options::{AgentServerOptions, EditorPlace};
 
 /// The version of the SDK whose API this is.
 pub(crate) const OF_SDK: &str = "1.58.2";
@@ -27,6 +28,10 @@ pub(crate) struct Face {
     followers: Arc<AtomicUsize>,
     /// Pages that may ask from a browser, beside those of this machine.
     pub(super) origins: Vec<String>,
+    /// The server of an agent, if there is one.
+    pub(crate) hosted: Option<Arc<Hosted>>,
+    /// Where people reach VS Code, if it is switched on.
+    pub(super) editor: Option<EditorPlace>,
 }
 
 impl Face {
@@ -42,7 +47,18 @@ impl Face {
             events: options.events.clone(),
             retention: options.retention,
         });
-        Self { bash, followers: Arc::default(), origins: options.origins.clone() }
+        let hosted = options.agent.as_ref().and_then(|agent| {
+            let made = Hosted::new(executor, agent);
+            made.inspect_err(|error| tracing::error!(%error, "there is no agent: the system has no random numbers"))
+                .ok()
+        });
+        Self {
+            bash,
+            followers: Arc::default(),
+            origins: options.origins.clone(),
+            hosted: hosted.map(Arc::new),
+            editor: options.editor.clone(),
+        }
     }
 
     /// A place among those who follow the events; none if there are too many.
@@ -51,9 +67,14 @@ impl Face {
         (place.0.fetch_add(1, Relaxed) < FOLLOWERS).then_some(place)
     }
 
-    /// Ends all commands.
+    /// Ends all commands, and the server of the agent.
     pub(crate) async fn close(&self) {
-        self.bash.close().await;
+        let agent = async {
+            if let Some(hosted) = &self.hosted {
+                hosted.close().await;
+            }
+        };
+        tokio::join!(self.bash.close(), agent);
     }
 }
 

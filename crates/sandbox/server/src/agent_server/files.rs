@@ -12,7 +12,7 @@ use std::{
 
 use axum::{
     body::Body,
-    extract::{Path as Segment, State},
+    extract::{Path as Segment, Request, State},
     response::Response,
 };
 use http::{
@@ -36,7 +36,7 @@ pub(super) fn routes() -> Vec<Route> {
         Route::post("/api/file/upload/{*path}", old_upload),
         Route::get("/api/file/download", download),
         Route::get("/api/file/download/{*path}", old_download),
-        Route::get("/api/file/download-trajectory/{conversation}", no_trajectory),
+        Route::get("/api/file/download-trajectory/{conversation}", trajectory),
         Route::post("/api/file/create_directory", create_directory),
         Route::get("/api/file/home", listing::home),
         Route::get("/api/file/search_subdirs", listing::search_subdirs),
@@ -152,7 +152,10 @@ async fn create_directory(State(app): State<Arc<App>>, uri: Uri) -> Response {
 }
 
 /// Trajectories are those of an agent.
-async fn no_trajectory(Segment(id): Segment<String>) -> Response {
+async fn trajectory(State(app): State<Arc<App>>, Segment(id): Segment<String>, request: Request) -> Response {
+    if let Some(hosted) = app.hosted_agent() {
+        return hosted.pass(&app, request).await;
+    }
     if uuid::Uuid::parse_str(&id).is_err() {
         let what = "Input should be a valid UUID";
         return invalid(&[wrong("uuid_parsing", "path", "conversation_id", what, &id.into())]);

@@ -29,7 +29,7 @@ use tokio::{
     time::{Instant, sleep_until, timeout},
 };
 
-use super::{answers::Parameters, bash::request_of};
+use super::{answers::Parameters, bash::request_of, hosted::target_of, tunnel};
 use crate::{answer, app::App, auth, route::Route};
 
 /// Largest message of a client.
@@ -41,33 +41,32 @@ const FOR_KEY: Duration = Duration::from_secs(10);
 /// Time between two pings.
 const PING: Duration = Duration::from_secs(20);
 /// Time that a client may take no byte.
-const TAKE: Duration = Duration::from_mins(2);
+pub(super) const TAKE: Duration = Duration::from_mins(2);
 /// Time for the last words.
 const FAREWELL: Duration = Duration::from_secs(1);
 /// Messages for the client that wait, beside events.
 const NOTES: usize = 16;
 
+/// Why there is no conversation.
+const NO_AGENT: &str = "There is no agent here that could have a conversation";
+
 /// Codes with which a socket is closed.
-mod close {
+pub(super) mod close {
     /// The key was not shown.
-    pub(super) const NO_KEY: u16 = 4001;
+    pub(in crate::agent_server) const NO_KEY: u16 = 4001;
     /// There is no such conversation.
-    pub(super) const NO_AGENT: u16 = 4004;
+    pub(in crate::agent_server) const NO_AGENT: u16 = 4004;
     /// Too many are here.
-    pub(super) const TOO_MANY: u16 = 1013;
+    pub(in crate::agent_server) const TOO_MANY: u16 = 1013;
     /// The server stops.
-    pub(super) const STOPPING: u16 = 1001;
+    pub(in crate::agent_server) const STOPPING: u16 = 1001;
 }
 
 /// Why a conversation ends. `None` if the client is gone.
 type End = Option<(u16, &'static str)>;
 
 pub(super) fn routes() -> Vec<Route> {
-    vec![
-        Route::get("/sockets/bash-events", bash_events),
-        Route::get("/sockets/events/{id}", no_agent),
-        Route::get("/sockets/session/{id}", no_agent),
-    ]
+    vec![Route::get("/sockets/bash-events", bash_events), Route::get("/sockets/{*path}", of_agent)]
 }
 
 type Upgrade = Result<WebSocketUpgrade, WebSocketUpgradeRejection>;
@@ -79,11 +78,18 @@ async fn bash_events(State(app): State<Arc<App>>, upgrade: Upgrade, uri: Uri, he
         (Some("all"), Ok(_)) => true,
         (Some(_), _) | (_, Err(_)) => return answer::detail(StatusCode::FORBIDDEN, "resend_mode can be `all` only"),
     };
-    open(app, upgrade, uri, headers, Wish::Events { wants_all })
+    open(app, upgrade, &uri, headers, Wish::Events { wants_all })
 }
 
-async fn no_agent(State(app): State<Arc<App>>, upgrade: Upgrade, uri: Uri, headers: HeaderMap) -> Response {
-    open(app, upgrade, uri, headers, Wish::Agent)
+async fn of_agent(State(app): State<Arc<App>>, upgrade: Upgrade, uri: Uri, headers: HeaderMap) -> Response {
+    let path = uri.path();
+    if app.hosted_agent().is_none()
+        && !["/sockets/events/", "/sockets/session/"].iter().any(|own| path.starts_with(own))
+    {
+        // There is no such socket.
+        return answer::detail(StatusCode::FORBIDDEN, "Not Found");
+    }
+    open(app, upgrade, &uri, headers, Wish::Agent)
 }
 
 /// What a client wants of a socket.
@@ -94,24 +100,26 @@ enum Wish {
 }
 
 /// Opens a socket for whoever shows the key: in the query, in a header, or in the first message.
-fn open(app: Arc<App>, upgrade: Upgrade, uri: Uri, headers: HeaderMap, wish: Wish) -> Response {
+fn open(app: Arc<App>, upgrade: Upgrade, uri: &Uri, headers: HeaderMap, wish: Wish) -> Response {
     let Ok(upgrade) = upgrade else { return answer::detail(StatusCode::NOT_FOUND, "Not Found") };
-    let is_known = match shown(&app, uri, headers) {
+    let is_known = match shown(&app, uri.clone(), headers) {
         Ok(is_known) => is_known,
         Err(refusal) => return *refusal,
     };
     let upgrade = upgrade.max_message_size(MESSAGE).max_frame_size(MESSAGE).read_buffer_size(READ);
+    let target = target_of(uri);
     upgrade.on_upgrade(async move |mut socket| {
         let end = if is_known || tells_key(&app, &mut socket).await {
-            match wish {
-                Wish::Events { wants_all } => converse(&mut socket, &app, wants_all).await,
-                Wish::Agent => Some((close::NO_AGENT, "There is no agent here that could have a conversation")),
+            match (wish, app.hosted_agent()) {
+                (Wish::Events { wants_all }, _) => converse(&mut socket, &app, wants_all).await.map(Farewell::of),
+                (Wish::Agent, None) => Some(Farewell::of((close::NO_AGENT, NO_AGENT))),
+                (Wish::Agent, Some(hosted)) => tunnel::run(&mut socket, &app, hosted, target).await,
             }
         } else {
-            Some((close::NO_KEY, "Authentication failed"))
+            Some(Farewell::of((close::NO_KEY, "Authentication failed")))
         };
-        if let Some((code, reason)) = end {
-            farewell(socket, code, reason).await;
+        if let Some(farewell) = end {
+            farewell.say(socket).await;
         }
     })
 }
@@ -152,14 +160,27 @@ async fn tells_key(app: &App, socket: &mut WebSocket) -> bool {
         .is_ok_and(|told: Told| told.r#type == "auth" && app.options.has_key(told.session_api_key.as_bytes()))
 }
 
-async fn farewell(mut socket: WebSocket, code: u16, reason: &'static str) {
-    let words = async {
-        if socket.send(Message::Close(Some(CloseFrame { code, reason: reason.into() }))).await.is_ok() {
-            // The client answers; what it still says does not count any more.
-            while let Some(Ok(_)) = socket.recv().await {}
-        }
-    };
-    let _in_time = timeout(FAREWELL, words).await;
+/// How a socket is closed.
+pub(super) struct Farewell {
+    pub(super) code: u16,
+    pub(super) reason: Utf8Bytes,
+}
+
+impl Farewell {
+    pub(super) fn of((code, reason): (u16, &'static str)) -> Self {
+        Self { code, reason: reason.into() }
+    }
+
+    async fn say(self, mut socket: WebSocket) {
+        let Self { code, reason } = self;
+        let words = async {
+            if socket.send(Message::Close(Some(CloseFrame { code, reason }))).await.is_ok() {
+                // The client answers; what it still says does not count any more.
+                while let Some(Ok(_)) = socket.recv().await {}
+            }
+        };
+        let _in_time = timeout(FAREWELL, words).await;
+    }
 }
 
 async fn converse(socket: &mut WebSocket, app: &App, wants_all: bool) -> End {

@@ -77,6 +77,7 @@ impl Small {
                 health: Health::Accepts,
                 start_limit: LONG,
                 idle_stop: None,
+                end_grace: ServiceSpec::END_GRACE,
                 eager: false,
             };
             Service::new(spec, host)

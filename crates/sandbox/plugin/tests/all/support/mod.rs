@@ -119,6 +119,7 @@ pub(crate) fn spec(name: &str, command: &[&str]) -> ServiceSpec {
         health: Health::Accepts,
         start_limit: LIMIT,
         idle_stop: None,
+        end_grace: ServiceSpec::END_GRACE,
         eager: false,
     }
 }
