@@ -6,6 +6,7 @@
 //! | `code/openhands/bin/gloveport` | our program |
 //! | `code/openhands/micromamba/bin/micromamba` | a link to it, where OpenHands 0.62 looks for its launcher |
 //! | `code/openhands-ARCHITECTURE/` | the same, for each of several platforms |
+//! | `links/` | our program by the names of other servers, for `/usr/local/bin` |
 //! | `setup/` | what the steps run and read |
 
 use std::{
@@ -111,6 +112,7 @@ pub fn prepare(
             recipe.check()?;
             write(&folder.join("Dockerfile"), &recipe.dockerfile(from, base.as_str()))?;
             write_programs(&folder.join("code"), &recipe.platforms, programs, Put::Copy)?;
+            write_links(&folder.join("links"))?;
             if from != BuildFrom::Lock {
                 for (name, text) in recipe.setup_files() {
                     write(&folder.join("setup").join(name), &text)?;
@@ -177,6 +179,17 @@ fn write_program(root: &Path, program: &Path, put: Put) -> Result<(), ImageError
     link_to_file(Path::new("../../bin/gloveport"), &launcher).map_err(ImageError::folder("link", &launcher))
 }
 
+/// Names of other servers that our program answers to, and its own.
+const NAMES: [&str; 4] = ["agent-server", "gloveport", "openhands-agent-server", "swerex-remote"];
+
+fn write_links(folder: &Path) -> Result<(), ImageError> {
+    directory(folder)?;
+    NAMES.iter().try_for_each(|name| {
+        let link = folder.join(name);
+        link_to_file(Path::new("/openhands/bin/gloveport"), &link).map_err(ImageError::folder("link", &link))
+    })
+}
+
 fn directory(path: &Path) -> Result<(), ImageError> {
     fs::create_dir_all(path).map_err(ImageError::folder("make the folder", path))
 }
@@ -232,6 +245,10 @@ mod tests {
             "Dockerfile",
             "code/openhands/bin/gloveport",
             "code/openhands/micromamba/bin/micromamba",
+            "links/agent-server",
+            "links/gloveport",
+            "links/openhands-agent-server",
+            "links/swerex-remote",
             "setup/requirements.txt",
             "setup/setup.sh",
         ];

@@ -299,7 +299,7 @@ impl Recipe {
         };
         let argument = if self.platforms.len() > 1 { "ARG TARGETARCH\n" } else { "" };
         format!(
-            "{argument}COPY {source} /openhands/\nWORKDIR /openhands/code\nLABEL dev.gloveport.image.base=\"{}\" \
+            "{argument}COPY {source} /openhands/\nCOPY links/ /usr/local/bin/\nWORKDIR /openhands/code\nLABEL dev.gloveport.image.base=\"{}\" \
              dev.gloveport.image.version=\"{}\"\n",
             self.base,
             env!("CARGO_PKG_VERSION"),
@@ -381,6 +381,7 @@ USER openhands
 RUN ["/bin/bash", "/openhands/setup/extra.sh"]
 USER root
 COPY code/openhands/ /openhands/
+COPY links/ /usr/local/bin/
 WORKDIR /openhands/code
 LABEL dev.gloveport.image.base="debian:12" dev.gloveport.image.version="{version}"
 "#

@@ -6,7 +6,7 @@ use std::{path::Path, time::Duration};
 
 use crate::common::{Answer, Server, request, within};
 use futures_util::{SinkExt as _, StreamExt as _};
-use gloveport_server::{AgentServerOptions, ServerOptions, SessionKey, Wire};
+use gloveport_server::{AgentServerOptions, EditorPlace, HostedAgent, ServerOptions, SessionKey, Wire};
 use serde_json::{Value, json};
 use tokio::net::TcpStream;
 use tokio_tungstenite::{
@@ -20,6 +20,8 @@ fn options(events: &Path, key: Option<&str>) -> ServerOptions {
         events: events.to_owned(),
         retention: None,
         origins: vec!["https://allowed.example".to_owned()],
+        agent: None,
+        editor: None,
     };
     let other_keys = key.map(|_| SessionKey::new("other")).into_iter().collect();
     ServerOptions {
@@ -84,6 +86,11 @@ async fn every_call_of_an_agent_server_needs_a_key_but_those_that_say_that_it_li
         ("GET", "/api/file/home", 200),
         ("GET", "/api/file/search_subdirs", 422),
         ("GET", "/api/file/download-trajectory/x", 422),
+        ("GET", "/api/file/archive", 422),
+        ("GET", "/api/file/archive?path=x", 400),
+        ("GET", "/api/file/archive?path=/no/such", 404),
+        ("GET", "/api/file/archive?path=/etc/passwd", 400),
+        ("GET", "/api/file/archive?path=/&format=zip", 422),
         ("GET", "/api/git/changes", 422),
         ("GET", "/api/git/diff", 422),
         ("GET", "/api/git/commits", 422),
@@ -249,5 +256,149 @@ async fn a_file_is_stored_whole_or_not_at_all_and_given_in_parts() {
     rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, rustix::fs::Mode::RWXU).unwrap();
     let path = format!("/api/file/download?path={}", pipe.display());
     assert_eq!(within(asked(&server, "GET", &path, &[], &Value::Null)).await.status, 400);
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn an_archive_is_a_file_that_says_what_it_is_of() {
+    let events = tempfile::tempdir().unwrap();
+    let server = Server::with(options(events.path(), None)).await;
+    let place = tempfile::tempdir().unwrap();
+    let work = place.path().join("a b");
+    std::fs::create_dir(&work).unwrap();
+    let git = |words: &[&str]| {
+        let settings = ["-c", "user.name=A", "-c", "user.email=a@example.org", "-c", "init.defaultBranch=main"];
+        let done = std::process::Command::new("git").args(settings).args(words).current_dir(&work).output().unwrap();
+        assert!(done.status.success(), "{words:?}");
+    };
+    std::fs::write(work.join("file"), "one\n").unwrap();
+    git(&["init", "-q"]);
+    git(&["add", "-A"]);
+    git(&["commit", "-q", "-m", "one"]);
+    std::fs::write(work.join("file"), "two\n").unwrap();
+    let path = work.to_string_lossy().replace(' ', "%20");
+    let patch = asked(&server, "GET", &format!("/api/file/archive?path={path}&base_ref=HEAD"), &[], &Value::Null).await;
+    assert_eq!((patch.status.as_u16(), patch.header("content-type")), (200, Some("text/x-patch; charset=utf-8")));
+    assert!(patch.text().contains("-one\n+two\n"), "{}", patch.text());
+    assert_eq!((patch.header("x-archive-branch"), patch.header("x-archive-base-ref")), (Some("main"), Some("HEAD")));
+    assert!(patch.header("x-archive-repo-root").unwrap().ends_with("%2Fa%20b"));
+    assert_eq!(patch.header("content-length").unwrap(), patch.text().len().to_string());
+    let tar = asked(&server, "GET", &format!("/api/file/archive?path={path}&format=tar.gz"), &[], &Value::Null).await;
+    assert_eq!((tar.status.as_u16(), tar.header("content-type")), (200, Some("application/gzip")));
+    assert!(
+        tar.header("content-disposition").unwrap().contains("a b.tar.gz")
+            || tar.header("content-disposition").unwrap().contains("a%20b.tar.gz")
+    );
+    server.stop().await;
+}
+
+/// A server in Python that answers each request with what it was asked, behind the key of its environment.
+const AGENT: &str = r#"
+import http.server, json, os, sys
+class Handler(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    def log_message(self, *_): pass
+    def answer(self):
+        if self.path.endswith("/die"): os._exit(3)
+        body = self.rfile.read(int(self.headers.get("content-length") or 0)).decode()
+        is_known = self.headers.get("x-session-api-key") == os.environ["OH_SESSION_API_KEYS_0"]
+        if self.path == "/server_info": told = {"title": "an agent", "idle_time": 3.0}
+        else: told = {"method": self.command, "path": self.path, "body": body, "known": is_known, "more": os.environ.get("MORE")}
+        data = json.dumps(told).encode()
+        self.send_response(201 if self.command == "POST" else 200)
+        self.send_header("content-type", "application/json")
+        self.send_header("content-length", str(len(data)))
+        self.end_headers()
+        self.wfile.write(data)
+    do_GET = do_POST = do_DELETE = do_PATCH = answer
+assert sys.argv[1:4] == ["--host", "127.0.0.1", "--port"], sys.argv
+http.server.ThreadingHTTPServer(("127.0.0.1", int(sys.argv[4])), Handler).serve_forever()
+"#;
+
+fn with_agent(events: &Path, command: &[&str]) -> ServerOptions {
+    let mut options = options(events, Some("key"));
+    if let Wire::AgentServer(wire) = &mut options.wire {
+        wire.agent = Some(HostedAgent {
+            command: command.iter().map(Into::into).collect(),
+            environment: vec![("MORE".into(), "{port} more".into())],
+        });
+        wire.editor = Some(EditorPlace { port: 8001, base_path: String::new() });
+    }
+    options
+}
+
+#[tokio::test]
+async fn what_is_an_agents_is_passed_on_with_a_key_of_its_own() {
+    let events = tempfile::tempdir().unwrap();
+    let server = Server::with(with_agent(events.path(), &["python3", "-c", AGENT])).await;
+    let key = [("x-session-api-key", "key")];
+    // Nobody but who has the key starts it.
+    for headers in [&[][..], &[("x-session-api-key", "wrong")]] {
+        for path in ["/api/conversations", "/api/settings", "/v1/models", "/api/tools/"] {
+            assert_eq!(asked(&server, "GET", path, headers, &Value::Null).await.status, 401, "{path}");
+        }
+    }
+    let own = asked(&server, "GET", "/server_info", &[], &Value::Null).await.json();
+    assert_eq!(own["title"], "gloveport");
+    let editor = asked(&server, "GET", "/api/vscode/status", &key, &Value::Null).await.json();
+    assert_eq!(editor, json!({"running": false, "enabled": true}));
+    assert_eq!(asked(&server, "GET", "/api/vscode/url", &key, &Value::Null).await.json(), json!({"url": null}));
+    for (method, path, status) in [
+        ("POST", "/api/conversations", 201),
+        ("GET", "/api/conversations/x/events/search?limit=100&page_id=", 200),
+        ("DELETE", "/api/conversations/x", 200),
+        ("PATCH", "/api/settings", 200),
+        ("GET", "/api/no-such-thing", 200),
+        ("GET", "/v1/models", 200),
+        ("GET", "/app-backends/a/b", 200),
+        ("GET", "/api/tools/", 200),
+        ("GET", "/api/file/download-trajectory/x", 200),
+    ] {
+        let body = if method == "POST" { json!({"a": 1}) } else { Value::Null };
+        let answer = asked(&server, method, path, &key, &body).await;
+        let told = answer.json();
+        assert_eq!(answer.status, status, "{method} {path}: {told}");
+        assert_eq!((&told["method"], &told["path"]), (&method.into(), &path.into()));
+        assert_eq!((&told["known"], &told["more"]), (&true.into(), &"{port} more".into()));
+        assert_eq!(told["body"], if method == "POST" { "{\"a\":1}" } else { "" });
+    }
+    let hidden = asked(&server, "GET", "/api/x?session_api_key=key&a=1", &key, &Value::Null).await.json();
+    assert_eq!(hidden["path"], "/api/x?a=1");
+    // Commands, files and git stay here.
+    let ran = asked(&server, "POST", "/api/bash/execute_bash_command", &key, &json!({"command": "env"})).await.json();
+    assert!(!ran["stdout"].as_str().unwrap().contains("OH_SESSION_API_KEYS"), "{ran}");
+    let details = asked(&server, "GET", "/server_info", &[], &Value::Null).await.json();
+    assert_eq!((&details["title"], details["idle_time"].as_f64().unwrap() < 3.0), (&"an agent".into(), true));
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn an_agent_that_dies_comes_back_and_one_that_does_not_start_says_why() {
+    let events = tempfile::tempdir().unwrap();
+    let server = Server::with(with_agent(events.path(), &["python3", "-c", AGENT])).await;
+    let key = [("x-session-api-key", "key")];
+    let path = "/api/conversations";
+    assert_eq!(asked(&server, "GET", path, &key, &Value::Null).await.status, 200);
+    for _ in 0..3 {
+        // The one that kills it has no answer; those that come next wait for another.
+        let killed = asked(&server, "GET", "/app-backends/die", &key, &Value::Null).await;
+        assert_eq!(killed.status, 502, "{}", killed.text());
+        let mut answered = 0;
+        for _ in 0..20 {
+            answered = asked(&server, "GET", path, &key, &Value::Null).await.status.as_u16();
+            if answered == 200 {
+                break;
+            }
+        }
+        assert_eq!(answered, 200);
+    }
+    server.stop().await;
+    let server = Server::with(with_agent(events.path(), &["/no/such/agent-server"])).await;
+    let refused = asked(&server, "GET", path, &key, &Value::Null).await;
+    assert_eq!(refused.status, 502);
+    assert!(refused.text().contains("/no/such/agent-server"), "{}", refused.text());
+    let auth = Some(json!({"type": "auth", "session_api_key": "key"}));
+    let mut closed = socket(&server, "/sockets/events/x", auth).await.unwrap();
+    assert_eq!(next(&mut closed).await["close"], 1013);
     server.stop().await;
 }
