@@ -2,7 +2,7 @@
 
 usage: conversation.py BINARY AGENT_SERVER DIRECTORY
 
-Prints one line a check, `passed  …` or `FAILED  …`.
+Prints one line a check, `passed  …` or `FAILED  …`; the last line counts them.
 """
 
 import http.server
@@ -29,7 +29,12 @@ KEY = "the key of clients"
 HEADERS = {"X-Session-API-Key": KEY}
 
 
+COUNTS = {True: 0, False: 0}
+
+
 def check(what, is_so, told=""):
+    COUNTS[bool(is_so)] += 1
+    what = f"conversation: {what}"
     print(f"passed  {what}" if is_so else f"FAILED  {what}: {told}", flush=True)
 
 
@@ -256,13 +261,15 @@ def main():
     finally:
         server.process.kill()
         server.process.wait()
+        model.shutdown()
     again = Server(binary, agent_server, directory)
     mark = again.mark()
     again.get("/api/conversations/search")
     is_there = agent_of(mark) is not None
     again.process.send_signal(signal.SIGKILL)
     again.process.wait()
-    check("a killed server leaves no agent", is_there and until(lambda: not of_sandbox(mark), 10), of_sandbox(mark))
+    check("a killed server leaves no agent behind", is_there and until(lambda: not of_sandbox(mark), 10), of_sandbox(mark))
 
 
 main()
+print(f"{COUNTS[True]} passed, {COUNTS[False]} failed, 0 skipped")
