@@ -277,12 +277,12 @@ async fn an_archive_is_a_file_that_says_what_it_is_of() {
     git(&["commit", "-q", "-m", "one"]);
     std::fs::write(work.join("file"), "two\n").unwrap();
     let path = work.to_string_lossy().replace(' ', "%20");
-    let patch = asked(&server, "GET", &format!("/api/file/archive?path={path}&base_ref=HEAD"), &[], &Value::Null).await;
-    assert_eq!((patch.status.as_u16(), patch.header("content-type")), (200, Some("text/x-patch; charset=utf-8")));
-    assert!(patch.text().contains("-one\n+two\n"), "{}", patch.text());
-    assert_eq!((patch.header("x-archive-branch"), patch.header("x-archive-base-ref")), (Some("main"), Some("HEAD")));
-    assert!(patch.header("x-archive-repo-root").unwrap().ends_with("%2Fa%20b"));
-    assert_eq!(patch.header("content-length").unwrap(), patch.text().len().to_string());
+    let delta = asked(&server, "GET", &format!("/api/file/archive?path={path}&base_ref=HEAD"), &[], &Value::Null).await;
+    assert_eq!((delta.status.as_u16(), delta.header("content-type")), (200, Some("text/x-patch; charset=utf-8")));
+    assert!(delta.text().contains("-one\n+two\n"), "{}", delta.text());
+    assert_eq!((delta.header("x-archive-branch"), delta.header("x-archive-base-ref")), (Some("main"), Some("HEAD")));
+    assert!(delta.header("x-archive-repo-root").unwrap().ends_with("%2Fa%20b"));
+    assert_eq!(delta.header("content-length").unwrap(), delta.text().len().to_string());
     let tar = asked(&server, "GET", &format!("/api/file/archive?path={path}&format=tar.gz"), &[], &Value::Null).await;
     assert_eq!((tar.status.as_u16(), tar.header("content-type")), (200, Some("application/gzip")));
     assert!(
