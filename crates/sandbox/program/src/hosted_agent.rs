@@ -10,6 +10,7 @@ use std::{
 
 use anyhow::Context as _;
 use gloveport_server::{HostedAgent, SessionKey};
+use sha2::{Digest as _, Sha256};
 
 /// Names a program that goes before all others; `none` for no agent.
 const CHOSEN: &str = "GLOVEPORT_AGENT_SERVER";
@@ -70,8 +71,8 @@ fn identity(path: &Path) -> Option<(u64, u64)> {
 fn environment(key: Option<&SessionKey>, events: &Path) -> Vec<(OsString, OsString)> {
     let own = |name: &str| env::var_os(name).filter(|value| !value.is_empty());
     let secrets = ITS_SECRETS.iter().filter_map(|name| Some((OsString::from(name), own(name)?)));
-    // A key that changes would lose what it has kept.
-    let secret = own(SECRET_KEY).or_else(|| key.map(|key| key.secret().into()));
+    // Programs of the same user can read what it has in its environment, so it gets no key of clients.
+    let secret = own(SECRET_KEY).or_else(|| key.map(|key| secret_of(key).into()));
     let fixed = [
         ("OH_BASH_EVENTS_DIR", events.with_file_name("agent_bash_events").into_os_string()),
         ("OH_ENABLE_VSCODE", "0".into()),
@@ -79,6 +80,12 @@ fn environment(key: Option<&SessionKey>, events: &Path) -> Vec<(OsString, OsStri
     ];
     let fixed = fixed.into_iter().map(|(name, value)| (OsString::from(name), value));
     secrets.chain(secret.map(|secret| (SECRET_KEY.into(), secret))).chain(fixed).collect()
+}
+
+/// A secret that only a key leads to, and that does not lead back to it.
+fn secret_of(key: &SessionKey) -> String {
+    let digest = Sha256::new().chain_update(b"what an agent keeps\0").chain_update(key.secret()).finalize();
+    gloveport_ids::hex(&digest)
 }
 
 #[cfg(test)]
@@ -118,7 +125,10 @@ mod tests {
         let value =
             |name: &str| found.iter().find(|(known, _)| known == name).map(|(_, value)| value.to_str().unwrap());
         assert_eq!(value("OH_BASH_EVENTS_DIR"), Some("/w/agent_bash_events"));
-        assert_eq!((value("OH_SECRET_KEY"), value("OH_ENABLE_VSCODE")), (Some("k"), Some("0")));
+        assert_eq!(value("OH_ENABLE_VSCODE"), Some("0"));
+        let secret = value("OH_SECRET_KEY").unwrap();
+        assert_eq!((secret.len(), secret == secret_of(&SessionKey::new("k"))), (64, true));
+        assert_ne!(secret, secret_of(&SessionKey::new("l")));
         assert_eq!(environment(None, Path::new("/w/x")).len(), 3);
     }
 }
