@@ -8,9 +8,9 @@ use std::{
 };
 
 use anyhow::Context as _;
-use clap::Args;
+use clap::{Args, ValueEnum};
 use gloveport_conformance::{
-    Check, RunOptions, Server, Verdict, checks,
+    Check, RunOptions, Server, Verdict, Wire, checks,
     differ::{DifferOptions, Operation, compare, generate, read_operations, write_operations},
     report, run, select,
 };
@@ -26,6 +26,9 @@ pub(crate) struct ConformanceArgs {
     /// The server, for example http://127.0.0.1:8000
     #[arg(long, value_name = "URL", env = "GLOVEPORT_URL", required_unless_present = "list")]
     url: Option<String>,
+    /// The protocol that it has to speak.
+    #[arg(long, value_enum, value_name = "NAME", default_value_t)]
+    wire: WireName,
     /// Key of that server.
     #[arg(long, env = "GLOVEPORT_KEY", hide_env_values = true)]
     key: Option<String>,
@@ -56,6 +59,28 @@ pub(crate) struct ConformanceArgs {
     pause: Duration,
     #[command(flatten)]
     differ: DifferArgs,
+}
+
+/// A protocol, as the command line names it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+enum WireName {
+    /// OpenHands 0.62.
+    #[default]
+    V0,
+    /// Workspaces of OpenHands' SDK 1.x. The log of all commands of the server is cleared.
+    Sdk,
+    /// SWE-ReX. All sessions of the server are closed.
+    Swerex,
+}
+
+impl From<WireName> for Wire {
+    fn from(name: WireName) -> Self {
+        match name {
+            WireName::V0 => Self::V0,
+            WireName::Sdk => Self::Sdk,
+            WireName::Swerex => Self::Swerex,
+        }
+    }
 }
 
 /// The same operations on two servers.
@@ -133,16 +158,22 @@ async fn check(arguments: &ConformanceArgs, server: &Server, checks: &[Check]) -
 
 impl ConformanceArgs {
     fn task(&self) -> anyhow::Result<Task> {
-        let checks = select(checks(), &self.only)?;
-        anyhow::ensure!(!checks.is_empty(), "no check matches --only; `gloveport conformance --list` shows them");
+        let wire = Wire::from(self.wire);
+        let checks = select(checks(wire), &self.only)?;
+        anyhow::ensure!(
+            !checks.is_empty(),
+            "no check matches --only; `gloveport conformance --wire {} --list` shows them",
+            wire.name()
+        );
         if self.list {
             return Ok(Task::List(checks));
         }
         let url = self.url.as_deref().unwrap_or_default();
-        let mine =
-            Server::new(url, crate::key_file::chosen(url, self.key.as_deref(), self.key_file.as_deref())?.as_deref())?;
+        let key = crate::key_file::chosen(url, self.key.as_deref(), self.key_file.as_deref())?;
+        let mine = Server::of(wire, url, key.as_deref())?;
         let DifferArgs { against, against_key, against_key_file, actions, random, seed, .. } = &self.differ;
         let Some(against) = against else { return Ok(Task::Checks(mine, checks)) };
+        anyhow::ensure!(wire == Wire::V0, "only servers of --wire v0 can be compared (--against)");
         let theirs = match against_key_file {
             Some(file) => Some(crate::key_file::given(file)?),
             None => against_key.clone().or_else(|| crate::here::known_key(against)),

@@ -3,12 +3,13 @@
 use std::{io::Write as _, time::Duration};
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::{
-    ConformanceError, Server,
-    check::{Check, Problem, Step, shown},
-    server::{Answer, Request},
+    ConformanceError, Server, Wire,
+    check::{Check, Problem, Step},
+    ground,
+    server::{Answer, Request, shown},
 };
 
 /// The directory of all checks of one run.
@@ -39,23 +40,8 @@ impl Scratch {
     pub(crate) async fn make(server: &Server, pause: Duration) -> Result<Self, ConformanceError> {
         let name = format!("gloveport-conformance-{}", random_name()?);
         let base = format!("/tmp/{name}");
-        let failed = |reason: String| ConformanceError::Scratch { url: server.url().to_owned(), reason };
-        // The reference may answer the first commands after its start with the result of the one before.
-        for _ in 0..2 {
-            server.shell("true").await?;
-            Server::rest(pause.max(Duration::from_millis(100))).await;
-        }
-        let workspace = server.execute(&crate::server::run_action("pwd", &json!({ "is_static": true }))).await?.value();
-        let workspace = workspace.get("content").and_then(Value::as_str).unwrap_or_default().to_owned();
-        if !workspace.starts_with('/') {
-            return Err(failed(format!("`pwd` printed {workspace:?}")));
-        }
-        let command = crate::server::run_action(&format!("mkdir -p {base}"), &json!({ "is_static": true }));
-        let made = server.execute(&command).await?.value();
-        if made.pointer("/extras/metadata/exit_code") != Some(&json!(0)) {
-            return Err(failed(shown(&made.to_string()).to_owned()));
-        }
-        let probe = server.send(&Request::upload(&base, "file", "probe", b"probe")).await?;
+        let workspace = ground::begin(server, &base, pause).await?;
+        let probe = server.send(&ground::upload(server.wire(), &base, "probe", b"probe")).await?;
         Ok(Self { server: server.clone(), base, workspace, name, uploads: probe.status == 200, pause })
     }
 
@@ -63,7 +49,7 @@ impl Scratch {
     pub(crate) async fn remove(&self) -> Result<(), ConformanceError> {
         // What a failed check left running must not hold this up.
         let command = format!("chmod -R u+rwx {0} ; rm -rf {0} {1}/{2}*", self.base, self.workspace, self.name);
-        self.server.execute(&crate::server::run_action(&command, &json!({ "is_static": true }))).await.map(drop)
+        ground::clear(&self.server, &command).await
     }
 
     /// A new directory of a check, or of another attempt at it.
@@ -85,11 +71,25 @@ impl Bench {
         &self.scratch.server
     }
 
-    /// Puts the names of directories in the place of `{dir}`, `{workspace}` and `{name}`.
+    /// The name of a session that no other check has.
+    pub(crate) fn session(&self) -> String {
+        let slug = self.dir.rsplit('/').next().unwrap_or_default();
+        format!("{}-{slug}", self.scratch.name)
+    }
+
+    /// Ends the sessions of the check, where the protocol has any.
+    pub(crate) async fn leave(&self) -> Result<(), ConformanceError> {
+        let session = self.session();
+        ground::leave(self.server(), &[format!("{session}-other"), session]).await
+    }
+
+    /// Puts the names of directories in the place of `{dir}`, `{workspace}` and `{name}`, and that of the check's session
+    /// in the place of `{session}`.
     pub(crate) fn fill(&self, text: &str) -> String {
         text.replace("{dir}", &self.dir)
             .replace("{workspace}", &self.scratch.workspace)
             .replace("{name}", &self.scratch.name)
+            .replace("{session}", &self.session())
     }
 
     /// The same in all texts of a value.
@@ -108,26 +108,27 @@ impl Bench {
     pub(crate) async fn put(&self, directory: &str, name: &str, content: &[u8]) -> Result<(), ConformanceError> {
         let directory = format!("{}/{directory}", self.dir);
         let directory = directory.trim_end_matches('/');
-        let failed = |reason: String| ConformanceError::Scratch { url: self.server().url().to_owned(), reason };
+        let wire = self.server().wire();
         // A name with this ending would be unpacked.
-        if self.scratch.uploads && !name.to_ascii_lowercase().ends_with(".zip") {
-            let answer = self.server().send(&Request::upload(directory, "file", name, content)).await?;
+        let is_unpacked = wire == Wire::V0 && name.to_ascii_lowercase().ends_with(".zip");
+        if self.scratch.uploads && !is_unpacked {
+            let answer = self.server().send(&ground::upload(wire, directory, name, content)).await?;
             if answer.status == 200 {
                 return Ok(());
             }
-            return Err(failed(format!("{name} cannot be uploaded: {}", answer.value())));
+            return Err(self.server().no_scratch(format!("{name} cannot be uploaded: {}", answer.value())));
         }
         let encoded = STANDARD.encode(content);
         let command = format!("mkdir -p '{directory}' && printf %s '{encoded}' | base64 -d > '{directory}/{name}'");
-        let (exit, output) = self.server().shell(&command).await?;
+        let (exit, output) = ground::shell(self.server(), &command).await?;
         Server::rest(self.scratch.pause).await;
-        if exit == 0 { Ok(()) } else { Err(failed(format!("{name} cannot be written: {output}"))) }
+        if exit == 0 { Ok(()) } else { Err(self.server().no_scratch(format!("{name} cannot be written: {output}"))) }
     }
 
     /// Runs a command that must succeed and gives what it prints.
     pub(crate) async fn shell(&self, command: &str) -> Result<String, Problem> {
         let command = self.fill(command);
-        let (exit, output) = self.server().shell(&command).await?;
+        let (exit, output) = ground::shell(self.server(), &command).await?;
         Server::rest(self.scratch.pause).await;
         Problem::unless(exit == 0, &command, "exit code 0", &format!("exit code {exit}: {output}"))?;
         Ok(output)
@@ -135,6 +136,11 @@ impl Bench {
 
     /// Sends a request with the names of directories filled in.
     pub(crate) async fn send(&self, request: &Request) -> Result<Answer, Problem> {
+        Ok(self.server().send(&self.filled(request)).await?)
+    }
+
+    /// A request with the names of directories filled in.
+    pub(crate) fn filled(&self, request: &Request) -> Request {
         let mut request = request.clone();
         for (_, value) in &mut request.query {
             *value = self.fill(value);
@@ -142,7 +148,7 @@ impl Bench {
         if let Ok(text) = std::str::from_utf8(&request.body) {
             request.body = self.fill(text).into();
         }
-        Ok(self.server().send(&request).await?)
+        request
     }
 
     /// Does the steps of a check. The result is the reason of another behaviour that the specification allows, where

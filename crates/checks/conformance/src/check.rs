@@ -8,11 +8,8 @@ use gloveport_protocol::BoxFuture;
 
 use crate::{
     bench::Bench,
-    server::{Answer, Request, run_action},
+    server::{Answer, Request, run_action, shown},
 };
-
-/// Most characters of a value in a report.
-const SHOWN: usize = 2_000;
 
 /// One statement about a server.
 pub struct Check {
@@ -91,11 +88,6 @@ impl From<crate::ConformanceError> for Problem {
     }
 }
 
-/// The beginning of a text, as much as a report shows.
-pub(crate) fn shown(text: &str) -> &str {
-    text.char_indices().nth(SHOWN).map_or(text, |(end, _)| &text[..end])
-}
-
 impl Check {
     pub(crate) const fn new(id: &'static str, title: &'static str, spec: &'static str) -> Self {
         Self { id, title, spec, needs_key: false, steps: Vec::new() }
@@ -171,6 +163,10 @@ pub(crate) enum Want {
     Header(&'static str, Text),
     /// An integer is at a JSON pointer.
     Integer(&'static str),
+    /// The bytes of the body.
+    Body(&'static [u8]),
+    /// Anything is there.
+    Present(&'static str),
     /// Nothing is there.
     Absent(&'static str),
 }
@@ -344,6 +340,13 @@ impl Want {
             Self::Integer(pointer) => {
                 let got = body.pointer(pointer);
                 (!got.is_some_and(Value::is_i64)).then(|| (format!("an integer at {pointer}"), format!("{got:?}")))
+            }
+            Self::Body(expected) => (answer.body != *expected).then(|| {
+                let expected = String::from_utf8_lossy(expected);
+                (format!("the body {expected:?}"), body_text(body))
+            }),
+            Self::Present(pointer) => {
+                body.pointer(pointer).is_none().then(|| (format!("something at {pointer}"), body_text(body)))
             }
             Self::Absent(pointer) => {
                 let got = body.pointer(pointer)?;

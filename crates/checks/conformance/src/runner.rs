@@ -5,11 +5,7 @@ use std::time::{Duration, Instant};
 use globset::{Glob, GlobSet, GlobSetBuilder};
 use serde::Serialize;
 
-use crate::{
-    Check, ConformanceError, Server,
-    bench::{Bench, Scratch},
-    check::Problem,
-};
+use crate::{Check, ConformanceError, Server, bench::Scratch, check::Problem, ground, recognise};
 
 /// How checks are run.
 #[derive(Debug, Clone)]
@@ -112,7 +108,10 @@ pub async fn run(
         url: server.url().to_owned(),
         reason: format!("no answer within {} s", options.limit.as_secs()),
     };
-    let scratch = made.map_err(late)??;
+    let scratch = match made.map_err(late)? {
+        Ok(scratch) => scratch,
+        Err(error) => return Err(recognise::explained(server, error, options.limit).await),
+    };
     let mut results = Vec::with_capacity(checks.len());
     for check in checks {
         let result = run_one(&scratch, check, options).await;
@@ -148,24 +147,24 @@ async fn run_one(scratch: &Scratch, check: &Check, options: &RunOptions) -> Chec
     }
 }
 
-/// Interrupts what a failed check may have left running in the shell.
+/// Ends what a failed check may have left running.
 async fn recover(scratch: &Scratch, options: &RunOptions) {
-    let interrupt = crate::server::run_action("C-c", &serde_json::json!({ "is_input": true }));
-    // Nothing may run at all; the next check tells whether the shell works.
-    let _interrupted = tokio::time::timeout(options.limit, scratch.server.execute(&interrupt)).await;
-    Server::rest(options.pause.max(Duration::from_millis(100))).await;
-    let _quiet = tokio::time::timeout(options.limit, scratch.server.shell("true")).await;
-    Server::rest(options.pause).await;
+    // The next check tells whether anything works.
+    let _recovered = tokio::time::timeout(options.limit, ground::recover(&scratch.server, options.pause)).await;
 }
 
 async fn attempt(scratch: &Scratch, check: &Check, attempt: u32, limit: Duration) -> Verdict {
     if check.needs_key && !scratch.server.has_key() {
         return Verdict::Skip { reason: "no key is given".to_owned() };
     }
-    let performed = async {
-        let bench: Bench = scratch.bench(check, attempt).await?;
-        bench.perform(check).await
+    let late = || Err(Problem::late("the whole check", limit));
+    let bench = match tokio::time::timeout(limit, scratch.bench(check, attempt)).await {
+        Ok(Ok(bench)) => bench,
+        Ok(Err(error)) => return Err(Problem::from(error)).into(),
+        Err(_) => return late().into(),
     };
-    let ended = tokio::time::timeout(limit, performed).await;
-    ended.unwrap_or_else(|_| Err(Problem::late("the whole check", limit))).into()
+    let ended = tokio::time::timeout(limit, bench.perform(check)).await;
+    // A session that cannot be closed says nothing about the check.
+    let _left = tokio::time::timeout(limit, bench.leave()).await;
+    ended.unwrap_or_else(|_| late()).into()
 }

@@ -4,10 +4,13 @@ use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use gloveport_client::Pool;
-use gloveport_protocol::SESSION_KEY_HEADER;
-use reqwest::{Method, Url, header::HeaderMap};
+use reqwest::{Method, RequestBuilder, Response, Url, header::HeaderMap};
 use serde_json::{Value, json};
 
+use crate::Wire;
+
+/// Most characters of a value in a report.
+const SHOWN: usize = 2_000;
 /// Most bytes of an answer: more than any check asks for.
 const LARGEST: usize = 256 * 1024 * 1024;
 
@@ -38,6 +41,26 @@ pub enum ConformanceError {
         /// Why not.
         reason: String,
     },
+    /// It speaks, but another protocol.
+    #[error("{url} does not speak {}; it seems to speak {}: try --wire {}", asked.title(), spoken.title(), spoken.name())]
+    OtherWire {
+        /// The server.
+        url: String,
+        /// What it was checked for.
+        asked: Wire,
+        /// What it seems to speak.
+        spoken: Wire,
+    },
+    /// It needs a key, or another one.
+    #[error("{url} {reason} (status {status})")]
+    Key {
+        /// The server.
+        url: String,
+        /// What is wrong with the key.
+        reason: &'static str,
+        /// The status of its answer.
+        status: u16,
+    },
     /// No random numbers.
     #[error("no random name can be made: {0}")]
     Random(String),
@@ -63,6 +86,7 @@ pub enum ConformanceError {
 #[derive(Debug, Clone)]
 pub struct Server {
     pool: Pool,
+    wire: Wire,
     url: Url,
     key: Option<String>,
 }
@@ -125,30 +149,80 @@ impl Request {
         self
     }
 
+    /// A `POST` with JSON.
+    pub(crate) fn json(path: &str, body: &Value) -> Self {
+        Self::post(path, body.to_string())
+    }
+
+    /// A `POST` with a form of several parts.
+    pub(crate) fn form(path: &str, parts: &[Part<'_>]) -> Self {
+        const BOUNDARY: &str = "gloveport-conformance-9d1f6a";
+        let mut body = Vec::new();
+        for part in parts {
+            let filename = part.filename.map(|name| format!("; filename=\"{name}\"")).unwrap_or_default();
+            let kind = part.filename.map_or("", |_| "Content-Type: application/octet-stream\r\n");
+            let head = format!("--{BOUNDARY}\r\nContent-Disposition: form-data; name=\"{}\"{filename}", part.name);
+            body.extend_from_slice(format!("{head}\r\n{kind}\r\n").as_bytes());
+            body.extend_from_slice(part.content);
+            body.extend_from_slice(b"\r\n");
+        }
+        body.extend_from_slice(format!("--{BOUNDARY}--\r\n").as_bytes());
+        let headers = vec![("content-type", format!("multipart/form-data; boundary={BOUNDARY}"))];
+        Self { headers, body: body.into(), ..Self::new(Method::POST, path) }
+    }
+
     /// `POST /upload_file` with one part.
     pub(crate) fn upload(destination: &str, part: &str, filename: &str, content: &[u8]) -> Self {
-        const BOUNDARY: &str = "gloveport-conformance-9d1f6a";
-        let mut body = format!(
-            "--{BOUNDARY}\r\nContent-Disposition: form-data; name=\"{part}\"; filename=\"{filename}\"\r\n\
-             Content-Type: application/octet-stream\r\n\r\n"
-        )
-        .into_bytes();
-        body.extend_from_slice(content);
-        body.extend_from_slice(format!("\r\n--{BOUNDARY}--\r\n").as_bytes());
-        let headers = vec![("content-type", format!("multipart/form-data; boundary={BOUNDARY}"))];
-        Self { headers, body: body.into(), ..Self::new(Method::POST, "/upload_file") }.query("destination", destination)
+        Self::form("/upload_file", &[Part::file(part, filename, content)]).query("destination", destination)
+    }
+
+    pub(crate) fn header(mut self, name: &'static str, value: impl Into<String>) -> Self {
+        self.headers.push((name, value.into()));
+        self
+    }
+
+    pub(crate) fn without_key(self) -> Self {
+        Self { with_key: false, ..self }
+    }
+}
+
+/// A part of a form.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Part<'a> {
+    name: &'a str,
+    filename: Option<&'a str>,
+    content: &'a [u8],
+}
+
+impl<'a> Part<'a> {
+    pub(crate) const fn file(name: &'a str, filename: &'a str, content: &'a [u8]) -> Self {
+        Self { name, filename: Some(filename), content }
+    }
+
+    pub(crate) const fn field(name: &'a str, content: &'a str) -> Self {
+        Self { name, filename: None, content: content.as_bytes() }
     }
 }
 
 impl Server {
-    /// The server at a URL; `http://` may be left out.
+    /// The server of OpenHands 0.62 at a URL; `http://` may be left out.
     pub fn new(url: &str, key: Option<&str>) -> Result<Self, ConformanceError> {
+        Self::of(Wire::V0, url, key)
+    }
+
+    /// The server at a URL that speaks this protocol; `http://` may be left out.
+    pub fn of(wire: Wire, url: &str, key: Option<&str>) -> Result<Self, ConformanceError> {
         let text = if url.contains("://") { url.to_owned() } else { format!("http://{url}") };
         let parsed: Url = text.parse().map_err(|_| ConformanceError::Url(url.to_owned()))?;
         if !["http", "https"].contains(&parsed.scheme()) {
             return Err(ConformanceError::Url(url.to_owned()));
         }
-        Ok(Self { pool: Pool::shared()?, url: parsed, key: key.map(str::to_owned) })
+        Ok(Self { pool: Pool::shared()?, wire, url: parsed, key: key.map(str::to_owned) })
+    }
+
+    /// What it is looked at for.
+    pub const fn wire(&self) -> Wire {
+        self.wire
     }
 
     /// Its URL.
@@ -160,47 +234,62 @@ impl Server {
         self.key.is_some()
     }
 
+    /// The key, for what sends it in another way than all requests do.
+    pub(crate) fn key(&self) -> Option<&str> {
+        self.key.as_deref()
+    }
+
+    /// Why no directory can be made here.
+    pub(crate) fn no_scratch(&self, reason: String) -> ConformanceError {
+        ConformanceError::Scratch { url: self.url().to_owned(), reason }
+    }
+
     /// Sends a request. There is no time limit: each check has one.
     pub(crate) async fn send(&self, request: &Request) -> Result<Answer, ConformanceError> {
-        let url = format!("{}{}", self.url(), request.path);
         // The reference closes a connection after some errors without saying so.
-        let builder = self.pool.http().request(request.method.clone(), &url).query(&request.query);
-        let mut builder = builder.header("connection", "close");
+        self.whole(request, self.opened(request, "close").await?).await
+    }
+
+    /// Sends a request and answers with the beginning of what comes.
+    pub(crate) async fn opened(&self, request: &Request, connection: &str) -> Result<Response, ConformanceError> {
+        let mut builder = self.builder(request).header("connection", connection);
         for (name, value) in &request.headers {
             builder = builder.header(*name, value);
         }
         if let Some(key) = self.key.as_ref().filter(|_| request.with_key) {
-            builder = builder.header(SESSION_KEY_HEADER, key);
+            builder = builder.header(self.wire.key_header(), key);
         }
-        let failed = |error: reqwest::Error| ConformanceError::NoAnswer {
-            method: request.method.to_string(),
-            url: url.clone(),
-            reason: reason(&error),
-        };
-        let mut response = builder.body(request.body.clone()).send().await.map_err(failed)?;
+        builder.body(request.body.clone()).send().await.map_err(|error| self.no_answer(request, reason(&error)))
+    }
+
+    fn builder(&self, request: &Request) -> RequestBuilder {
+        let url = format!("{}{}", self.url(), request.path);
+        self.pool.http().request(request.method.clone(), &url).query(&request.query)
+    }
+
+    /// Reads the rest of an answer.
+    pub(crate) async fn whole(&self, request: &Request, mut response: Response) -> Result<Answer, ConformanceError> {
         let (status, headers) = (response.status().as_u16(), response.headers().clone());
         let mut body = BytesMut::new();
-        while let Some(piece) = response.chunk().await.map_err(failed)? {
+        while let Some(piece) = response.chunk().await.map_err(|error| self.no_answer(request, reason(&error)))? {
             if body.len() + piece.len() > LARGEST {
                 let reason = format!("the answer is larger than {} MiB", LARGEST / 1024 / 1024);
-                return Err(ConformanceError::NoAnswer { method: request.method.to_string(), url, reason });
+                return Err(self.no_answer(request, reason));
             }
             body.extend_from_slice(&piece);
         }
-        let body = body.freeze();
-        Ok(Answer { status, headers, body })
+        Ok(Answer { status, headers, body: body.freeze() })
+    }
+
+    /// Why a request was not answered.
+    pub(crate) fn no_answer(&self, request: &Request, reason: String) -> ConformanceError {
+        let url = format!("{}{}", self.url(), request.path);
+        ConformanceError::NoAnswer { method: request.method.to_string(), url, reason }
     }
 
     /// `POST /execute_action`.
     pub(crate) async fn execute(&self, action: &Value) -> Result<Answer, ConformanceError> {
         self.send(&Request::post("/execute_action", json!({ "action": action }).to_string())).await
-    }
-
-    /// Runs a command, to see or to prepare something, and gives its exit code and output.
-    pub(crate) async fn shell(&self, command: &str) -> Result<(i64, String), ConformanceError> {
-        let answer = self.execute(&run_action(command, &json!({ "hidden": true }))).await?.value();
-        let exit = answer.pointer("/extras/metadata/exit_code").and_then(Value::as_i64).unwrap_or(-1);
-        Ok((exit, answer.get("content").and_then(Value::as_str).unwrap_or_default().to_owned()))
     }
 
     /// Waits a moment: the reference confuses commands that follow each other at once.
@@ -218,6 +307,11 @@ pub(crate) fn run_action(command: &str, more: &Value) -> Value {
         args.extend(more.clone());
     }
     action
+}
+
+/// The beginning of a text, as much as a report shows.
+pub(crate) fn shown(text: &str) -> &str {
+    text.char_indices().nth(SHOWN).map_or(text, |(end, _)| &text[..end])
 }
 
 fn reason(error: &reqwest::Error) -> String {

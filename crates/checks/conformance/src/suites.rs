@@ -9,12 +9,22 @@ mod files;
 mod info;
 mod ipython;
 mod listing;
+mod sdk;
+mod swerex;
 mod transfer;
 
-use crate::Check;
+use crate::{Check, Wire};
 
-/// All checks, in the order in which they are run.
-pub fn checks() -> Vec<Check> {
+/// All checks of a protocol, in the order in which they are run.
+pub fn checks(wire: Wire) -> Vec<Check> {
+    match wire {
+        Wire::V0 => v0(),
+        Wire::Sdk => sdk::checks(),
+        Wire::Swerex => swerex::checks(),
+    }
+}
+
+fn v0() -> Vec<Check> {
     [
         info::checks(),
         auth::checks(),
@@ -47,12 +57,14 @@ mod tests {
 
     #[test]
     fn every_check_has_an_id_of_its_own_in_a_group() {
-        let mut seen = HashSet::new();
-        for check in checks() {
-            assert!(seen.insert(check.id), "{} is there twice", check.id);
-            assert!(check.id.split_once('/').is_some_and(|(group, name)| !group.is_empty() && !name.is_empty()));
-            assert!(!check.title.is_empty() && !check.spec.is_empty(), "{}", check.id);
-            assert!(!check.steps.is_empty(), "{} checks nothing", check.id);
+        for wire in Wire::ALL {
+            let mut seen = HashSet::new();
+            for check in checks(wire) {
+                assert!(seen.insert(check.id), "{} is there twice", check.id);
+                assert!(check.id.split_once('/').is_some_and(|(group, name)| !group.is_empty() && !name.is_empty()));
+                assert!(!check.title.is_empty() && !check.spec.is_empty(), "{}", check.id);
+                assert!(!check.steps.is_empty(), "{} checks nothing", check.id);
+            }
         }
     }
 }

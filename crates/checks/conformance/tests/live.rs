@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use gloveport_conformance::{
-    CheckResult, RunOptions, Server, Verdict, checks,
+    CheckResult, RunOptions, Server, Verdict, Wire, checks,
     differ::{DifferOptions, Operation, compare, generate},
     run, select,
 };
@@ -39,7 +39,7 @@ async fn passes(groups: &[&str], allowed: &[&str]) {
 
 async fn results(server: &Server, patterns: &[&str], options: &RunOptions) -> Vec<CheckResult> {
     let patterns: Vec<String> = patterns.iter().map(|pattern| (*pattern).to_owned()).collect();
-    let chosen = select(checks(), &patterns).unwrap();
+    let chosen = select(checks(Wire::V0), &patterns).unwrap();
     assert!(!chosen.is_empty());
     let mut told = 0;
     let results = run(server, &chosen, options, |_| told += 1).await.unwrap();
@@ -99,7 +99,7 @@ async fn a_check_without_an_end_is_ended() {
 #[tokio::test]
 async fn a_server_that_is_not_there_is_told() {
     let server = Server::new("127.0.0.1:1", None).unwrap();
-    let error = run(&server, &checks(), &RunOptions::default(), |_| {}).await.unwrap_err();
+    let error = run(&server, &checks(Wire::V0), &RunOptions::default(), |_| {}).await.unwrap_err();
     assert!(error.to_string().starts_with("POST http://127.0.0.1:1/execute_action: "), "{error}");
 }
 

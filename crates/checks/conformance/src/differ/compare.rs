@@ -13,6 +13,7 @@ use super::{
 use crate::{
     Check, ConformanceError, Server,
     bench::{Bench, Scratch},
+    ground,
     server::run_action,
 };
 
@@ -155,7 +156,7 @@ async fn synchronise(bench: &Bench, options: &DifferOptions) {
         Server::rest(options.pause.max(Duration::from_millis(300))).await;
         let text = format!("synchronised-{number}");
         let command = format!("echo {text}");
-        let asked = bench.server().shell(&command);
+        let asked = ground::shell(bench.server(), &command);
         if matches!(tokio::time::timeout(options.limit, asked).await, Ok(Ok((_, output))) if output == text) {
             return;
         }
