@@ -1,11 +1,10 @@
-"""Drives our server with an older SDK of OpenHands, and compares what it gets with what it gets from the server of its own
-version.
+"""Drives our server with an older SDK of OpenHands, and compares what it gets with what its own server gives it.
 
 usage: older.py VERSION TOKEN OUR-URL OUR-DIRECTORY THEIR-URL THEIR-DIRECTORY
 
-It runs in the environment of that version. Each directory is the one that a server was started in, and all see the same
-files. Every public method of the workspaces is called, of the asynchronous one as well. What differs on purpose is listed
-here with the reason: a difference that is not listed fails, and so does one that is no more.
+It runs in the environment of that version. Each directory is the one that a server was started in, and all see the
+same files. Every public method of the workspaces is called, of the asynchronous one as well. What differs on purpose is
+listed here with the reason: a difference that is not listed fails, and so does one that is no more.
 
 Prints one line a check; the last line is `N passed, N failed, N skipped`.
 """
@@ -151,8 +150,8 @@ def repository(place, names):
 
 
 COMMANDS = [
-    "echo hi", "", "exit 7", "echo out; echo err >&2; exit 3", "echo a\necho b", "no-such-program", "if true", "echo $0",
-    "source /dev/null", "kill -9 $$", "kill -15 $$", "cat; echo end", "printf '\\377ok'", "echo grün 😀 é",
+    "echo hi", "", "exit 7", "echo out; echo err >&2; exit 3", "echo a\necho b", "no-such-program", "if true",
+    "echo $0", "source /dev/null", "kill -9 $$", "kill -15 $$", "cat; echo end", "printf '\\377ok'", "echo grün 😀 é",
     "X=1; export X", "echo ${X-unset}; pwd", "seq 20000", "head -c 1000000 /dev/zero | tr '\\0' a",
     "sleep 0.3; echo late", "sleep 1 & echo with a job", "sleep 30 >/dev/null 2>&1 & echo without its output",
     "printenv OH_SESSION_API_KEYS_0 OH_SECRET_KEY SESSION_API_KEY",
@@ -173,7 +172,8 @@ def execute_command(client):
     found["a limit below a second"] = run("echo a", timeout=0.5)
     found["without a key"] = client.of("/", api_key=None).execute_command("echo hi").model_dump()
     found["with a wrong key"] = client.of("/", api_key="wrong").execute_command("echo hi").model_dump()
-    found["with a slash behind the host"] = client.of("/", host=client.url + "/").execute_command("echo hi").model_dump()
+    slash = client.of("/", host=client.url + "/")
+    found["with a slash behind the host"] = slash.execute_command("echo hi").model_dump()
     return found
 
 
