@@ -1,4 +1,4 @@
-"""Compares what a client got from two agent-servers of the OpenHands SDK (cases.py).
+"""Compares what a client got from two agent-servers of the OpenHands SDK (cases).
 
 usage: differences.py OURS THEIRS
 
