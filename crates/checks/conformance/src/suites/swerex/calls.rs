@@ -15,15 +15,23 @@ fn with(mut value: Value, more: &Value) -> Value {
     value
 }
 
-/// Makes the session of the check, with more members of the request.
+/// Makes the session of the check, with more members of the request. It reads the file of [`quiet`].
 pub(super) fn create_with(more: &Value) -> Request {
-    let body = json!({"session": "{session}", "startup_timeout": LIMIT, "session_type": "bash"});
+    let body = json!({
+        "session": "{session}", "startup_source": ["{dir}/.quiet"], "startup_timeout": LIMIT, "session_type": "bash",
+    });
     Request::json("/create_session", &with(body, more))
+}
+
+/// A check with a file that makes sessions of the reference the same everywhere: where bash marks what is pasted, the
+/// marks leave line ends in its outputs.
+pub(super) fn quiet(id: &'static str, title: &'static str, spec: &'static str) -> Check {
+    Check::new(id, title, spec).file(".quiet", "bind 'set enable-bracketed-paste off' 2>/dev/null\n")
 }
 
 /// A check that begins with a session of its own.
 pub(super) fn in_session(id: &'static str, title: &'static str, spec: &'static str) -> Check {
-    Check::new(id, title, spec).send(create_with(&json!({})), Expect::status(200).at("/session_type", "bash"))
+    quiet(id, title, spec).send(create_with(&json!({})), Expect::status(200).at("/session_type", "bash"))
 }
 
 /// A command of the session whose exit code is in the answer, with more members of the request.

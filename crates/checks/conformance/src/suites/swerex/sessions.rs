@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::calls::{close, create_with, gives, in_session, run, run_with, says};
+use super::calls::{close, create_with, gives, in_session, quiet, run, run_with, says};
 use crate::{
     Check,
     check::{Expect, Text, Want},
@@ -24,7 +24,7 @@ pub(super) fn checks() -> Vec<Check> {
 fn lives() -> Vec<Check> {
     vec![
         Check::new("sessions/create", "a session is made and tells its type", SPEC).send(
-            create_with(&json!({})),
+            create_with(&json!({"startup_source": []})),
             // The reference also answers with the first prompt of bash.
             Expect::status(200).at("/session_type", "bash").want(Want::Text("/output", Text::Has(String::new()))),
         ),
@@ -73,11 +73,11 @@ fn states() -> Vec<Check> {
             .send(run_with("pwd", &other), gives("/tmp\n", 0))
             .send(close("{session}-other"), Expect::status(200))
             .send(run("echo $X"), gives("1\n", 0)),
-        Check::new("sessions/startup", "files are read first, one after the other", SPEC)
+        quiet("sessions/startup", "files are read first, one after the other", SPEC)
             .file("one", "echo begun; Y=1\n")
             .file("other", "Y=$((Y + 1)); export Y\n")
             .send(
-                create_with(&json!({"startup_source": ["{dir}/one", "{dir}/other"]})),
+                create_with(&json!({"startup_source": ["{dir}/.quiet", "{dir}/one", "{dir}/other"]})),
                 Expect::status(200).has("/output", "begun"),
             )
             .send(run("echo $Y"), gives("2\n", 0)),
