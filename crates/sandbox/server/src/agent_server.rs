@@ -95,7 +95,10 @@ pub(crate) async fn unknown_path(app: &App, request: Request) -> Response {
         return answer::detail(StatusCode::UNAUTHORIZED, "Unauthorized");
     }
     match auth::check(&app.options, &request) {
-        Ok(()) => hosted.pass(app, request).await,
+        Ok(()) => {
+            app.action_arrived();
+            hosted.pass(request).await
+        }
         Err(refusal) => *refusal,
     }
 }

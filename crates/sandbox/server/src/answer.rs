@@ -8,6 +8,10 @@ use http::{HeaderValue, StatusCode, header::CONTENT_TYPE};
 use serde::Serialize;
 use utoipa::ToSchema;
 
+/// An answer of a program, and none of ours, has this among its extensions.
+#[derive(Clone, Copy)]
+pub(crate) struct OfProgram;
+
 /// What every unforeseen failure is answered with.
 pub(crate) const UNEXPECTED: &str = "An unexpected error occurred. Please try again later.";
 

@@ -60,7 +60,7 @@ impl App {
         let (swerex, agent_server) = match &options.wire {
             Wire::OpenHands => (None, None),
             Wire::SweRex => (Some(SweRexFace::new(&executor)), None),
-            Wire::AgentServer(options) => (None, Some(AgentServerFace::new(&executor, options))),
+            Wire::AgentServer(options) => (None, Some(AgentServerFace::new(&executor, options, &stop))),
         };
         Arc::new(Self {
             executor,

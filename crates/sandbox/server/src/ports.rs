@@ -18,14 +18,14 @@ use gloveport_protocol::{PORT_HEADER, PORT_KEY_HEADER, SESSION_KEY_HEADER};
 use gloveport_proxy::{ForwardError, Forwarding, Mount, ProxyLimits, answer::request_body, forward};
 use http::{HeaderValue, StatusCode};
 
-use crate::{answer, app::App, auth::PORTS};
+use crate::{
+    answer::{self, OfProgram},
+    app::App,
+    auth::PORTS,
+};
 
 /// The paths, for every method.
 pub(crate) const PATHS: [&str; 3] = ["/v1/ports/{port}", "/v1/ports/{port}/", "/v1/ports/{port}/{*rest}"];
-
-/// An answer of a program, and none of ours, has this among its extensions.
-#[derive(Clone, Copy)]
-pub(crate) struct OfProgram;
 
 /// Any request of one of these paths.
 pub(crate) async fn serve(

@@ -129,7 +129,7 @@ async fn enter(State(app): State<Arc<App>>, request: Request, next: Next) -> Res
         }
     };
     // Services and programs say themselves what browsers may do with their answers.
-    let is_of_program = response.extensions_mut().remove::<ports::OfProgram>().is_some();
+    let is_of_program = response.extensions_mut().remove::<answer::OfProgram>().is_some();
     if !is_of_plugin && !is_of_program {
         policy::apply(&mut response);
     }

@@ -31,7 +31,10 @@ pub(super) fn routes() -> Vec<Route> {
 
 async fn conversations(State(app): State<Arc<App>>, request: Request) -> Response {
     match app.hosted_agent() {
-        Some(hosted) => hosted.pass(&app, request).await,
+        Some(hosted) => {
+            app.action_arrived();
+            hosted.pass(request).await
+        }
         None => answer::detail(StatusCode::NOT_IMPLEMENTED, ADVICE),
     }
 }
@@ -39,7 +42,10 @@ async fn conversations(State(app): State<Arc<App>>, request: Request) -> Respons
 /// The tools of the agent, if there is one.
 async fn tools(State(app): State<Arc<App>>, request: Request) -> Response {
     match app.hosted_agent() {
-        Some(hosted) => hosted.pass(&app, request).await,
+        Some(hosted) => {
+            app.action_arrived();
+            hosted.pass(request).await
+        }
         None => answer::json(StatusCode::OK, &[(); 0]),
     }
 }

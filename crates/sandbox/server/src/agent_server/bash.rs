@@ -73,7 +73,9 @@ async fn begin(app: &App, body: Body) -> Result<(Arc<Bash>, Uuid, Vec<u8>), Box<
         Ok((id, json)) => Ok((bash, id, json)),
         Err(error) => {
             let status = match error {
-                BashError::TooLong(_) => StatusCode::PAYLOAD_TOO_LARGE,
+                BashError::TooLong(_) => {
+                    return Err(Box::new(answer::detail(StatusCode::PAYLOAD_TOO_LARGE, error.to_string())));
+                }
                 BashError::TooMany | BashError::Closed => StatusCode::SERVICE_UNAVAILABLE,
                 BashError::Log(_) => StatusCode::INSUFFICIENT_STORAGE,
             };

@@ -41,7 +41,7 @@ async fn ready(State(app): State<Arc<App>>) -> Response {
 async fn server_info(State(app): State<Arc<App>>) -> Response {
     let own = info(&app);
     let Some(Value::Object(mut theirs)) = (match app.hosted_agent() {
-        Some(hosted) => hosted.details(&app).await,
+        Some(hosted) => hosted.details().await,
         None => None,
     }) else {
         return answer::json(StatusCode::OK, &own);

@@ -7,6 +7,7 @@ use std::sync::{
 
 use gloveport_bash_events::{Bash, BashOptions};
 use gloveport_executor::Executor;
+use tokio_util::sync::CancellationToken;
 
 use super::hosted::Hosted;
 use crate::options::{AgentServerOptions, EditorPlace};
@@ -35,7 +36,7 @@ pub(crate) struct Face {
 }
 
 impl Face {
-    pub(crate) fn new(executor: &Arc<Executor>, options: &AgentServerOptions) -> Self {
+    pub(crate) fn new(executor: &Arc<Executor>, options: &AgentServerOptions, stop: &CancellationToken) -> Self {
         let mut surroundings = executor.surroundings();
         let agent = surroundings.variable("AI_AGENT").unwrap_or_default();
         if agent.to_string_lossy().trim().is_empty() {
@@ -48,7 +49,7 @@ impl Face {
             retention: options.retention,
         });
         let hosted = options.agent.as_ref().and_then(|agent| {
-            let made = Hosted::new(executor, agent);
+            let made = Hosted::new(executor, agent, stop.clone());
             made.inspect_err(|error| tracing::error!(%error, "there is no agent: the system has no random numbers"))
                 .ok()
         });

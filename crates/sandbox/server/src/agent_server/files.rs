@@ -59,11 +59,6 @@ fn absolute(text: &str) -> Result<PathBuf, Box<Response>> {
     Err(Box::new(answer::detail(StatusCode::BAD_REQUEST, "Path must be absolute")))
 }
 
-/// The path that stands in the address, as clients until 1.13 send it: with its slash, or without.
-fn old_path(text: &str) -> PathBuf {
-    Path::new("/").join(text.trim_matches('/'))
-}
-
 async fn upload(State(app): State<Arc<App>>, uri: Uri, headers: HeaderMap, body: Body) -> Response {
     match path_of(&uri) {
         Ok(path) => upload::store(&app, path, &headers, body).await,
@@ -77,7 +72,11 @@ async fn old_upload(
     headers: HeaderMap,
     body: Body,
 ) -> Response {
-    upload::store(&app, old_path(&path), &headers, body).await
+    // Clients until 1.13 send it so, with the slash that it begins with.
+    match absolute(&path) {
+        Ok(path) => upload::store(&app, path, &headers, body).await,
+        Err(refusal) => crate::body::closing(*refusal),
+    }
 }
 
 async fn download(State(app): State<Arc<App>>, uri: Uri, headers: HeaderMap) -> Response {
@@ -88,7 +87,10 @@ async fn download(State(app): State<Arc<App>>, uri: Uri, headers: HeaderMap) -> 
 }
 
 async fn old_download(State(app): State<Arc<App>>, Segment(path): Segment<String>, headers: HeaderMap) -> Response {
-    give(&app, old_path(&path), &headers).await
+    match absolute(&path) {
+        Ok(path) => give(&app, path, &headers).await,
+        Err(refusal) => *refusal,
+    }
 }
 
 async fn give(app: &App, path: PathBuf, headers: &HeaderMap) -> Response {
@@ -154,7 +156,8 @@ async fn create_directory(State(app): State<Arc<App>>, uri: Uri) -> Response {
 /// Trajectories are those of an agent.
 async fn trajectory(State(app): State<Arc<App>>, Segment(id): Segment<String>, request: Request) -> Response {
     if let Some(hosted) = app.hosted_agent() {
-        return hosted.pass(&app, request).await;
+        app.action_arrived();
+        return hosted.pass(request).await;
     }
     if uuid::Uuid::parse_str(&id).is_err() {
         let what = "Input should be a valid UUID";
@@ -168,9 +171,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn old_addresses_are_understood() {
-        assert_eq!(old_path("/workspace/x"), Path::new("/workspace/x"));
-        assert_eq!(old_path("workspace/x"), Path::new("/workspace/x"));
-        assert!(absolute("x").is_err() && absolute("/x\0").is_err() && absolute("/x/../y").is_ok());
+    fn a_path_is_absolute() {
+        assert_eq!(absolute("/workspace/x/").unwrap(), Path::new("/workspace/x"));
+        assert!(
+            absolute("workspace/x").is_err()
+                && absolute("x").is_err()
+                && absolute("/x\0").is_err()
+                && absolute("/x/../y").is_ok()
+        );
     }
 }

@@ -22,12 +22,11 @@ use gloveport_proxy::{ForwardError, Forwarding, Mount, ProxyLimits, answer::requ
 use http::{HeaderValue, Method, StatusCode, Uri, uri::PathAndQuery};
 use serde_json::Value;
 use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
 
 use crate::{
-    answer,
-    app::App,
+    answer::{self, OfProgram},
     options::{HostedAgent, SessionKey},
-    ports::OfProgram,
 };
 
 /// Its name in logs.
@@ -52,11 +51,13 @@ pub(crate) struct Hosted {
     limits: ProxyLimits,
     /// Requests and sockets that are open.
     open: AtomicUsize,
+    /// Ends what was upgraded.
+    stop: CancellationToken,
 }
 
 impl Hosted {
     /// One that is not started yet.
-    pub(super) fn new(executor: &Executor, options: &HostedAgent) -> io::Result<Self> {
+    pub(super) fn new(executor: &Executor, options: &HostedAgent, stop: CancellationToken) -> io::Result<Self> {
         let key = gloveport_ids::uuid().map_err(io::Error::other)?;
         let mut surroundings = executor.surroundings();
         for (name, value) in &options.environment {
@@ -85,6 +86,7 @@ impl Hosted {
             key: SessionKey::new(key),
             limits: ProxyLimits { head: ANSWER, ..ProxyLimits::default() },
             open: AtomicUsize::new(0),
+            stop,
         })
     }
 
@@ -115,8 +117,7 @@ impl Hosted {
     }
 
     /// Passes on a request of somebody who may be here, and gives its answer.
-    pub(super) async fn pass(self: &Arc<Self>, app: &App, request: Request) -> Response {
-        app.action_arrived();
+    pub(super) async fn pass(self: &Arc<Self>, request: Request) -> Response {
         let open = Held::new(self);
         let Some(target) = target_of(request.uri()) else {
             return answer::detail(StatusCode::BAD_REQUEST, "the address is not one that can be passed on");
@@ -126,7 +127,7 @@ impl Hosted {
             Err(error) => return unusable(&error),
         };
         let endpoint = lease.endpoint().clone();
-        let passed = self.forward(app, &endpoint, request, target, Box::new((lease, open))).await;
+        let passed = self.forward(&endpoint, request, target, Box::new((lease, open))).await;
         passed.unwrap_or_else(|error| {
             answer::detail(StatusCode::BAD_GATEWAY, format!("The agent-server does not answer: {error}"))
         })
@@ -134,7 +135,6 @@ impl Hosted {
 
     async fn forward(
         &self,
-        app: &App,
         endpoint: &Endpoint,
         request: Request,
         target: PathAndQuery,
@@ -146,7 +146,7 @@ impl Hosted {
             client: None,
             session_key: self.key(),
             limits: &self.limits,
-            stop: &app.stop,
+            stop: &self.stop,
         };
         let passed = forward(request.map(request_body), target, forwarding, held).await?;
         let mut passed = passed.map(Body::new);
@@ -156,7 +156,7 @@ impl Hosted {
     }
 
     /// What it says of itself, if it runs and answers soon.
-    pub(super) async fn details(&self, app: &App) -> Option<Value> {
+    pub(super) async fn details(&self) -> Option<Value> {
         if self.state() != PluginState::Ready {
             return None;
         }
@@ -166,7 +166,7 @@ impl Hosted {
             let mut request = Request::new(Body::empty());
             *request.method_mut() = Method::GET;
             let target = PathAndQuery::from_static("/server_info");
-            let response = self.forward(app, &endpoint, request, target, Box::new(lease)).await.ok()?;
+            let response = self.forward(&endpoint, request, target, Box::new(lease)).await.ok()?;
             let bytes = to_bytes(response.into_body(), MOST_DETAILS).await.ok()?;
             serde_json::from_slice(&bytes).ok()
         };
