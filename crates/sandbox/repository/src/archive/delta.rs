@@ -104,10 +104,15 @@ impl Scratch {
             fs::create_dir(directory.path().join("objects"))?;
             // With what git knows of the files it need not read them all.
             match open(&index) {
-                Ok((mut known, _)) => io::copy(&mut known, &mut File::create_new(directory.path().join("index"))?)?,
-                Err(error) if error.kind() == io::ErrorKind::NotFound => 0,
+                Ok((mut known, metadata)) => {
+                    let mut copy = File::create_new(directory.path().join("index"))?;
+                    io::copy(&mut known, &mut copy)?;
+                    // By its time git knows of which files it cannot be sure.
+                    copy.set_modified(metadata.modified()?)?;
+                }
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                 Err(error) => return Err(error),
-            };
+            }
             Ok(directory)
         });
         let directory = made.await.and_then(|made| made).map_err(files("making a directory for git"))?;
