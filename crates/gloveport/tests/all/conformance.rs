@@ -1,5 +1,7 @@
 //! `gloveport conformance` as a user meets it.
 
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test stops at the first broken assumption")]
+
 use std::{net::TcpStream, process::Stdio};
 
 use crate::support::{Server, gloveport, run, text, until};
