@@ -96,7 +96,7 @@ pub(crate) enum Command {
     /// Execute a recorded trajectory once more, and print the observations.
     #[command(after_help = crate::replay::EXIT_CODES)]
     Replay(crate::replay::ReplayArgs),
-    /// Check a live server against the OpenHands 0.62 protocol, or compare two servers.
+    /// Check a live server against the protocol of OpenHands or SWE-ReX, or compare two servers.
     #[command(after_help = crate::conformance::EXIT_CODES)]
     Conformance(crate::conformance::ConformanceArgs),
     /// Serve the sandboxes of any runtime over HTTP, for many agents, as the Remote Runtime API of OpenHands.

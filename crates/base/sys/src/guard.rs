@@ -3,7 +3,8 @@
 //! The server starts one guard at its beginning. For each session there is an *owner*, a copy of the guard that is the
 //! sub-reaper of the session's processes: also a program that detaches itself stays its descendant. An owner ends all its
 //! descendants when it is told to, and when its socket closes, which the kernel does for a server that is killed. One
-//! whose session has ended with nothing left of it is used again, or ends after a moment. If an owner itself is killed its processes fall to the guard, which kills them; if guard and owner are killed
+//! whose session has ended with nothing left of it is used again, or ends after a moment. If an owner itself is killed
+//! its processes fall to the guard, which kills them; if guard and owner are killed
 //! together they fall to the server ([`Guard::lost`]). If all three are, the [`mark`](crate::mark) of the processes tells
 //! the next one who looks, and so does their control group, where there is one.
 //!

@@ -377,9 +377,12 @@ impl Child<'_> {
                 check(libc::setrlimit(libc::RLIMIT_DATA, &raw const limit), 4)?;
             }
             if let Some(identity) = self.identity {
-                check(libc::setgroups(identity.groups.len(), identity.groups.as_ptr()), 5)?;
-                check(libc::setgid(identity.gid), 6)?;
-                check(libc::setuid(identity.uid), 7)?;
+                // Without the C library, which would have all threads follow: those that it knows here are the parent's.
+                let checked = |result: libc::c_long, step: i32| if result < 0 { Err(step) } else { Ok(()) };
+                let groups = (identity.groups.len(), identity.groups.as_ptr());
+                checked(libc::syscall(libc::SYS_setgroups, groups.0, groups.1), 5)?;
+                checked(libc::syscall(libc::SYS_setgid, identity.gid), 6)?;
+                checked(libc::syscall(libc::SYS_setuid, identity.uid), 7)?;
             }
             // After the change of identity, which clears it.
             check(libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL), 8)?;

@@ -6,7 +6,8 @@ use std::{
     fs::{self, File},
     io,
     path::{Path, PathBuf},
-    time::Duration,
+    thread,
+    time::{Duration, Instant},
 };
 
 use gloveport_sys::Surroundings;
@@ -21,6 +22,9 @@ use crate::{
 
 /// Time for one call: a large tree is read as a whole.
 const LIMIT: Duration = Duration::from_mins(5);
+/// Time in which what a git that was given up has written can be removed, and between two tries.
+const REMOVED_WITHIN: Duration = Duration::from_secs(5);
+const PAUSE: Duration = Duration::from_millis(20);
 /// Most bytes of a patch.
 const MOST: u64 = 4 << 30;
 
@@ -87,8 +91,33 @@ async fn base(git: &Git, reference: Option<&str>) -> Result<(String, Option<(Str
 
 /// Where git writes, as the user of commands.
 struct Scratch {
-    directory: TempDir,
+    /// There until the patch is taken.
+    directory: Option<TempDir>,
+    place: PathBuf,
     objects: OsString,
+}
+
+impl Drop for Scratch {
+    /// Removes what a git that was given up may still write to for a moment.
+    fn drop(&mut self) {
+        let Some(directory) = self.directory.take() else { return };
+        let place = directory.keep();
+        let remove = move || {
+            let deadline = Instant::now() + REMOVED_WITHIN;
+            while let Err(error) = fs::remove_dir_all(&place)
+                && error.kind() != io::ErrorKind::NotFound
+            {
+                if Instant::now() >= deadline {
+                    tracing::warn!(%error, place = %place.display(), "what git has written for an archive is left");
+                    return;
+                }
+                thread::sleep(PAUSE);
+            }
+        };
+        if let Err(error) = thread::Builder::new().name("archive".into()).spawn(remove) {
+            tracing::warn!(%error, "what git has written for an archive is left");
+        }
+    }
 }
 
 impl Scratch {
@@ -116,11 +145,12 @@ impl Scratch {
             Ok(directory)
         });
         let directory = made.await.and_then(|made| made).map_err(files("making a directory for git"))?;
-        Ok(Self { directory, objects: quoted(&objects) })
+        let place = directory.path().to_owned();
+        Ok(Self { directory: Some(directory), place, objects: quoted(&objects) })
     }
 
     fn variables(&self) -> [(&'static str, OsString); 3] {
-        let path = self.directory.path();
+        let path = &self.place;
         [
             ("GIT_INDEX_FILE", path.join("index").into()),
             ("GIT_OBJECT_DIRECTORY", path.join("objects").into()),
@@ -129,17 +159,20 @@ impl Scratch {
     }
 
     fn patch(&self) -> PathBuf {
-        self.directory.path().join("patch")
+        self.place.join("patch")
     }
 
     /// The patch, without a name; all else is gone.
-    async fn into_patch(self, surroundings: &Surroundings) -> Result<File, ArchiveError> {
+    async fn into_patch(mut self, surroundings: &Surroundings) -> Result<File, ArchiveError> {
         let taken = as_user(surroundings, move || {
             let (patch, metadata) = open(&self.patch())?;
             if metadata.len() > MOST {
                 return Err(io::Error::other(format!("it has more than {MOST} bytes")));
             }
-            self.directory.close().map(|()| patch)
+            match self.directory.take() {
+                Some(directory) => directory.close().map(|()| patch),
+                None => Ok(patch),
+            }
         });
         taken.await.and_then(|taken| taken).map_err(files("reading the patch"))
     }

@@ -7,13 +7,14 @@ use std::{
     os::unix::fs::{PermissionsExt as _, symlink},
     path::Path,
     process::{Command, Stdio},
+    time::{Duration, Instant},
 };
 
 use flate2::read::GzDecoder;
 use gloveport_repository::{Archive, ArchiveError, ArchiveRequest, DEFAULT_EXCLUDES, Format, Origin, archive};
 use tokio_util::sync::CancellationToken;
 
-use crate::place::Place;
+use crate::{limits::with_git, place::Place};
 
 fn request(place: &Place, below: &str, format: Format) -> ArchiveRequest {
     let excludes = DEFAULT_EXCLUDES.map(str::to_owned).to_vec();
@@ -214,6 +215,37 @@ async fn one_that_nobody_waits_for_is_given_up_and_patterns_are_bounded() {
     for excludes in [vec!["x".to_owned(); 1001], vec!["x".repeat(4097)]] {
         let refused = made(&place, ArchiveRequest { excludes, ..request(&place, "w", Format::TarGz) }).await;
         assert!(refused.unwrap_err().to_string().contains("patterns"));
+    }
+}
+
+#[tokio::test]
+async fn what_git_has_written_for_one_that_is_given_up_goes_though_it_still_writes() {
+    let place = Place::new();
+    place.repository("r");
+    let mark = place.path("mark");
+    let script = format!(
+        "case \"$*\" in\n*' add '*)\n    echo \"$GIT_INDEX_FILE\" >{0}.new; mv {0}.new {0}; trap '' TERM HUP\n    \
+         while :; do mkdir -p \"${{GIT_INDEX_FILE%/*}}/more/$((n += 1))\"; done\n    ;;\n*) exec \"$GIT\" \"$@\" ;;\nesac",
+        mark.display()
+    );
+    let surroundings = with_git(&place, &script);
+    let stop = CancellationToken::new();
+    let request = request(&place, "r", Format::GitDelta);
+    let begun = async {
+        while !mark.exists() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::select! {
+        ended = archive(&surroundings, request, &stop) => panic!("it has ended: {ended:?}"),
+        begun = tokio::time::timeout(Duration::from_secs(20), begun) => begun.unwrap(),
+    }
+    let index = fs::read_to_string(&mark).unwrap();
+    let directory = Path::new(index.trim()).parent().unwrap();
+    let deadline = Instant::now() + Duration::from_secs(10);
+    while directory.exists() {
+        assert!(Instant::now() < deadline, "{} is left", directory.display());
+        tokio::time::sleep(Duration::from_millis(5)).await;
     }
 }
 

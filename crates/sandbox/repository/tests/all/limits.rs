@@ -13,7 +13,7 @@ use gloveport_sys::Surroundings;
 use crate::place::Place;
 
 /// Surroundings in which this script is git. `$GIT` is the true one.
-fn with_git(place: &Place, script: &str) -> Surroundings {
+pub(crate) fn with_git(place: &Place, script: &str) -> Surroundings {
     let mut surroundings = place.surroundings();
     let git = surroundings.find("git").unwrap();
     place.write("bin/git", format!("#!/bin/sh\n{script}\n"));
