@@ -58,6 +58,7 @@ pub(crate) async fn doctor(arguments: &DoctorArgs, owner: anyhow::Result<Owner>)
     let mut checks = vec![system()];
     checks.extend(here::checks(owner).await);
     checks.push(inside());
+    checks.push(other_names());
     checks.extend(providers().await);
     if arguments.json {
         print_json(&checks)?;
@@ -101,6 +102,28 @@ fn inside() -> Check {
             Check::warning(NAME, found, REMEDY)
         }
     }
+}
+
+/// Which of the servers that this program can stand in for are in `PATH`, and whether they are this program.
+fn other_names() -> Check {
+    const NAME: &str = "servers by name";
+    const NAMES: [&str; 3] = ["agent-server", "openhands-agent-server", "swerex-remote"];
+    let own = std::env::current_exe().and_then(std::fs::canonicalize).ok();
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let found: Vec<String> = NAMES
+        .iter()
+        .filter_map(|name| {
+            let file = std::env::split_paths(&path).map(|place| place.join(name)).find(|file| file.is_file())?;
+            let is_own = std::fs::canonicalize(&file).ok().is_some_and(|target| Some(target) == own);
+            let whose = if is_own { "this program" } else { "another server" };
+            Some(format!("{name}: {} ({whose})", file.display()))
+        })
+        .collect();
+    if found.is_empty() {
+        let found = "none in PATH; a link to this program serves clients of OpenHands' SDK 1.x and SWE-ReX";
+        return Check::ok(NAME, format!("{found} by these names: {}", NAMES.join(", ")));
+    }
+    Check::ok(NAME, found.join(", "))
 }
 
 /// What the providers need. One that cannot be used is no failure of the others.

@@ -17,8 +17,8 @@ use gloveport_event_stream::{
 };
 use gloveport_mcp_client::TokenStore;
 use gloveport_protocol::{Action, Event, EventSource};
-use gloveport_provider::SessionId;
-use gloveport_runtime::{Runtime, RuntimeOptions, ServerAt, StatusCallback, had_terminal};
+use gloveport_provider::{SessionId, program::Beside};
+use gloveport_runtime::{BroughtTools, Runtime, RuntimeOptions, ServerAt, StatusCallback, had_terminal};
 
 use crate::{
     describe, directory,
@@ -27,6 +27,7 @@ use crate::{
     names::CLI,
     operate,
     output::{moving_line, print, tell},
+    providers::own_program,
     session::{Fresh, hosted, random_id},
     signals, visible,
 };
@@ -104,7 +105,13 @@ pub(crate) async fn replay(arguments: ReplayArgs, owner: &Owner) -> anyhow::Resu
     let options = match (&arguments.url, &arguments.runtime) {
         (Some(url), _) => {
             let server = key_file::options(url, arguments.key.as_deref(), arguments.key_file.as_deref())?;
-            RuntimeOptions { attach_to_existing: true, ..RuntimeOptions::new(loaded.config, ServerAt::new(server)) }
+            let own = own_program()?;
+            let program = Beside::of(&own, gloveport_build_id::BUILD).or(own.clone());
+            let tools = BroughtTools::of_program(program)
+                .in_workspace(&loaded.config.workspace_mount_path_in_sandbox)
+                .with_plugins(plugins(&recording));
+            let connector = ServerAt::new(server).bringing(tools);
+            RuntimeOptions { attach_to_existing: true, ..RuntimeOptions::new(loaded.config, connector) }
         }
         (None, Some(name)) if name != CLI => {
             let plugins = plugins(&recording);

@@ -142,6 +142,16 @@ pub enum ClientError {
         /// How the last attempt failed.
         last: Box<ClientError>,
     },
+    /// Something in the sandbox behind an `agent-server` does not work.
+    #[error("cannot {what} in the sandbox behind {url}: {reason}")]
+    Sandbox {
+        /// The `agent-server`.
+        url: String,
+        /// What was to be done: "start the tools".
+        what: String,
+        /// Why not.
+        reason: String,
+    },
     /// The server closed a WebSocket for good.
     #[error("{url} closed the connection: {reason} ({code})")]
     Refused {
@@ -328,7 +338,9 @@ impl From<ClientError> for ExecuteError {
             error @ (ClientError::Incomplete { .. } | ClientError::Broken { .. }) => {
                 Self::ConnectionLost(error.to_string())
             }
-            error @ ClientError::Disconnected { .. } => Self::Disconnected(error.to_string()),
+            error @ (ClientError::Disconnected { .. } | ClientError::Sandbox { .. }) => {
+                Self::Disconnected(error.to_string())
+            }
             error => Self::Failed(error.to_string()),
         }
     }

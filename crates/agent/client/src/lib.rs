@@ -12,6 +12,7 @@
 //! | `browser` | the native interface: the browser |
 //! | `sandbox` | the native interface: the sandbox as a whole |
 //! | `session`, `retry` | one request and the layers around it |
+//! | `relay` | the OpenHands 0.62 interface in a sandbox whose server speaks that of OpenHands' SDK 1.x |
 //! | `pool`, `options`, `error` | connections, what a client can be told, what can go wrong |
 
 mod browser;
@@ -25,6 +26,7 @@ mod options;
 mod pipe;
 mod pool;
 mod processes;
+mod relay;
 mod retry;
 mod sandbox;
 mod session;
@@ -45,6 +47,7 @@ pub use kernels::{CellDetail, CellDetails, CellEvent, CellStream, Kernels};
 pub use options::{ClientOptions, Clock, Pause, RequestLimits};
 pub use pool::{Certificates, Pool};
 pub use processes::{ProcessOutput, Processes};
+pub use relay::{Relay, RelayOptions, WireOfServer, wire_of};
 pub use retry::{Failure, Recovery, Verdict};
 #[cfg(fuzzing)]
 pub use sse::fuzz as fuzz_events;

@@ -6,7 +6,7 @@ use gloveport_protocol::{BoxFuture, SESSION_KEY_HEADER};
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use tokio_util::sync::CancellationToken;
 
-use crate::{ClientError, Pool, Recovery};
+use crate::{ClientError, Pool, Recovery, Relay};
 
 /// How a client reaches a server, and how long it waits.
 #[derive(Clone)]
@@ -29,6 +29,8 @@ pub struct ClientOptions {
     pub pool: Option<Pool>,
     /// What is done about failures that repeating does not cure (`action-execution-client` 2.3).
     pub recovery: Option<Arc<dyn Recovery>>,
+    /// What carries the requests into a sandbox whose server is an `agent-server`; none where they go to the server itself.
+    pub relay: Option<Arc<Relay>>,
     /// How the client waits before it sends a request again.
     pub pause: Arc<dyn Pause>,
     /// Ends all repetitions when the process shuts down.
@@ -48,6 +50,7 @@ impl ClientOptions {
             max_copy: 16 * 1024 * 1024 * 1024,
             pool: None,
             recovery: None,
+            relay: None,
             pause: Arc::new(Clock),
             shutdown: CancellationToken::new(),
         }

@@ -19,13 +19,14 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 
 use crate::{
-    ClientError, ClientOptions, Failure, NativeError, Pause, Pool, Recovery, RequestLimits, StatusError, Verdict,
+    ClientError, ClientOptions, Failure, NativeError, Pause, Pool, Recovery, Relay, RequestLimits, StatusError,
+    Verdict,
     retry::{self, Failures},
 };
 use tokio_util::sync::CancellationToken;
 
 /// Most bytes of an answer that is an error.
-const ERROR_BODY: usize = 1024 * 1024;
+pub(crate) const ERROR_BODY: usize = 1024 * 1024;
 
 /// A server and what every request to it has in common.
 pub(crate) struct Session {
@@ -39,6 +40,8 @@ pub(crate) struct Session {
     recovery: Option<Arc<dyn Recovery>>,
     pub(crate) pause: Arc<dyn Pause>,
     pub(crate) shutdown: CancellationToken,
+    /// What carries the requests, if they do not go to the server itself.
+    relay: Option<Arc<Relay>>,
 }
 
 /// One request, which can be sent any number of times.
@@ -119,6 +122,7 @@ impl Session {
             recovery: options.recovery.clone(),
             pause: Arc::clone(&options.pause),
             shutdown: options.shutdown.clone(),
+            relay: options.relay.clone(),
         })
     }
 
@@ -217,15 +221,23 @@ impl Session {
         ClientError::Answer { url: format!("{}{path}", self.base), reason: reason.into() }
     }
 
+    /// Where a request goes, without its query.
+    pub(crate) fn url(&self, path: &str) -> Result<Url, ClientError> {
+        self.base
+            .join(path)
+            .map_err(|error| ClientError::Request { url: format!("{}{path}", self.base), reason: error.to_string() })
+    }
+
     /// Sends a request one time. The answer has a status of success; its body is still to be read.
     pub(crate) async fn send(&self, call: &Call<'_>) -> Result<Response, ClientError> {
         if self.closed.swap(false, Ordering::Relaxed) {
             tracing::error!(url = %self.base, "a closed client is used; it is opened again");
         }
-        let url = self.base.join(call.path).map_err(|error| ClientError::Request {
-            url: format!("{}{}", self.base, call.path),
-            reason: error.to_string(),
-        })?;
+        if let Some(relay) = &self.relay {
+            // Which sends several requests by a session of its own.
+            return Box::pin(relay.send(call)).await;
+        }
+        let url = self.url(call.path)?;
         let mut headers = self.headers.clone();
         headers.extend(call.headers.clone());
         let (progress, progressed) = watch::channel(Instant::now());
@@ -276,6 +288,17 @@ async fn refusal(call: &Call<'_>, mut response: Response) -> ClientError {
         Err(ClientError::TooLarge { .. }) => Value::Null,
         Err(error) => return error,
     };
+    status_error(call, url, status, location, &body).into()
+}
+
+/// An answer that is no success, whose body is this.
+pub(crate) fn status_error(
+    call: &Call<'_>,
+    url: Url,
+    status: StatusCode,
+    location: Option<String>,
+    body: &Value,
+) -> Box<StatusError> {
     Box::new(StatusError {
         method: call.method.to_string(),
         url,
@@ -284,11 +307,10 @@ async fn refusal(call: &Call<'_>, mut response: Response) -> ClientError {
         detail: body.get("detail").filter(|detail| !detail.is_null()).cloned(),
         native: body.get("error").cloned().and_then(|error| serde_json::from_value::<NativeError>(error).ok()),
     })
-    .into()
 }
 
 /// Reads an answer to its end.
-async fn read(response: &mut Response, limit: Option<Duration>, most: usize) -> Result<Bytes, ClientError> {
+pub(crate) async fn read(response: &mut Response, limit: Option<Duration>, most: usize) -> Result<Bytes, ClientError> {
     let mut whole = BytesMut::new();
     while let Some(chunk) = next_chunk(response, limit).await? {
         if whole.len() + chunk.len() > most {

@@ -24,7 +24,7 @@ use crate::{
 };
 
 /// A content as it is sent.
-type Pieces = BoxStream<'static, io::Result<Bytes>>;
+pub(crate) type Pieces = BoxStream<'static, io::Result<Bytes>>;
 
 /// Bytes read from a file at once.
 const PIECE: usize = 64 * 1024;
@@ -63,7 +63,7 @@ impl ActionExecutionClient {
     ) -> Result<(), ClientError> {
         let form = Form::new(name, &random_id(self.url())?);
         let content_type = form.content_type();
-        let total = length + (form.head.len() + form.tail.len()) as u64;
+        let total = form.around(length);
         let make = move |progress| form.body(content(), progress);
         let payload = Payload::Stream { content_type, length: Some(total), make: Box::new(make) };
         let call = Call {
@@ -118,14 +118,14 @@ fn copy_timeout(error: ClientError) -> ClientError {
 
 /// A multipart body with one file.
 #[derive(Debug)]
-struct Form {
+pub(crate) struct Form {
     boundary: String,
     head: Bytes,
     tail: Bytes,
 }
 
 impl Form {
-    fn new(name: &str, boundary: &str) -> Self {
+    pub(crate) fn new(name: &str, boundary: &str) -> Self {
         // As web browsers and the reference's client escape names.
         let name = name.replace('\\', "\\\\").replace('"', "%22").replace('\r', "%0D").replace('\n', "%0A");
         let head = format!(
@@ -135,12 +135,17 @@ impl Form {
         Self { head: head.into(), tail: format!("\r\n--{boundary}--\r\n").into(), boundary: boundary.to_owned() }
     }
 
-    fn content_type(&self) -> String {
+    pub(crate) fn content_type(&self) -> String {
         format!("multipart/form-data; boundary={}", self.boundary)
     }
 
+    /// The length of the body around a content of this length.
+    pub(crate) const fn around(&self, length: u64) -> u64 {
+        length + (self.head.len() + self.tail.len()) as u64
+    }
+
     /// The body around the content of the file.
-    fn body(&self, content: Pieces, progress: Progress) -> Body {
+    pub(crate) fn body(&self, content: Pieces, progress: Progress) -> Body {
         let once = |bytes: &Bytes| stream::once(std::future::ready(Ok::<_, io::Error>(bytes.clone())));
         let whole = once(&self.head).chain(content).chain(once(&self.tail));
         Body::wrap_stream(whole.inspect(move |_| {
@@ -150,7 +155,7 @@ impl Form {
 }
 
 /// The content of a file in pieces.
-fn file_pieces(path: PathBuf) -> impl Stream<Item = io::Result<Bytes>> + Send {
+pub(crate) fn file_pieces(path: PathBuf) -> impl Stream<Item = io::Result<Bytes>> + Send {
     stream::try_unfold(Source::Closed(path), async |source| {
         let file = match source {
             Source::Closed(path) => File::open(path).await?,

@@ -22,6 +22,11 @@ impl Program {
         Self { path, digest: OnceCell::new() }
     }
 
+    /// Where it is.
+    pub fn path(&self) -> &std::path::Path {
+        &self.path
+    }
+
     /// The SHA-256 of its content, in hexadecimal digits.
     ///
     /// # Errors

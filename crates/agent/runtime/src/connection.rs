@@ -9,6 +9,7 @@ mod in_process;
 mod over_http;
 mod sandbox;
 mod server;
+mod tools;
 
 #[cfg(all(feature = "in-process", target_os = "linux"))]
 pub use cli::Cli;
@@ -19,3 +20,4 @@ pub use hosted::{FromConfig, Hosted, HostedOptions, WarmPool, delete};
 pub use in_process::InProcess;
 pub use sandbox::{McpHost, SandboxConnection, ShellStream};
 pub use server::ServerAt;
+pub use tools::BroughtTools;

@@ -47,12 +47,12 @@ mod taken_over;
 mod tasks;
 mod variables;
 
+pub use connection::{
+    BroughtTools, ConnectRequest, Connector, FromConfig, Hosted, HostedOptions, McpHost, SandboxConnection, ServerAt,
+    ShellStream, WarmPool, delete,
+};
 #[cfg(all(feature = "in-process", target_os = "linux"))]
 pub use connection::{Cli, InProcess};
-pub use connection::{
-    ConnectRequest, Connector, FromConfig, Hosted, HostedOptions, McpHost, SandboxConnection, ServerAt, ShellStream,
-    WarmPool, delete,
-};
 pub use dispatch::Submitted;
 pub use environment::{EnvironmentPlace, InitialEnvironment};
 pub use error::{Cause, RuntimeError};

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use gloveport_config::Loaded;
 use gloveport_provider::SessionId;
-use gloveport_runtime::{Hosted, HostedOptions};
+use gloveport_runtime::{BroughtTools, Hosted, HostedOptions};
 
 use super::{
     MakeArgs,
@@ -32,5 +32,7 @@ pub(crate) fn hosted(loaded: Loaded, fresh: Fresh) -> anyhow::Result<Hosted> {
     let (name, provider) = runtimes.one()?;
     let flags = MakeArgs { image, workspace, plugin: plugins, ..MakeArgs::default() };
     let Wanted { spec, options } = wanted(&runtimes, &name, &provider.capabilities(), session, flags, Vec::new())?;
+    let tools = BroughtTools::of_program(runtimes.context.inside.clone()).with_plugins(spec.plugins.clone());
+    let options = HostedOptions { tools: Some(tools), ..options };
     Ok(Hosted::new(provider, spec, HostedOptions { keep_alive: false, pause_closed: false, warm: 0, ..options }))
 }

@@ -136,9 +136,16 @@ fn completions_offer_what_is_for_people() {
     let scripts: String = ["bash", "zsh", "fish", "elvish", "powershell"]
         .map(|shell| text(&run(&["completions", shell]).stdout))
         .concat();
-    for hidden in
-        ["sandbox-server", "sandbox-keeper", "container-server", "container-health", "container-install", "gate"]
-    {
+    for hidden in [
+        "sandbox-server",
+        "sandbox-keeper",
+        "container-server",
+        "container-health",
+        "container-install",
+        "relayed-server",
+        "relayed-call",
+        "gate",
+    ] {
         assert!(!commands.contains(&hidden.to_owned()), "{commands:?}");
         assert!(!scripts.contains(&format!("{hidden} ")) && !scripts.contains(&format!("'{hidden}'")), "{hidden}");
     }

@@ -1,5 +1,6 @@
 //! The tests of this crate, in one program.
 
+mod agent_server_sessions;
 mod architecture;
 mod attach;
 mod command_input;

@@ -21,6 +21,15 @@ const WORKSPACE: &str = "/workspace";
 const USER: &str = "--username root --user-id 0";
 /// The directory of that command.
 const DIRECTORY: &str = "/openhands/code/";
+/// The command that starts an `agent-server` in images of OpenHands' SDK 1.x, and its directory (agent-server-workspace-api 11).
+const AGENT_SERVER: &str = "/usr/local/bin/openhands-agent-server --port 60000";
+const ROOT: &str = "/";
+
+/// Whether an image has an `agent-server` of OpenHands' SDK 1.x: the last part of its name ends like that.
+fn is_of_agent_server(image: &str) -> bool {
+    let name = image.split('@').next().and_then(|name| name.rsplit('/').next()).unwrap_or_default();
+    name.split(':').next().is_some_and(|name| name.ends_with("agent-server"))
+}
 
 /// Asks for a sandbox.
 #[derive(Debug, Serialize)]
@@ -52,6 +61,8 @@ impl Start {
     pub(crate) fn of(spec: &SandboxSpec) -> Self {
         let (command, working_dir) = if let Some(command) = &spec.command {
             (command.clone(), spec.working_dir.clone())
+        } else if spec.image.as_deref().is_some_and(is_of_agent_server) {
+            (AGENT_SERVER.split(' ').map(str::to_owned).collect(), Some(ROOT.to_owned()))
         } else {
             let plugins = spec.plugins.iter().map(String::as_str);
             let words = COMMAND.split_whitespace().chain(plugins).chain(USER.split(' '));
@@ -237,6 +248,24 @@ mod tests {
             (2, vec!["OOMKilled".to_owned(), "1".to_owned()])
         );
         assert_eq!((sandbox.session_key, sandbox.state), (Some(Secret::new("k")), SandboxState::Pending));
+    }
+
+    #[test]
+    fn images_of_an_agent_server_are_known_by_their_name() {
+        for (image, is_one) in [
+            ("ghcr.io/openhands/agent-server:1.58.2-python", true),
+            ("localhost:5000/team/eval-agent-server@sha256:00", true),
+            ("agent-server", true),
+            ("ghcr.io/all-hands-ai/runtime:0.62-nikolaik", false),
+            ("agent-server/runtime:agent-server", false),
+        ] {
+            assert_eq!(is_of_agent_server(image), is_one, "{image}");
+        }
+        let mut spec = SandboxSpec::new(SessionId::new("s").unwrap());
+        spec.image = Some("openhands/agent-server:main".to_owned());
+        let sent = serde_json::to_value(Start::of(&spec)).unwrap();
+        assert_eq!(sent["command"], serde_json::json!(["/usr/local/bin/openhands-agent-server", "--port", "60000"]));
+        assert_eq!(sent["working_dir"], "/");
     }
 
     #[test]

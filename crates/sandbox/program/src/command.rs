@@ -9,7 +9,7 @@ use crate::{
     container::{health, install, server as container_server},
     gate,
     local::server as local_server,
-    logging, openhands, swerex, tools,
+    logging, openhands, relayed, swerex, tools,
 };
 
 /// What a provider, an engine or a backend of OpenHands starts in a sandbox or beside it.
@@ -36,6 +36,12 @@ pub enum Command {
     /// Copy this program to where another container starts it.
     #[command(hide = true)]
     ContainerInstall(install::InstallArgs),
+    /// Serve a sandbox that only its agent-server can reach, which starts it.
+    #[command(hide = true)]
+    RelayedServer(relayed::server::ServerArgs),
+    /// Ask such a server.
+    #[command(hide = true)]
+    RelayedCall(relayed::call::CallArgs),
     /// Be the only way out of and into a sandbox whose network is closed, as providers start it.
     #[command(hide = true)]
     Gate(gate::GateArgs),
@@ -90,6 +96,13 @@ pub fn run(command: Command) -> anyhow::Result<ExitCode> {
         }
         Command::ContainerHealth(arguments) => health::check(&arguments),
         Command::ContainerInstall(arguments) => install::install(&arguments),
+        Command::RelayedServer(arguments) => {
+            tools::hide();
+            let owner = Owner::start()?;
+            logging::for_server();
+            runtime()?.block_on(relayed::server::serve(arguments, &owner))
+        }
+        Command::RelayedCall(arguments) => relayed::call::call(&arguments),
         Command::Gate(arguments) => {
             logging::for_server();
             runtime()?.block_on(gate::gate(arguments))

@@ -11,6 +11,7 @@
 //! | `swerex` | `swerex`, also by the name `swerex-remote` |
 //! | `wire` | what the servers of both have in common |
 //! | `local`, `container` | the server of a sandbox of the runtimes `local` and `docker` |
+//! | `relayed` | the server of a sandbox that only its `agent-server` can reach |
 //! | `gate` | the only way out of a closed network and into it |
 //! | [`tools`], [`plugins`] | what the tools of a server are made from |
 //! | [`owner`] | who owns the processes that are started |
@@ -26,6 +27,7 @@ mod logging;
 mod openhands;
 pub mod owner;
 pub mod plugins;
+mod relayed;
 mod swerex;
 pub mod tools;
 mod wire;

@@ -31,7 +31,7 @@ use gloveport_protocol::BoxFuture;
 use gloveport_provider::{PhaseTiming, Provider, Sandbox, SandboxSpec};
 use tokio_util::sync::CancellationToken;
 
-use super::{ConnectRequest, Connector, SandboxConnection};
+use super::{BroughtTools, ConnectRequest, Connector, SandboxConnection};
 use crate::{RuntimeError, connection::hosted::revival::Revival};
 
 pub use end::delete;
@@ -57,6 +57,8 @@ pub struct HostedOptions {
     pub close_within: Duration,
     /// So many warm sandboxes wait after each connection (`DESIRED_NUM_WARM_SERVERS`).
     pub warm: usize,
+    /// What is brought into a sandbox whose server is an `agent-server` of OpenHands' SDK 1.x.
+    pub tools: Option<BroughtTools>,
     /// How the server is asked. URL, key and recovery are those of the sandbox, whose headers are added.
     pub client: ClientOptions,
 }
@@ -71,6 +73,7 @@ impl Default for HostedOptions {
             retry_wait: Duration::from_secs(4),
             close_within: Duration::from_mins(1),
             warm: 0,
+            tools: None,
             client: ClientOptions::new(""),
         }
     }

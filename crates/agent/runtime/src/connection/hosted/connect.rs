@@ -2,15 +2,15 @@
 
 use std::sync::{Arc, atomic::AtomicU64};
 
-use gloveport_client::{ActionExecutionClient, ClientOptions};
+use gloveport_client::{ActionExecutionClient, ClientOptions, Relay};
 use gloveport_hosting::{WaitError, WaitOptions, client_options, wait_until_alive};
 use gloveport_protocol::Secret;
 use gloveport_provider::{Lifetime, Phase, Progress, ProviderError, Sandbox, SandboxId, SandboxState};
 
-use super::{Hosted, Stage, engine::Engine, recovery::Reconnect, revival::Revival, warm};
+use super::{Hosted, HostedOptions, Stage, engine::Engine, recovery::Reconnect, revival::Revival, warm};
 use crate::{
     RuntimeError, RuntimeStatus, StatusLevel,
-    connection::{ConnectRequest, SandboxConnection, over_http::OverHttp},
+    connection::{BroughtTools, ConnectRequest, SandboxConnection, over_http::OverHttp},
 };
 
 /// How often a lost race for the session's sandbox is run again.
@@ -146,7 +146,16 @@ impl Connecting<'_> {
         let wait = WaitOptions { limit: options.alive_within, cancel: stop.clone() };
         let waited = wait_until_alive(&**provider, sandbox, &wait, self.progress).await;
         let alive = waited.map_err(|error| self.not_alive(*engine, error))?;
-        self.connection(Sandbox { state: SandboxState::Running, ..alive }, wait)
+        self.connection(Sandbox { state: SandboxState::Running, ..alive }, wait).await
+    }
+
+    /// The way to tools in a sandbox whose server has none. Every other provider puts our own server into its sandboxes.
+    async fn relay(&self, options: &ClientOptions) -> Result<Option<Arc<Relay>>, RuntimeError> {
+        let Hosted { engine, spec, options: HostedOptions { tools, .. }, .. } = self.hosted;
+        if tools.is_none() || !matches!(engine, Engine::Remote | Engine::Other) {
+            return Ok(None);
+        }
+        BroughtTools::bring(tools.as_ref(), options, spec.session_id.as_str()).await
     }
 
     fn not_alive(&self, engine: Engine, error: WaitError) -> RuntimeError {
@@ -157,17 +166,23 @@ impl Connecting<'_> {
         error
     }
 
-    fn connection(&self, sandbox: Sandbox, wait: WaitOptions) -> Result<Arc<dyn SandboxConnection>, RuntimeError> {
+    async fn connection(
+        &self,
+        sandbox: Sandbox,
+        wait: WaitOptions,
+    ) -> Result<Arc<dyn SandboxConnection>, RuntimeError> {
         let Hosted { provider, engine, options, stop, .. } = self.hosted;
         let plain = ClientOptions { shutdown: stop.clone(), recovery: None, ..options.client.clone() };
         // One without a URL is told by the client.
-        let plain = client_options(&sandbox, plain.clone()).unwrap_or(plain);
+        let mut plain = client_options(&sandbox, plain.clone()).unwrap_or(plain);
+        plain.relay = self.relay(&plain).await?;
         let over_http = |client: ActionExecutionClient| OverHttp {
             client,
             session_key: plain.session_key.as_deref().map(Secret::new),
             workspace: sandbox.workspace.clone(),
             // Its sandboxes are processes of this machine's user.
             own_home: *engine == Engine::Local,
+            relay: plain.relay.clone(),
         };
         let environment = (!self.request.attach_to_existing).then(|| Arc::clone(self.request.environment));
         let revival = Arc::new(Revival {
