@@ -9,10 +9,7 @@ use reqwest::Method;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::Value;
 
-use crate::{
-    ActionExecutionClient, ClientError,
-    session::{Call, Session},
-};
+use crate::{ActionExecutionClient, ClientError, call::Call, session::Session};
 
 const PATH: &str = "v1/browser";
 /// Longer than the server lets anything in a page take, its start included.

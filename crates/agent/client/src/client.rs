@@ -15,10 +15,7 @@ use tokio::{
     time::Instant,
 };
 
-use crate::{
-    ClientError, ClientOptions, Files,
-    session::{Call, Session},
-};
+use crate::{ClientError, ClientOptions, Files, call::Call, session::Session};
 
 /// Longest wait between two questions whether a server is alive.
 const ALIVE_PAUSE: Duration = Duration::from_secs(2);

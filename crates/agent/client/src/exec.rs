@@ -9,7 +9,8 @@ use serde::Deserialize;
 
 use crate::{
     ActionExecutionClient, ClientError,
-    session::{Call, Session},
+    call::Call,
+    session::Session,
     sse::{Event, Events},
 };
 

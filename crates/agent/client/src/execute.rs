@@ -8,7 +8,7 @@ use gloveport_protocol::{
 };
 use serde_json::{Value, json};
 
-use crate::{ActionExecutionClient, ClientError, session::Call};
+use crate::{ActionExecutionClient, ClientError, call::Call};
 
 const PATH: &str = "execute_action";
 /// `error_id` of an action that this half cannot have executed.

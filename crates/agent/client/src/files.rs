@@ -17,7 +17,8 @@ use serde::Serialize;
 
 use crate::{
     ClientError,
-    session::{Call, Payload, Progress, Session, next_chunk},
+    call::{Call, Payload, Progress},
+    session::{Session, next_chunk},
     sse::Events,
 };
 

@@ -7,12 +7,7 @@ use reqwest::Method;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use crate::{
-    ActionExecutionClient, ClientError,
-    exec::segment,
-    session::{Call, Session},
-    sse::Events,
-};
+use crate::{ActionExecutionClient, ClientError, call::Call, exec::segment, session::Session, sse::Events};
 
 const PATH: &str = "v1/kernels";
 

@@ -11,11 +11,12 @@
 //! | `processes` | the native interface: programs with pipes |
 //! | `browser` | the native interface: the browser |
 //! | `sandbox` | the native interface: the sandbox as a whole |
-//! | `session`, `retry` | one request and the layers around it |
+//! | `call`, `session`, `retry` | one request and the layers around it |
 //! | `relay` | the OpenHands 0.62 interface in a sandbox whose server speaks that of OpenHands' SDK 1.x |
 //! | `pool`, `options`, `error` | connections, what a client can be told, what can go wrong |
 
 mod browser;
+mod call;
 mod client;
 mod error;
 mod exec;
@@ -36,6 +37,7 @@ mod transfer;
 mod tree;
 
 pub use browser::{Browser, BrowserLog};
+pub use call::Carry;
 pub use client::ActionExecutionClient;
 pub use error::{ClientError, NativeError, StatusError, causes};
 pub use exec::ExecStream;

@@ -6,7 +6,7 @@ use gloveport_protocol::{BoxFuture, SESSION_KEY_HEADER};
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use tokio_util::sync::CancellationToken;
 
-use crate::{ClientError, Pool, Recovery, Relay};
+use crate::{ClientError, Pool, Recovery, call::Carry};
 
 /// How a client reaches a server, and how long it waits.
 #[derive(Clone)]
@@ -30,7 +30,7 @@ pub struct ClientOptions {
     /// What is done about failures that repeating does not cure (`action-execution-client` 2.3).
     pub recovery: Option<Arc<dyn Recovery>>,
     /// What carries the requests into a sandbox whose server is an `agent-server`; none where they go to the server itself.
-    pub relay: Option<Arc<Relay>>,
+    pub relay: Option<Arc<dyn Carry>>,
     /// How the client waits before it sends a request again.
     pub pause: Arc<dyn Pause>,
     /// Ends all repetitions when the process shuts down.

@@ -11,11 +11,7 @@ use reqwest::Method;
 use serde::Deserialize;
 
 use crate::{
-    ActionExecutionClient, ClientError,
-    exec::segment,
-    files::Upload,
-    session::{Call, Session},
-    sse::Events,
+    ActionExecutionClient, ClientError, call::Call, exec::segment, files::Upload, session::Session, sse::Events,
 };
 
 const PATH: &str = "v1/processes";

@@ -15,6 +15,7 @@ use std::{
 
 use bytes::Bytes;
 use futures_util::{StreamExt as _, stream};
+use gloveport_protocol::BoxFuture;
 use http_body_util::BodyExt as _;
 use reqwest::{Body, Method, Response, StatusCode};
 use serde::Deserialize;
@@ -23,8 +24,9 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::{
     ClientError, ClientOptions,
+    call::{Call, Carry, Payload},
     exec::random_id,
-    session::{Call, ERROR_BODY, Payload, Session, read, status_error},
+    session::{ERROR_BODY, Session, read, status_error},
     transfer::{Form, Pieces, file_pieces},
 };
 
@@ -274,7 +276,7 @@ impl Relay {
     }
 
     /// Sends a request one time. The answer has a status of success; its body is still to be read.
-    pub(crate) async fn send(&self, call: &Call<'_>) -> Result<Response, ClientError> {
+    async fn send(&self, call: &Call<'_>) -> Result<Response, ClientError> {
         let url = self.outer.url(call.path)?;
         if !CALLS.contains(&call.path) {
             let body = json!({"detail": "Not Found"});
@@ -365,6 +367,12 @@ impl Relay {
         }
         let reason = "they had ended; they were started again, without the state of their shell".to_owned();
         ClientError::Sandbox { url: self.outer.base().to_string(), what: "ask the tools".to_owned(), reason }
+    }
+}
+
+impl Carry for Relay {
+    fn carry<'a>(&'a self, call: &'a Call<'_>) -> BoxFuture<'a, Result<Response, ClientError>> {
+        Box::pin(self.send(call))
     }
 }
 

@@ -2,7 +2,7 @@
 
 use gloveport_protocol::sandbox::SandboxStatus;
 
-use crate::{ActionExecutionClient, ClientError, session::Call};
+use crate::{ActionExecutionClient, ClientError, call::Call};
 
 impl ActionExecutionClient {
     /// Stops all processes of the tools where they are. Of a sandbox that is paused already it is no error.

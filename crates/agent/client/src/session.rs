@@ -19,8 +19,8 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 
 use crate::{
-    ClientError, ClientOptions, Failure, NativeError, Pause, Pool, Recovery, Relay, RequestLimits, StatusError,
-    Verdict,
+    ClientError, ClientOptions, Failure, NativeError, Pause, Pool, Recovery, RequestLimits, StatusError, Verdict,
+    call::{Call, Carry, Payload},
     retry::{self, Failures},
 };
 use tokio_util::sync::CancellationToken;
@@ -41,58 +41,7 @@ pub(crate) struct Session {
     pub(crate) pause: Arc<dyn Pause>,
     pub(crate) shutdown: CancellationToken,
     /// What carries the requests, if they do not go to the server itself.
-    relay: Option<Arc<Relay>>,
-}
-
-/// One request, which can be sent any number of times.
-pub(crate) struct Call<'a> {
-    pub(crate) method: Method,
-    /// Without a slash in front.
-    pub(crate) path: &'a str,
-    pub(crate) query: Vec<(&'static str, String)>,
-    pub(crate) headers: HeaderMap,
-    pub(crate) payload: Payload,
-    /// How long nothing may happen; none is no limit.
-    pub(crate) limit: Option<Duration>,
-}
-
-/// The body of a request.
-pub(crate) enum Payload {
-    Empty,
-    Json(Bytes),
-    /// A body that is made anew for each attempt, with its type and its length, if known.
-    Stream {
-        content_type: String,
-        length: Option<u64>,
-        make: Box<dyn Fn(Progress) -> Body + Send + Sync>,
-    },
-}
-
-/// Tells a waiting request that a part of its body was taken.
-pub(crate) type Progress = watch::Sender<Instant>;
-
-impl<'a> Call<'a> {
-    pub(crate) fn get(path: &'a str, limit: Duration) -> Self {
-        Self {
-            method: Method::GET,
-            path,
-            query: Vec::new(),
-            headers: HeaderMap::new(),
-            payload: Payload::Empty,
-            limit: Some(limit),
-        }
-    }
-
-    pub(crate) fn post(
-        path: &'a str,
-        body: &impl serde::Serialize,
-        limit: Option<Duration>,
-    ) -> Result<Self, ClientError> {
-        let body = serde_json::to_vec(body)
-            .map_err(|error| ClientError::Request { url: path.to_owned(), reason: error.to_string() })?;
-        let payload = Payload::Json(body.into());
-        Ok(Self { method: Method::POST, payload, limit, ..Self::get(path, Duration::ZERO) })
-    }
+    relay: Option<Arc<dyn Carry>>,
 }
 
 impl Session {
@@ -234,8 +183,7 @@ impl Session {
             tracing::error!(url = %self.base, "a closed client is used; it is opened again");
         }
         if let Some(relay) = &self.relay {
-            // Which sends several requests by a session of its own.
-            return Box::pin(relay.send(call)).await;
+            return relay.carry(call).await;
         }
         let url = self.url(call.path)?;
         let mut headers = self.headers.clone();

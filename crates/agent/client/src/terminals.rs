@@ -13,8 +13,9 @@ use serde::Deserialize;
 
 use crate::{
     ActionExecutionClient, ClientError,
+    call::Call,
     exec::{random_id, segment},
-    session::{Call, Session},
+    session::Session,
 };
 pub use attached::{AttachOptions, AttachedTerminal, TerminalEvent, TerminalInput};
 

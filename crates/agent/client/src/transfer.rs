@@ -18,9 +18,10 @@ use tokio::{
 
 use crate::{
     ActionExecutionClient, ClientError,
+    call::{Call, Payload, Progress},
     exec::random_id,
     pipe::written_by,
-    session::{Call, Payload, Progress, next_chunk},
+    session::next_chunk,
 };
 
 /// A content as it is sent.

@@ -8,8 +8,8 @@ use gloveport_archive::{ArchiveError, ArchiveLimits, Summary, tar, zip};
 
 use crate::{
     ActionExecutionClient, ClientError, RemotePath, Upload,
+    call::Call,
     pipe::{channel, written_by},
-    session::Call,
 };
 
 /// What was copied.

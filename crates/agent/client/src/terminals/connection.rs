@@ -19,10 +19,7 @@ use tokio_tungstenite::{
     },
 };
 
-use crate::{
-    ClientError,
-    session::{Call, Session},
-};
+use crate::{ClientError, call::Call, session::Session};
 
 /// Largest message of a server; ours sends output in pieces of 32 KiB.
 const MESSAGE: usize = 1024 * 1024;

@@ -1,8 +1,8 @@
 //! A sandbox behind a server of the OpenHands interface.
 
-use std::{path::Path, sync::Arc};
+use std::path::Path;
 
-use gloveport_client::{ActionExecutionClient, ClientError, Relay};
+use gloveport_client::{ActionExecutionClient, ClientError};
 use gloveport_protocol::{
     ActionEvent, ActionExecutor, BoxFuture, ExecuteError, McpServerEntry, Observation, Secret,
     exec::{ExecEnd, ExecRequest},
@@ -21,8 +21,8 @@ pub(super) struct OverHttp {
     pub(super) workspace: Option<String>,
     /// Its tools have the home directory of the user of this machine.
     pub(super) own_home: bool,
-    /// What carries the requests, where the server has no tools.
-    pub(super) relay: Option<Arc<Relay>>,
+    /// Its tools were brought, and a relay is all that reaches them.
+    pub(super) is_relayed: bool,
 }
 
 impl ActionExecutor for OverHttp {
@@ -51,7 +51,7 @@ impl SandboxConnection for OverHttp {
 
     fn mcp(&self) -> Option<&dyn McpHost> {
         // Nobody but its own programs reaches a server behind a relay.
-        self.relay.is_none().then_some(self as &dyn McpHost)
+        (!self.is_relayed).then_some(self as &dyn McpHost)
     }
 
     fn is_own_home(&self) -> bool {

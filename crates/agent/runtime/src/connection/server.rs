@@ -5,7 +5,7 @@ use std::{
     time::Duration,
 };
 
-use gloveport_client::{ActionExecutionClient, ClientOptions, Relay};
+use gloveport_client::{ActionExecutionClient, Carry, ClientOptions, Relay};
 use gloveport_protocol::{BoxFuture, Secret};
 
 use super::{BroughtTools, ConnectRequest, Connector, SandboxConnection, over_http::OverHttp};
@@ -56,14 +56,19 @@ impl Connector for ServerAt {
             let relay = BroughtTools::bring(self.tools.as_ref(), &self.options, request.sid).await?;
             if let Some(relay) = &relay {
                 *self.relay.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(relay));
-                client = ActionExecutionClient::new(&ClientOptions {
-                    relay: Some(Arc::clone(relay)),
-                    ..self.options.clone()
-                })?;
+                let carried: Arc<dyn Carry> = Arc::clone(relay) as _;
+                client = ActionExecutionClient::new(&ClientOptions { relay: Some(carried), ..self.options.clone() })?;
             }
             let session_key = self.options.session_key.as_deref().map(Secret::new);
-            Ok(Arc::new(OverHttp { client, session_key, workspace: None, own_home: false, relay })
-                as Arc<dyn SandboxConnection>)
+            Ok(
+                Arc::new(OverHttp {
+                    client,
+                    session_key,
+                    workspace: None,
+                    own_home: false,
+                    is_relayed: relay.is_some(),
+                }) as Arc<dyn SandboxConnection>,
+            )
         })
     }
 

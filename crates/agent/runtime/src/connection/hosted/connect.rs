@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, atomic::AtomicU64};
 
-use gloveport_client::{ActionExecutionClient, ClientOptions, Relay};
+use gloveport_client::{ActionExecutionClient, Carry, ClientOptions, Relay};
 use gloveport_hosting::{WaitError, WaitOptions, client_options, wait_until_alive};
 use gloveport_protocol::Secret;
 use gloveport_provider::{Lifetime, Phase, Progress, ProviderError, Sandbox, SandboxId, SandboxState};
@@ -175,14 +175,14 @@ impl Connecting<'_> {
         let plain = ClientOptions { shutdown: stop.clone(), recovery: None, ..options.client.clone() };
         // One without a URL is told by the client.
         let mut plain = client_options(&sandbox, plain.clone()).unwrap_or(plain);
-        plain.relay = self.relay(&plain).await?;
+        plain.relay = self.relay(&plain).await?.map(|relay| relay as Arc<dyn Carry>);
         let over_http = |client: ActionExecutionClient| OverHttp {
             client,
             session_key: plain.session_key.as_deref().map(Secret::new),
             workspace: sandbox.workspace.clone(),
             // Its sandboxes are processes of this machine's user.
             own_home: *engine == Engine::Local,
-            relay: plain.relay.clone(),
+            is_relayed: plain.relay.is_some(),
         };
         let environment = (!self.request.attach_to_existing).then(|| Arc::clone(self.request.environment));
         let revival = Arc::new(Revival {
