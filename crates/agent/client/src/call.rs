@@ -28,7 +28,7 @@ pub struct Call<'a> {
 }
 
 /// The body of a request.
-pub enum Payload {
+pub(crate) enum Payload {
     Empty,
     Json(Bytes),
     /// A body that is made anew for each attempt, with its type and its length, if known.

@@ -10,7 +10,7 @@ use std::{
 
 use bytes::{Bytes, BytesMut};
 use reqwest::{
-    Body, Method, Response, StatusCode, Url,
+    Response, StatusCode, Url,
     header::{CONTENT_LENGTH, CONTENT_TYPE, HeaderMap, HeaderValue, LOCATION, UPGRADE},
 };
 use serde::de::DeserializeOwned;
