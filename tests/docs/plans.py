@@ -147,7 +147,7 @@ PLANS = {
     ("docs/wires.md", "gloveport swerex"): Plan(),
     ("docs/wires.md", "gloveport replay"): Plan(
         given=TRAJECTORY + "printf secret > key && chmod 600 key\n"
-        "OH_SESSION_API_KEYS_0=secret gloveport agent-server --port 8000\n"
+        "OH_SESSION_API_KEYS_0=secret gloveport agent-server --port 8000 &\n"
     ),
     ("docs/e2b.md", "openssl rand"): Plan(),
     ("docs/e2b.md", 'eval "$(gloveport gateway env'): Plan(skip="tests/e2b does this and more, with its own Python"),
