@@ -144,6 +144,7 @@ PLANS = {
         given="openssl rand -hex 32 > key\ngloveport gateway --runtime local --port 8080 --key-file key\n"
     ),
     ("docs/wires.md", "OH_SESSION_API_KEYS_0"): Plan(),
+    ("docs/wires.md", "OH_DEFERRED_INIT=true"): Plan(),
     ("docs/wires.md", "gloveport swerex"): Plan(),
     ("docs/wires.md", "gloveport replay"): Plan(
         given=TRAJECTORY + "printf secret > key && chmod 600 key\n"

@@ -269,7 +269,8 @@ impl Log {
         let keys: Vec<Key> = self.state().outputs.get(&command).cloned().unwrap_or_default();
         let gone = || io::Error::new(io::ErrorKind::NotFound, "the output of the command was cleared");
         let last_key = *keys.last().ok_or_else(gone)?;
-        let last: Parts = self.read(last_key).and_then(|json| serde_json::from_slice(&json).ok()).ok_or_else(gone)?;
+        let parts = |key: Key| -> Option<Parts> { serde_json::from_slice(&self.read(key)?).ok() };
+        let mut last = parts(last_key).ok_or_else(gone)?;
         write!(
             to,
             "{{\"id\":\"{}\",\"timestamp\":\"{}\",\"command_id\":\"{}\",\"order\":{},\"exit_code\":{}",
@@ -279,12 +280,16 @@ impl Log {
             last.order,
             last.exit_code.unwrap_or(-1)
         )?;
-        for (name, part) in [("stdout", (|it| it.stdout) as fn(Parts) -> Option<String>), ("stderr", |it| it.stderr)] {
+        let streams: [(&str, TakePart); 2] =
+            [("stdout", |parts| parts.stdout.take()), ("stderr", |parts| parts.stderr.take())];
+        for (name, take) in streams {
             write!(to, ",\"{name}\":")?;
             let mut is_open = false;
             for key in &keys {
-                let Some(json) = self.read(*key) else { continue };
-                let Some(text) = serde_json::from_slice(&json).ok().and_then(part) else { continue };
+                // Most commands have one event, which is read already.
+                let text =
+                    if *key == last_key { take(&mut last) } else { parts(*key).and_then(|mut parts| take(&mut parts)) };
+                let Some(text) = text else { continue };
                 if !std::mem::replace(&mut is_open, true) {
                     to.write_all(b"\"")?;
                 }
@@ -327,6 +332,9 @@ impl Log {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
+
+/// Takes one of the texts of an output.
+type TakePart = fn(&mut Parts) -> Option<String>;
 
 /// What of an output is joined.
 #[derive(Deserialize)]

@@ -2,6 +2,7 @@
 //! (`agent-server-workspace-api` §10).
 
 use std::{
+    ffi::OsString,
     io::Write as _,
     net::{IpAddr, Ipv4Addr, SocketAddr},
     path::PathBuf,
@@ -13,11 +14,21 @@ use std::{
 use anyhow::Context as _;
 use clap::Args;
 use gloveport_executor::{ExecutorOptions, plugins::Plugin};
-use gloveport_server::{AgentServerOptions, EditorPlace, ServerOptions, SessionKey, Wire};
+use gloveport_server::{
+    AgentServerOptions, Deferred, DeferredSettings, EditorPlace, ServerOptions, SessionKey, SettleError, Settled, Wire,
+};
 use gloveport_vscode::VsCode;
 
-use crate::{Owner, hosted_agent, tools, wire};
+use crate::{
+    Owner,
+    hosted_agent::{self, Wishes},
+    tools, wire,
+};
 
+/// Whose clients are served.
+const WHOSE: &str = "OpenHands' SDK 1.x";
+/// Says that the settings come later.
+const DEFERRED: &str = "OH_DEFERRED_INIT";
 /// The version of the SDK whose API this is.
 const OF_SDK: &str = "1.58.2";
 /// What the names of variables with keys begin with; a number follows.
@@ -101,24 +112,33 @@ impl ServerArgs {
     }
 }
 
-/// VS Code, unless it is switched off, and where people reach it. Its token is the first key: clients build its address
-/// themselves.
-fn editor(host: IpAddr, key: Option<&SessionKey>) -> anyhow::Result<Option<(Arc<dyn Plugin>, EditorPlace)>> {
-    let wanted = variable("OH_ENABLE_VSCODE").unwrap_or_else(|| "true".to_owned());
-    match wanted.trim().to_ascii_lowercase().as_str() {
-        "1" | "true" | "yes" | "on" | "t" | "y" => {}
-        "0" | "false" | "no" | "off" | "f" | "n" => return Ok(None),
-        _ => anyhow::bail!("OH_ENABLE_VSCODE must be `true` or `false`, and is `{wanted}`"),
+/// What a variable says that is yes or no.
+fn boolean(name: &str, default: bool, text: Option<String>) -> anyhow::Result<bool> {
+    let Some(text) = text else { return Ok(default) };
+    match text.trim().to_ascii_lowercase().as_str() {
+        "1" | "true" | "yes" | "on" | "t" | "y" => Ok(true),
+        "0" | "false" | "no" | "off" | "f" | "n" => Ok(false),
+        _ => anyhow::bail!("{name} must be `true` or `false`, and is `{text}`"),
+    }
+}
+
+/// Where people reach VS Code, unless it is switched off.
+fn editor_place() -> anyhow::Result<Option<EditorPlace>> {
+    if !boolean("OH_ENABLE_VSCODE", true, variable("OH_ENABLE_VSCODE"))? {
+        return Ok(None);
     }
     let port = variable("OH_VSCODE_PORT").map_or(Ok(VSCODE_PORT), |text| {
         let port = text.trim().parse().ok().filter(|port| *port != 0);
         port.with_context(|| format!("OH_VSCODE_PORT must be a port from 1 to 65535, and is `{text}`"))
     })?;
     let base_path = variable("OH_VSCODE_BASE_PATH").unwrap_or_default();
-    let base_path = base_path.trim().trim_matches('/').to_owned();
-    let path = if base_path.is_empty() { String::new() } else { format!("/{base_path}") };
-    let plugin = VsCode::at(SocketAddr::from((host, port)), path, key.map(|key| key.secret().to_owned()));
-    Ok(Some((Arc::new(plugin), EditorPlace { port, base_path })))
+    Ok(Some(EditorPlace { port, base_path: base_path.trim().trim_matches('/').to_owned() }))
+}
+
+/// VS Code itself. Its token is the first key: clients build its address themselves.
+fn editor(host: IpAddr, place: &EditorPlace, key: Option<&SessionKey>) -> Arc<dyn Plugin> {
+    let path = if place.base_path.is_empty() { String::new() } else { format!("/{}", place.base_path) };
+    Arc::new(VsCode::at(SocketAddr::from((host, place.port)), path, key.map(|key| key.secret().to_owned())))
 }
 
 /// Prints which version this is.
@@ -132,35 +152,127 @@ pub(crate) async fn serve(arguments: ServerArgs, owner: &Owner) -> anyhow::Resul
         !arguments.check_browser,
         "--check-browser tries the browser of an agent, and this server has no agent"
     );
-    let mut keys = keys(|name| std::env::var(name).ok());
-    let is_open = keys.is_empty();
-    let host = arguments.host(is_open)?;
+    let own = |name: &str| std::env::var(name).ok();
+    let waits = boolean(DEFERRED, false, variable(DEFERRED))?;
+    let key = if waits { init_key(own)? } else { None };
+    let keys = keys(own);
+    let host = arguments.host(if waits { key.is_none() } else { keys.is_empty() })?;
     for flag in arguments.idle_flags() {
         tracing::warn!(flag, "this flag has no meaning here");
     }
     let directory = std::env::current_dir().context("the current directory cannot be used")?;
-    let mut options = tools::executor_options(owner, directory.clone())?;
-    without_secrets(&mut options);
-    let editor = editor(host, keys.first())?;
-    if let Some((plugin, _)) = &editor {
-        options.plugins.all.push(Arc::clone(plugin));
-    }
-    let events = directory.join(variable("OH_BASH_EVENTS_DIR").unwrap_or_else(|| EVENTS.to_owned()));
-    let of_wire = AgentServerOptions {
-        shell: vec![arguments.shell.into(), "-c".into()],
-        agent: hosted_agent::find(keys.first(), &events)?,
-        events,
+    let mut tools = tools::executor_options(owner, directory.clone())?;
+    without_secrets(&mut tools);
+    let origins = numbered(ORIGINS, own);
+    let plan = Plan {
+        tools: tools.clone(),
+        host,
+        may_be_open: arguments.insecure || host.is_loopback(),
+        keys,
+        events: directory.join(variable("OH_BASH_EVENTS_DIR").unwrap_or_else(|| EVENTS.to_owned())),
         retention: retention(variable("OH_BASH_EVENTS_RETENTION_SECONDS"))?,
-        origins: numbered(ORIGINS, |name| std::env::var(name).ok()),
-        editor: editor.map(|(_, place)| place),
+        origins: origins.clone(),
+        editor: editor_place()?,
+        shell: vec![arguments.shell.into(), "-c".into()],
     };
+    let address = SocketAddr::from((host, arguments.port));
+    if waits {
+        let server = ServerOptions { wire: Wire::Deferred(deferred(key, origins, plan)), ..ServerOptions::default() };
+        return wire::serve(owner, tools, address, server, WHOSE).await;
+    }
+    let Made { tools, keys, options } = plan.with(&DeferredSettings::default())?;
+    let mut keys = keys.into_iter();
     let server = ServerOptions {
-        session_key: keys.pop(),
-        other_keys: keys,
-        wire: Wire::AgentServer(of_wire),
+        session_key: keys.next(),
+        other_keys: keys.collect(),
+        wire: Wire::AgentServer(options),
         ..ServerOptions::default()
     };
-    wire::serve(owner, options, SocketAddr::from((host, arguments.port)), server, "OpenHands' SDK 1.x").await
+    wire::serve(owner, tools, address, server, WHOSE).await
+}
+
+/// What a server is, as far as its start says.
+#[derive(Clone)]
+struct Plan {
+    tools: ExecutorOptions,
+    host: IpAddr,
+    /// It may do without a key.
+    may_be_open: bool,
+    keys: Vec<SessionKey>,
+    events: PathBuf,
+    retention: Option<Duration>,
+    origins: Vec<String>,
+    editor: Option<EditorPlace>,
+    shell: Vec<OsString>,
+}
+
+/// What it is altogether.
+struct Made {
+    tools: ExecutorOptions,
+    keys: Vec<SessionKey>,
+    options: AgentServerOptions,
+}
+
+impl Plan {
+    /// With what it is told later.
+    fn with(self, settings: &DeferredSettings) -> anyhow::Result<Made> {
+        let Self { mut tools, host, may_be_open: _, keys, events, retention, origins, editor: place, shell } = self;
+        let keys = settings.session_keys.clone().unwrap_or(keys);
+        for (name, value) in &settings.environment {
+            tools.environment.retain(|(known, _)| known != name.as_str());
+            tools.environment.push((name.into(), value.into()));
+        }
+        without_secrets(&mut tools);
+        let events = match &settings.events {
+            Some(told) => tools.working_directory.join(told),
+            None => events,
+        };
+        if let Some(place) = &place {
+            tools.plugins.all.push(editor(host, place, keys.first()));
+        }
+        let agent = hosted_agent::find(&Wishes { key: keys.first(), events: &events, settings })?;
+        if agent.is_none() && !settings.of_agent.is_empty() {
+            let names: Vec<_> = settings.of_agent.iter().map(|(name, _)| *name).collect();
+            tracing::warn!(?names, "these settings are for an agent, and there is none");
+        }
+        let origins = settings.origins.clone().unwrap_or(origins);
+        Ok(Made {
+            tools,
+            keys,
+            options: AgentServerOptions { shell, events, retention, origins, agent, editor: place },
+        })
+    }
+}
+
+/// A server that is told later for whom it is.
+fn deferred(key: Option<SessionKey>, origins: Vec<String>, plan: Plan) -> Deferred {
+    Deferred::new(key, origins, move |settings| {
+        let plan = plan.clone();
+        Box::pin(async move {
+            let may_be_open = plan.may_be_open;
+            let made = plan.with(&settings).map_err(|error| SettleError::Failed(format!("{error:#}")))?;
+            if made.keys.is_empty() && !may_be_open {
+                return Err(SettleError::Refused(
+                    "without a key everybody who reaches this server could run commands here; send session_api_keys, or start \
+                     it with --host 127.0.0.1, or with --insecure if that is what you want"
+                        .to_owned(),
+                ));
+            }
+            let executor = wire::executor(made.tools).await.map_err(|error| SettleError::Failed(error.to_string()))?;
+            Ok(Settled { executor, keys: made.keys, options: made.options })
+        })
+    })
+}
+
+/// What whoever brings the settings must show: the secret of the agent's store, or else a key of clients.
+fn init_key(variable: impl Fn(&str) -> Option<String>) -> anyhow::Result<Option<SessionKey>> {
+    let names = ["OH_SECRET_KEY", "SESSION_API_KEY", "OH_SESSION_API_KEYS_0"];
+    let found = names.iter().filter_map(|name| variable(name)).find(|key| !key.trim().is_empty());
+    anyhow::ensure!(
+        found.is_some() || variable("OH_SECRET_KEY").is_none_or(|key| key.is_empty()),
+        "OH_SECRET_KEY is blank, so nobody could bring the settings that {DEFERRED} waits for; set it, or unset it"
+    );
+    Ok(found.map(SessionKey::new))
 }
 
 /// The keys that clients may show: those with a number, or the one of older servers if there is none.
@@ -249,6 +361,21 @@ mod tests {
         let old = found(&[("OH_SESSION_API_KEYS_0", ""), ("SESSION_API_KEY", "c")]);
         assert!(old.len() == 1 && old[0].matches(b"c"));
         assert!(found(&[("SESSION_API_KEY", "")]).is_empty());
+    }
+
+    #[test]
+    fn who_brings_the_settings_shows_the_secret_or_a_key() {
+        let found = |pairs: &[(&str, &str)]| {
+            let variables: BTreeMap<&str, &str> = pairs.iter().copied().collect();
+            init_key(|name| variables.get(name).map(|value| (*value).to_owned()))
+        };
+        let all = [("OH_SESSION_API_KEYS_0", "new"), ("SESSION_API_KEY", "old"), ("OH_SECRET_KEY", "secret")];
+        for (count, expected) in [(3, "secret"), (2, "old"), (1, "new")] {
+            assert!(found(&all[..count]).unwrap().unwrap().matches(expected.as_bytes()), "{expected}");
+        }
+        assert!(found(&[]).unwrap().is_none() && found(&[("OH_SECRET_KEY", "")]).unwrap().is_none());
+        assert!(found(&[("OH_SECRET_KEY", " "), ("SESSION_API_KEY", "k")]).unwrap().unwrap().matches(b"k"));
+        assert!(found(&[("OH_SECRET_KEY", " ")]).unwrap_err().to_string().contains("OH_SECRET_KEY is blank"));
     }
 
     #[test]

@@ -9,7 +9,7 @@ use std::{
 };
 
 use anyhow::Context as _;
-use gloveport_server::{HostedAgent, SessionKey};
+use gloveport_server::{DeferredSettings, HostedAgent, SessionKey};
 use sha2::{Digest as _, Sha256};
 
 /// Names a program that goes before all others; `none` for no agent.
@@ -21,12 +21,24 @@ const NAMES: [&str; 2] = ["agent-server", "openhands-agent-server"];
 const OF_IMAGE: &str = "/agent-server/.venv/bin/agent-server";
 /// What encrypts what it keeps.
 const SECRET_KEY: &str = "OH_SECRET_KEY";
+/// What did so earlier, as a list in JSON.
+const PREVIOUS: &str = "OH_PREVIOUS_SECRET_KEYS";
 /// Variables with secrets that are for it and not for commands.
 const ITS_SECRETS: [&str; 4] =
     ["LMNR_PROJECT_API_KEY", "OTEL_HEADERS", "OTEL_EXPORTER_OTLP_HEADERS", "OTEL_EXPORTER_OTLP_TRACES_HEADERS"];
 
-/// The agent's own server, if there is one. `key` is the first key of clients, `events` where those of commands are kept here.
-pub(crate) fn find(key: Option<&SessionKey>, events: &Path) -> anyhow::Result<Option<HostedAgent>> {
+/// What is said of it beside its own variables.
+pub(crate) struct Wishes<'a> {
+    /// The first key of clients.
+    pub(crate) key: Option<&'a SessionKey>,
+    /// Where events of commands are kept here.
+    pub(crate) events: &'a Path,
+    /// What came later than the start.
+    pub(crate) settings: &'a DeferredSettings,
+}
+
+/// The agent's own server, if there is one.
+pub(crate) fn find(wishes: &Wishes<'_>) -> anyhow::Result<Option<HostedAgent>> {
     let chosen = env::var_os(CHOSEN).filter(|chosen| !chosen.is_empty());
     if chosen.as_deref() == Some(OsStr::new(NONE)) {
         return Ok(None);
@@ -40,7 +52,7 @@ pub(crate) fn find(key: Option<&SessionKey>, events: &Path) -> anyhow::Result<Op
     };
     let Some(program) = found else { return Ok(None) };
     tracing::info!(program = %program.display(), "an agent-server is there, and starts when somebody needs it");
-    Ok(Some(HostedAgent { command: vec![program.into()], environment: environment(key, events) }))
+    Ok(Some(HostedAgent { command: vec![program.into()], environment: environment(wishes) }))
 }
 
 fn named(chosen: &OsStr, path: &OsStr) -> Option<PathBuf> {
@@ -68,18 +80,38 @@ fn identity(path: &Path) -> Option<(u64, u64)> {
 }
 
 /// What it has beside what commands have. What commands do here it need not keep, too, and VS Code is here.
-fn environment(key: Option<&SessionKey>, events: &Path) -> Vec<(OsString, OsString)> {
-    let own = |name: &str| env::var_os(name).filter(|value| !value.is_empty());
-    let secrets = ITS_SECRETS.iter().filter_map(|name| Some((OsString::from(name), own(name)?)));
+fn environment(wishes: &Wishes<'_>) -> Vec<(OsString, OsString)> {
+    let Wishes { key, events, settings } = wishes;
+    let own = |name: &str| {
+        let later = settings.environment.iter().find(|(known, _)| known == name);
+        let value = later.map(|(_, value)| value.into()).or_else(|| env::var_os(name));
+        value.filter(|value| !value.is_empty())
+    };
+    let mut all: Vec<(OsString, OsString)> = Vec::new();
+    let mut add = |name: &str, value: OsString| all.push((name.into(), value));
+    for name in ITS_SECRETS {
+        if let Some(value) = own(name) {
+            add(name, value);
+        }
+    }
+    for (name, value) in &settings.of_agent {
+        add(name, value.into());
+    }
     // Programs of the same user can read what it has in its environment, so it gets no key of clients.
-    let secret = own(SECRET_KEY).or_else(|| key.map(|key| secret_of(key).into()));
-    let fixed = [
-        ("OH_BASH_EVENTS_DIR", events.with_file_name("agent_bash_events").into_os_string()),
-        ("OH_ENABLE_VSCODE", "0".into()),
-        ("OH_PRELOAD_TOOLS", "0".into()),
-    ];
-    let fixed = fixed.into_iter().map(|(name, value)| (OsString::from(name), value));
-    secrets.chain(secret.map(|secret| (SECRET_KEY.into(), secret))).chain(fixed).collect()
+    let told = settings.secret_key.as_ref().map(|secret| secret.secret().into());
+    if let Some(secret) = told.or_else(|| own(SECRET_KEY)).or_else(|| key.map(|key| secret_of(key).into())) {
+        add(SECRET_KEY, secret);
+    }
+    if let Some(previous) = &settings.previous_secret_keys {
+        // Each may have been the first key of clients.
+        let both = previous.iter().flat_map(|key| [key.secret().to_owned(), secret_of(key)]);
+        add(PREVIOUS, serde_json::json!(both.collect::<Vec<_>>()).to_string().into());
+    }
+    add("OH_BASH_EVENTS_DIR", events.with_file_name("agent_bash_events").into_os_string());
+    add("OH_ENABLE_VSCODE", "0".into());
+    add("OH_PRELOAD_TOOLS", "0".into());
+    add("OH_DEFERRED_INIT", "0".into());
+    all
 }
 
 /// A secret that only a key leads to, and that does not lead back to it.
@@ -121,14 +153,43 @@ mod tests {
 
     #[test]
     fn it_keeps_its_own_events_and_has_the_secret_of_its_store() {
-        let found = environment(Some(&SessionKey::new("k")), Path::new("/w/bash_events"));
-        let value =
-            |name: &str| found.iter().find(|(known, _)| known == name).map(|(_, value)| value.to_str().unwrap());
-        assert_eq!(value("OH_BASH_EVENTS_DIR"), Some("/w/agent_bash_events"));
-        assert_eq!(value("OH_ENABLE_VSCODE"), Some("0"));
+        let (key, events) = (SessionKey::new("k"), Path::new("/w/bash_events"));
+        let with = |key, settings: &DeferredSettings| {
+            let all = environment(&Wishes { key, events, settings });
+            move |name: &str| {
+                let found = all.iter().find(|(known, _)| known == name);
+                found.map(|(_, value)| value.to_str().unwrap().to_owned())
+            }
+        };
+        let value = with(Some(&key), &DeferredSettings::default());
+        assert_eq!(value("OH_BASH_EVENTS_DIR").as_deref(), Some("/w/agent_bash_events"));
+        assert_eq!(value("OH_ENABLE_VSCODE").as_deref(), Some("0"));
+        assert_eq!(value("OH_DEFERRED_INIT").as_deref(), Some("0"));
         let secret = value("OH_SECRET_KEY").unwrap();
-        assert_eq!((secret.len(), secret == secret_of(&SessionKey::new("k"))), (64, true));
+        assert_eq!((secret.len(), secret == secret_of(&key)), (64, true));
         assert_ne!(secret, secret_of(&SessionKey::new("l")));
-        assert_eq!(environment(None, Path::new("/w/x")).len(), 3);
+        assert_eq!(with(None, &DeferredSettings::default())("OH_SECRET_KEY"), None);
+    }
+
+    #[test]
+    fn it_gets_what_came_later() {
+        let settings = DeferredSettings {
+            secret_key: Some(SessionKey::new("told")),
+            previous_secret_keys: Some(vec![SessionKey::new("old")]),
+            environment: vec![("LMNR_PROJECT_API_KEY".to_owned(), "l".to_owned())],
+            of_agent: vec![("OH_WEBHOOKS", "[]".to_owned())],
+            ..DeferredSettings::default()
+        };
+        let key = SessionKey::new("k");
+        let found = environment(&Wishes { key: Some(&key), events: Path::new("/w/e"), settings: &settings });
+        let previous = format!("[\"old\",\"{}\"]", secret_of(&SessionKey::new("old")));
+        for (name, value) in [
+            ("OH_SECRET_KEY", "told"),
+            ("OH_PREVIOUS_SECRET_KEYS", previous.as_str()),
+            ("LMNR_PROJECT_API_KEY", "l"),
+            ("OH_WEBHOOKS", "[]"),
+        ] {
+            assert!(found.contains(&(name.into(), value.into())), "{name} in {found:?}");
+        }
     }
 }

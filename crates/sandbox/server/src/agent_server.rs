@@ -13,8 +13,11 @@ mod files;
 mod git;
 mod hooks;
 pub(crate) mod hosted;
+pub(crate) mod init;
+mod settings;
 mod sockets;
 mod tunnel;
+pub(crate) mod waiting;
 
 use std::sync::Arc;
 
@@ -31,10 +34,16 @@ use http::{
 };
 
 use crate::{answer, app::App, auth, route::Route};
+use waiting::Assemble;
 
 /// Routes that need no key, beside those of the program.
 fn open() -> Vec<Route> {
-    details::routes().into_iter().chain(sockets::routes()).collect()
+    details::routes().into_iter().chain([init::of_settled()]).chain(sockets::routes()).collect()
+}
+
+/// Routes of a server that waits for its settings.
+fn waiting(assemble: Assemble) -> Vec<Route> {
+    details::routes().into_iter().chain(init::of_waiting(assemble)).collect()
 }
 
 /// Routes that need one.
@@ -53,10 +62,15 @@ pub(crate) fn router(app: &Arc<App>) -> Router<Arc<App>> {
     open.merge(keyed)
 }
 
+/// All routes of one that waits for its settings; with them it gets those that `assemble` makes.
+pub(crate) fn waiting_router(assemble: Assemble) -> Router<Arc<App>> {
+    waiting(assemble).into_iter().fold(Router::new(), |router, route| router.route(route.path, route.handler))
+}
+
 /// Lets pages ask that may ([`cors`]), before anything else is looked at.
 pub(crate) async fn with_origin(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
-    let Some(face) = &app.agent_server else { return next.run(request).await };
-    let asked = cors::Asked::of(&request, &face.origins);
+    let Some(origins) = app.origins() else { return next.run(request).await };
+    let asked = cors::Asked::of(&request, origins);
     if let Some(answer) = asked.preflight() {
         return answer;
     }

@@ -14,7 +14,7 @@ use gloveport_mcp_server::{McpServer, Tool};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    agent_server::{face::Face as AgentServerFace, hosted::Hosted},
+    agent_server::{face::Face as AgentServerFace, hosted::Hosted, waiting::Waiting},
     computer::Inside,
     metrics::Metrics,
     options::{ServerOptions, Wire},
@@ -42,6 +42,8 @@ pub(crate) struct App {
     pub(crate) swerex: Option<SweRexFace>,
     /// What clients of OpenHands' SDK 1.x see of it.
     pub(crate) agent_server: Option<AgentServerFace>,
+    /// How far it is that is told its settings later.
+    pub(crate) waiting: Option<Waiting>,
     /// The server stops: whoever holds a connection open for long gives it up.
     pub(crate) stop: CancellationToken,
     started: Instant,
@@ -57,11 +59,13 @@ impl App {
         let mcp = Face::new(Proxy::new(executor.surroundings()), stop.clone());
         let shared = McpServer::new(Arc::new(Inside::new(&executor)), tools(&executor));
         let computer = Streamable::new(move || Ok(shared.for_another()), &stop);
-        let (swerex, agent_server) = match &options.wire {
-            Wire::OpenHands => (None, None),
-            Wire::SweRex => (Some(SweRexFace::new(&executor)), None),
-            Wire::AgentServer(options) => (None, Some(AgentServerFace::new(&executor, options, &stop))),
-        };
+        let (mut swerex, mut agent_server, mut waiting) = (None, None, None);
+        match &options.wire {
+            Wire::OpenHands => {}
+            Wire::SweRex => swerex = Some(SweRexFace::new(&executor)),
+            Wire::AgentServer(options) => agent_server = Some(AgentServerFace::new(&executor, options, &stop)),
+            Wire::Deferred(deferred) => waiting = Some(Waiting::new(deferred.clone())),
+        }
         Arc::new(Self {
             executor,
             options,
@@ -73,6 +77,7 @@ impl App {
             computer,
             swerex,
             agent_server,
+            waiting,
             stop,
             started,
             last_action,
@@ -82,6 +87,34 @@ impl App {
     /// The server of an agent behind this one.
     pub(crate) fn hosted_agent(&self) -> Option<&Arc<Hosted>> {
         self.agent_server.as_ref()?.hosted.as_ref()
+    }
+
+    /// The one that answers: another one where the settings have come.
+    pub(crate) fn current(self: &Arc<Self>) -> &Arc<Self> {
+        self.waiting.as_ref().and_then(Waiting::app).unwrap_or(self)
+    }
+
+    /// Pages of other origins that may ask, where clients of OpenHands' SDK 1.x are served.
+    pub(crate) fn origins(&self) -> Option<&[String]> {
+        match (&self.agent_server, &self.waiting) {
+            (Some(face), _) => Some(&face.origins),
+            (None, Some(waiting)) => Some(waiting.origins()),
+            (None, None) => None,
+        }
+    }
+
+    /// Ends what clients have started.
+    pub(crate) async fn close(&self) {
+        self.mcp.proxy().stop().await;
+        if let Some(swerex) = &self.swerex {
+            swerex.close().await;
+        }
+        if let Some(agent_server) = &self.agent_server {
+            agent_server.close().await;
+        }
+        if let Some(waiting) = &self.waiting {
+            waiting.close().await;
+        }
     }
 
     /// Notes that an action arrived.

@@ -28,6 +28,7 @@ use http::{
 use crate::{
     answer,
     body::closing,
+    deferred::Deferred,
     options::{ServerOptions, SessionKey, StrangeNames, Wire},
     swerex::face,
 };
@@ -43,6 +44,8 @@ pub(crate) const PROXY: &str = "/mcp/proxy";
 pub(crate) const PORTS: &str = "/v1/ports/";
 /// The paths whose key may come as `Authorization: Bearer`, which is all that most of their clients can send.
 const BY_TOKEN: [&str; 2] = [COMPUTER, PROXY];
+/// What carries the key of whoever brings the settings of a server that waits for them.
+const INIT_KEY: &str = "x-init-api-key";
 /// The path that needs no key where there is one.
 const INFO: &str = "/server_info";
 
@@ -109,9 +112,13 @@ pub(crate) fn is_known<B>(options: &ServerOptions, request: &Request<B>) -> bool
 /// What is known of who asks.
 pub(crate) fn trust<B>(options: &ServerOptions, request: &Request<B>) -> Trust {
     let headers = request.headers();
+    if let Wire::Deferred(Deferred { key: Some(key), .. }) = &options.wire {
+        let shown = headers.get(INIT_KEY).is_some_and(|shown| key.matches(shown.as_bytes()));
+        return if shown { Trust::Known } else { Trust::Stranger };
+    }
     if let Some(key) = &options.session_key {
         let shown = match options.wire {
-            Wire::OpenHands => shows(key, request.uri().path(), headers),
+            Wire::OpenHands | Wire::Deferred(_) => shows(key, request.uri().path(), headers),
             Wire::AgentServer(_) => {
                 headers.get(SESSION_KEY_HEADER).is_some_and(|shown| options.has_key(shown.as_bytes()))
             }

@@ -31,6 +31,7 @@ mod auth;
 mod body;
 mod claim;
 mod computer;
+mod deferred;
 mod docs;
 mod error;
 mod form;
@@ -55,6 +56,7 @@ pub mod viewer;
 mod views;
 
 pub use claim::{Claim, wait_for_claim};
+pub use deferred::{Deferred, DeferredSettings, SettleError, Settled};
 pub use error::ServerError;
 pub use gloveport_proxy::origin::{NameError, Names};
 pub use occupancy::{Occupancy, Occupied};

@@ -5,7 +5,7 @@ use std::{ffi::OsString, fmt, path::PathBuf, sync::Arc, time::Duration};
 use gloveport_proxy::origin::Names;
 use subtle::ConstantTimeEq as _;
 
-use crate::{occupancy::Occupancy, viewer::Viewer};
+use crate::{deferred::Deferred, occupancy::Occupancy, viewer::Viewer};
 
 /// How a server behaves.
 #[derive(Debug, Clone)]
@@ -51,6 +51,8 @@ pub enum Wire {
     SweRex,
     /// Those of OpenHands' SDK 1.x.
     AgentServer(AgentServerOptions),
+    /// The same, once the server is told its settings.
+    Deferred(Deferred),
 }
 
 /// How a server serves clients of OpenHands' SDK 1.x.

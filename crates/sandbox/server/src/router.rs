@@ -21,7 +21,8 @@ use http::{StatusCode, Uri};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    agent_server, answer,
+    agent_server::{self, waiting::Waiting},
+    answer,
     app::App,
     auth, docs, health, mcp,
     metrics::Group,
@@ -56,6 +57,11 @@ pub(crate) fn for_app(app: Arc<App>) -> Router {
             let with_origin = middleware::from_fn_with_state(Arc::clone(&app), agent_server::with_origin);
             finish(agent_server::router(&app), app).layer(with_origin)
         }
+        Wire::Deferred(_) => {
+            let with_origin = middleware::from_fn_with_state(Arc::clone(&app), agent_server::with_origin);
+            let pass_on = middleware::from_fn_with_state(Arc::clone(&app), agent_server::init::pass_on);
+            finish(agent_server::waiting_router(for_app), app).layer(with_origin).layer(pass_on)
+        }
     }
 }
 
@@ -85,11 +91,14 @@ async fn unknown_path(State(app): State<Arc<App>>, request: Request) -> Response
     if app.agent_server.is_some() {
         return agent_server::unknown_path(&app, request).await;
     }
+    if let Some(waiting) = &app.waiting {
+        return agent_server::init::unknown_path(waiting, request.uri());
+    }
     answer::refusal(request.uri().path(), StatusCode::NOT_FOUND, "unknown_path", "Not Found", SEE)
 }
 
 async fn unknown_method(State(app): State<Arc<App>>, uri: Uri) -> Response {
-    if app.agent_server.is_some() {
+    if app.agent_server.is_some() || app.waiting.is_some() {
         return agent_server::unknown_method(&uri);
     }
     let status = StatusCode::METHOD_NOT_ALLOWED;
@@ -105,6 +114,7 @@ async fn enter(State(app): State<Arc<App>>, request: Request, next: Next) -> Res
     // The way to the services of plugins asks by itself, and so do the viewer, the view of the browser, and the routes for
     // clients of the SDK.
     let asks_itself = app.agent_server.is_some()
+        || app.waiting.as_ref().is_some_and(Waiting::has_key)
         || is_of_plugin
         || app.options.viewer.is_some() && viewer::owns(path)
         || v1::lets_in_itself(&app.views, &request);

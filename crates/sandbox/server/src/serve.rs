@@ -170,13 +170,7 @@ impl Server {
     async fn drain(mut self, limit: Duration) -> DrainEnd {
         self.refusals.abort_all();
         let end = self.drain_connections(limit).await;
-        self.app.mcp.proxy().stop().await;
-        if let Some(swerex) = &self.app.swerex {
-            swerex.close().await;
-        }
-        if let Some(agent_server) = &self.app.agent_server {
-            agent_server.close().await;
-        }
+        self.app.close().await;
         end
     }
 

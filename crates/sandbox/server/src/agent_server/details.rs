@@ -17,7 +17,6 @@ pub(super) fn routes() -> Vec<Route> {
         Route::get("/ready", ready),
         Route::get("/server_info", server_info),
         Route::get("/", server_info),
-        Route { method: "get", path: "/api/init", handler: axum::routing::get(init).post(refused) },
         Route::get("/openapi.json", description::description),
     ]
 }
@@ -80,13 +79,4 @@ fn info(app: &App) -> Value {
 /// Whole seconds, as a number that may have a fraction: clients of other languages take it for one.
 fn whole(time: Duration) -> f64 {
     time.as_secs_f64().floor()
-}
-
-/// Settings are taken from whoever has the secret for that, and nobody has one.
-async fn refused() -> Response {
-    answer::detail(StatusCode::UNAUTHORIZED, "Unauthorized")
-}
-
-async fn init() -> Response {
-    answer::detail(StatusCode::NOT_FOUND, "The server was not started to wait for its settings (OH_DEFERRED_INIT)")
 }

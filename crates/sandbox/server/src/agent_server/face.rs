@@ -28,7 +28,7 @@ pub(crate) struct Face {
     pub(super) bash: Arc<Bash>,
     followers: Arc<AtomicUsize>,
     /// Pages that may ask from a browser, beside those of this machine.
-    pub(super) origins: Vec<String>,
+    pub(crate) origins: Vec<String>,
     /// The server of an agent, if there is one.
     pub(crate) hosted: Option<Arc<Hosted>>,
     /// Where people reach VS Code, if it is switched on.

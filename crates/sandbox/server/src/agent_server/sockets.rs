@@ -58,6 +58,8 @@ pub(super) mod close {
     pub(in crate::agent_server) const NO_AGENT: u16 = 4004;
     /// Too many are here.
     pub(in crate::agent_server) const TOO_MANY: u16 = 1013;
+    /// The server is not settled yet.
+    pub(in crate::agent_server) const TRY_LATER: u16 = 1013;
     /// The server stops.
     pub(in crate::agent_server) const STOPPING: u16 = 1001;
 }
@@ -171,7 +173,7 @@ impl Farewell {
         Self { code, reason: reason.into() }
     }
 
-    async fn say(self, mut socket: WebSocket) {
+    pub(super) async fn say(self, mut socket: WebSocket) {
         let Self { code, reason } = self;
         let words = async {
             if socket.send(Message::Close(Some(CloseFrame { code, reason }))).await.is_ok() {

@@ -68,7 +68,7 @@ impl ConnectionService {
             return None;
         }
         let length = stranger.heard();
-        if auth::is_known(&app.options, request) {
+        if auth::is_known(&app.current().options, request) {
             stranger.admit();
             return None;
         }

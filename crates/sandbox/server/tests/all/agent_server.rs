@@ -32,7 +32,13 @@ fn options(events: &Path, key: Option<&str>) -> ServerOptions {
     }
 }
 
-async fn asked(server: &Server, method: &str, path: &str, headers: &[(&'static str, &str)], body: &Value) -> Answer {
+pub(crate) async fn asked(
+    server: &Server,
+    method: &str,
+    path: &str,
+    headers: &[(&'static str, &str)],
+    body: &Value,
+) -> Answer {
     let body = if body.is_null() { String::new() } else { body.to_string() };
     let mut asked = request(method, path, body);
     for (name, value) in headers {
@@ -42,7 +48,11 @@ async fn asked(server: &Server, method: &str, path: &str, headers: &[(&'static s
 }
 
 /// What somebody gets who asks for this.
-async fn socket(server: &Server, path: &str, first: Option<Value>) -> Result<WebSocketStream<TcpStream>, Error> {
+pub(crate) async fn socket(
+    server: &Server,
+    path: &str,
+    first: Option<Value>,
+) -> Result<WebSocketStream<TcpStream>, Error> {
     let stream = TcpStream::connect(server.address).await.unwrap();
     let request = format!("ws://{}{path}", server.address).into_client_request().unwrap();
     let (mut socket, _) = client_async(request, stream).await?;
@@ -52,7 +62,7 @@ async fn socket(server: &Server, path: &str, first: Option<Value>) -> Result<Web
     Ok(socket)
 }
 
-async fn next(socket: &mut WebSocketStream<TcpStream>) -> Value {
+pub(crate) async fn next(socket: &mut WebSocketStream<TcpStream>) -> Value {
     loop {
         match within(socket.next()).await {
             Some(Ok(Message::Text(text))) => return serde_json::from_str(&text).unwrap(),

@@ -1,6 +1,7 @@
 //! The tests of this crate, in one program.
 
 mod agent_server;
+mod agent_server_settings;
 mod browser;
 mod common;
 mod connections;
