@@ -14,6 +14,7 @@ mod git;
 mod hooks;
 pub(crate) mod hosted;
 pub(crate) mod init;
+pub(crate) mod options;
 mod settings;
 mod sockets;
 mod tunnel;

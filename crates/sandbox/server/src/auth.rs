@@ -28,8 +28,7 @@ use http::{
 use crate::{
     answer,
     body::closing,
-    deferred::Deferred,
-    options::{ServerOptions, SessionKey, StrangeNames, Wire},
+    options::{Deferred, ServerOptions, SessionKey, StrangeNames, Wire},
     swerex::face,
 };
 

@@ -31,11 +31,11 @@ mod auth;
 mod body;
 mod claim;
 mod computer;
-mod deferred;
 mod docs;
 mod error;
 mod form;
 mod health;
+mod key;
 mod mcp;
 mod metrics;
 mod occupancy;
@@ -55,14 +55,14 @@ mod v1;
 pub mod viewer;
 mod views;
 
+pub use agent_server::options::{
+    AgentServerOptions, Deferred, DeferredSettings, EditorPlace, HostedAgent, SettleError, Settled,
+};
 pub use claim::{Claim, wait_for_claim};
-pub use deferred::{Deferred, DeferredSettings, SettleError, Settled};
 pub use error::ServerError;
 pub use gloveport_proxy::origin::{NameError, Names};
+pub use key::SessionKey;
 pub use occupancy::{Occupancy, Occupied};
-pub use options::{
-    AgentServerOptions, EditorPlace, HostedAgent, PauseListener, ServerLimits, ServerOptions, SessionKey, StrangeNames,
-    Wire,
-};
+pub use options::{PauseListener, ServerLimits, ServerOptions, StrangeNames, Wire};
 pub use router::router;
 pub use serve::{DrainEnd, serve};

@@ -1,11 +1,14 @@
 //! What can be set on a server.
 
-use std::{ffi::OsString, fmt, path::PathBuf, sync::Arc, time::Duration};
+use std::{fmt, sync::Arc, time::Duration};
 
+use crate::{occupancy::Occupancy, viewer::Viewer};
 use gloveport_proxy::origin::Names;
-use subtle::ConstantTimeEq as _;
 
-use crate::{deferred::Deferred, occupancy::Occupancy, viewer::Viewer};
+pub(crate) use crate::{
+    agent_server::options::{AgentServerOptions, Deferred, EditorPlace, HostedAgent},
+    key::SessionKey,
+};
 
 /// How a server behaves.
 #[derive(Debug, Clone)]
@@ -53,48 +56,6 @@ pub enum Wire {
     AgentServer(AgentServerOptions),
     /// The same, once the server is told its settings.
     Deferred(Deferred),
-}
-
-/// How a server serves clients of OpenHands' SDK 1.x.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct AgentServerOptions {
-    /// The program that gets a command, with the arguments before it.
-    pub shell: Vec<OsString>,
-    /// Where the events of commands are kept.
-    pub events: PathBuf,
-    /// How long; for ever if absent.
-    pub retention: Option<Duration>,
-    /// Pages that may ask from a browser with the key, beside those of this machine: `https://example.org`.
-    pub origins: Vec<String>,
-    /// The server of an agent, which is started when somebody asks for what is its; without one that is refused.
-    pub agent: Option<HostedAgent>,
-    /// Where people reach VS Code; it is switched off if absent. The plugin itself is one of the executor's.
-    pub editor: Option<EditorPlace>,
-}
-
-/// The server of an agent: OpenHands' own, behind this one (`agent-server-workspace-api` §9).
-#[derive(Clone, PartialEq, Eq)]
-pub struct HostedAgent {
-    /// The program, with the words before those that say where it listens.
-    pub command: Vec<OsString>,
-    /// Variables beside those of commands. They may be secret.
-    pub environment: Vec<(OsString, OsString)>,
-}
-
-impl fmt::Debug for HostedAgent {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let names: Vec<_> = self.environment.iter().map(|(name, _)| name).collect();
-        formatter.debug_struct("HostedAgent").field("command", &self.command).field("environment", &names).finish()
-    }
-}
-
-/// Where people reach VS Code.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct EditorPlace {
-    /// The port.
-    pub port: u16,
-    /// The path below it, without slashes at its ends; empty for the root.
-    pub base_path: String,
 }
 
 impl Default for ServerOptions {
@@ -201,48 +162,5 @@ impl Default for ServerLimits {
             strangers: 512,
             requests: 2048,
         }
-    }
-}
-
-/// The key of a session. Its content is never shown and is compared in constant time.
-#[derive(Clone)]
-pub struct SessionKey(String);
-
-impl SessionKey {
-    /// A key, which should not be empty.
-    pub fn new(key: impl Into<String>) -> Self {
-        Self(key.into())
-    }
-
-    /// Whether this is the key. The time that it takes tells nothing but the length.
-    pub fn matches(&self, presented: &[u8]) -> bool {
-        self.0.as_bytes().ct_eq(presented).into()
-    }
-
-    /// Its content, for whoever must hand it on.
-    pub fn secret(&self) -> &str {
-        &self.0
-    }
-}
-
-impl fmt::Debug for SessionKey {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("SessionKey(..)")
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_key_matches_itself_only_and_does_not_show_itself() {
-        let key = SessionKey::new("secret");
-        for (presented, matches) in
-            [("secret", true), ("Secret", false), ("secre", false), ("secrets", false), ("", false)]
-        {
-            assert_eq!(key.matches(presented.as_bytes()), matches, "{presented:?}");
-        }
-        assert_eq!(format!("{key:?}"), "SessionKey(..)");
     }
 }

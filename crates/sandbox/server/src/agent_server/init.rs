@@ -18,11 +18,12 @@ use tower::ServiceExt as _;
 use super::{
     answers::{failed, invalid},
     hosted,
+    options::SettleError,
     settings::settings_of,
     sockets::{Farewell, close},
     waiting::{Assemble, State as Progress, Waiting},
 };
-use crate::{answer, app::App, auth, body, deferred::SettleError, route::Route};
+use crate::{answer, app::App, auth, body, route::Route};
 
 /// The path of the settings.
 const PATH: &str = "/api/init";

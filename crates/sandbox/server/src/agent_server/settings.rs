@@ -2,8 +2,8 @@
 
 use serde_json::{Map, Value, json};
 
-use super::answers::understood;
-use crate::{deferred::DeferredSettings, options::SessionKey};
+use super::{answers::understood, options::DeferredSettings};
+use crate::key::SessionKey;
 
 /// All fields that there are.
 const FIELDS: [&str; 12] = [

@@ -13,9 +13,9 @@ use tokio::{
     time::timeout,
 };
 
+use super::options::{Deferred, DeferredSettings, SettleError, Settled};
 use crate::{
     app::App,
-    deferred::{Deferred, DeferredSettings, SettleError, Settled},
     options::{ServerOptions, Wire},
 };
 

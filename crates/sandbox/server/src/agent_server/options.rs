@@ -1,12 +1,54 @@
-//! A server whose settings come later (`agent-server-workspace-api` §9.4): one of a pool that runs before anybody knows for
-//! whom.
+//! How a server serves clients of OpenHands' SDK 1.x, from its start or from the settings on that it is told later
+//! (`agent-server-workspace-api` §9.4): as one of a pool that runs before anybody knows for whom.
 
-use std::{fmt, path::PathBuf, sync::Arc};
+use std::{ffi::OsString, fmt, path::PathBuf, sync::Arc, time::Duration};
 
 use gloveport_executor::Executor;
 use gloveport_protocol::BoxFuture;
 
-use crate::options::{AgentServerOptions, SessionKey};
+use crate::key::SessionKey;
+
+/// How a server serves clients of OpenHands' SDK 1.x.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AgentServerOptions {
+    /// The program that gets a command, with the arguments before it.
+    pub shell: Vec<OsString>,
+    /// Where the events of commands are kept.
+    pub events: PathBuf,
+    /// How long; for ever if absent.
+    pub retention: Option<Duration>,
+    /// Pages that may ask from a browser with the key, beside those of this machine: `https://example.org`.
+    pub origins: Vec<String>,
+    /// The server of an agent, which is started when somebody asks for what is its; without one that is refused.
+    pub agent: Option<HostedAgent>,
+    /// Where people reach VS Code; it is switched off if absent. The plugin itself is one of the executor's.
+    pub editor: Option<EditorPlace>,
+}
+
+/// The server of an agent: OpenHands' own, behind this one (`agent-server-workspace-api` §9).
+#[derive(Clone, PartialEq, Eq)]
+pub struct HostedAgent {
+    /// The program, with the words before those that say where it listens.
+    pub command: Vec<OsString>,
+    /// Variables beside those of commands. They may be secret.
+    pub environment: Vec<(OsString, OsString)>,
+}
+
+impl fmt::Debug for HostedAgent {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names: Vec<_> = self.environment.iter().map(|(name, _)| name).collect();
+        formatter.debug_struct("HostedAgent").field("command", &self.command).field("environment", &names).finish()
+    }
+}
+
+/// Where people reach VS Code.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EditorPlace {
+    /// The port.
+    pub port: u16,
+    /// The path below it, without slashes at its ends; empty for the root.
+    pub base_path: String,
+}
 
 type Settle = dyn Fn(DeferredSettings) -> BoxFuture<'static, Result<Settled, SettleError>> + Send + Sync;
 
