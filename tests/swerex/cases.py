@@ -100,6 +100,22 @@ async def what_is_not_a_request(server):
     for path, body in [("/execute", {}), ("/run_in_session", {"command": "x"}), ("/create_session", {"session": 7})]:
         answer = await server.asked("POST", path, json=body)
         found.append([answer["status"], {"type", "loc", "msg", "input"} <= answer["body"]["detail"][0].keys()])
+    # Where it is wrong, and in which way.
+    for path, body in [
+        ("/read_file", {"path": 7}),
+        ("/read_file", {}),
+        ("/read_file", []),
+        ("/write_file", {"path": "a", "content": None}),
+        ("/execute", {"command": "true", "env": {"A": 1}}),
+        ("/run_in_session", {"command": "true"}),
+        ("/run_in_session", {"action_type": "zsh"}),
+        ("/run_in_session", {"action_type": "bash"}),
+        ("/run_in_session", {"action_type": "bash", "command": "true", "expect": [1]}),
+        ("/create_session", {"session_type": "bash", "session": 7}),
+        ("/close_session", {}),
+    ]:
+        answer = await server.asked("POST", path, json=body)
+        found.append([answer["status"], answer["body"]])
     found.append((await server.asked("POST", "/no_such_path", json={}))["status"])
     found.append((await server.asked("GET", "/execute"))["status"])
     return found
@@ -158,6 +174,10 @@ COMMANDS = [
     "no-such-program",
     "printf '\\033[1;31mred\\033[0m\\n'",
     "printf 'a\\rb\\n'",
+    "printf 'a\\r\\nb\\n'",
+    "printf 'a\\r\\r\\n\\r\\n\\rb\\r'",
+    "printf 'a\\r\\033[K\\nb\\n'",
+    "seq 3 | less -FX",
     "printf '\\377\\376'",
     "printf 'gr\\303\\274n \\360\\237\\230\\200\\n'",
     "seq 3000",
@@ -257,6 +277,17 @@ async def a_question(server):
 
 
 @case
+async def what_is_awaited_with_the_end_of_its_line(server):
+    await server.session()
+    found = [
+        await server.run("echo one; echo two; cat", is_interactive_command=True, timeout=5, expect=["two\\r\\n", "one\\n"]),
+        await server.got(server.runtime.run_in_session(BashInterruptAction(timeout=1))),
+    ]
+    await server.closed()
+    return found
+
+
+@case
 async def what_is_awaited_and_is_none(server):
     await server.session()
     found = await server.run("echo a", is_interactive_command=True, expect=["("])
@@ -321,6 +352,22 @@ async def programs(server):
 @case
 async def an_environment_of_its_own(server):
     return await server.execute(["/usr/bin/env"], env={"A": "1", "B": "two words"})
+
+
+@case
+async def what_is_no_text_for_the_system(server):
+    await server.session()
+    found = [
+        await server.run("echo a\0b"),
+        await server.execute("true", env={"A=B": "C"}),
+        await server.execute(["true"], env={"A": "a\0b"}),
+        await server.execute(["true", "a\0b"]),
+        await server.execute(["true"], cwd="a\0b"),
+        await server.got(server.runtime.read_file(ReadFileRequest(path="a\0b"))),
+        await server.got(server.runtime.write_file(WriteFileRequest(path="a\0b", content="text"))),
+    ]
+    await server.closed()
+    return found
 
 
 @case

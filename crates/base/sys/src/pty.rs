@@ -26,6 +26,16 @@ pub struct Pty {
     pub slave: OwnedFd,
 }
 
+/// What a terminal makes of a line feed that a program writes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum LineFeeds {
+    /// It stays as it is, so that what arrives are the very bytes that programs wrote.
+    #[default]
+    AsWritten,
+    /// It gets a carriage return before it, as on a person's terminal.
+    WithReturn,
+}
+
 /// Modes of a terminal that decide what typed text does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[expect(clippy::struct_excessive_bools, reason = "the kernel has a flag for each")]
@@ -57,7 +67,7 @@ pub fn open(columns: u16, rows: u16) -> io::Result<Pty> {
     let slave = ioctl_tiocgptpeer(&master, OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC)?;
     fcntl_setfl(&master, fcntl_getfl(&master)? | OFlags::NONBLOCK)?;
     resize(&master, columns, rows)?;
-    reset(&master)?;
+    reset(&master, LineFeeds::AsWritten)?;
     Ok(Pty { master, slave })
 }
 
@@ -77,19 +87,21 @@ pub fn resize(master: &impl AsFd, columns: u16, rows: u16) -> io::Result<()> {
 /// Puts the terminal into the modes that a person expects of a fresh one: echo, editing of lines, signals on keys, and a
 /// carriage return before each line feed.
 pub fn sane(master: &impl AsFd) -> io::Result<()> {
-    reset(master)?;
+    reset(master, LineFeeds::WithReturn)?;
     let mut termios = tcgetattr(master)?;
-    termios.output_modes |= OutputModes::ONLCR;
     termios.local_modes |= LocalModes::ECHO | LocalModes::ECHOCTL | LocalModes::ECHOKE;
     Ok(tcsetattr(master, OptionalActions::Now, &termios)?)
 }
 
 /// Puts the terminal into the modes in which a command starts: line by line, signals on, no echo (what we type is
-/// known), and a line feed left as it is (so that the log has the very bytes that programs wrote).
-pub fn reset(master: &impl AsFd) -> io::Result<()> {
+/// known), and line feeds as told.
+pub fn reset(master: &impl AsFd, line_feeds: LineFeeds) -> io::Result<()> {
     let mut termios = tcgetattr(master)?;
     termios.input_modes = InputModes::ICRNL | InputModes::IXON | InputModes::IUTF8 | InputModes::BRKINT;
-    termios.output_modes = OutputModes::OPOST;
+    termios.output_modes = match line_feeds {
+        LineFeeds::AsWritten => OutputModes::OPOST,
+        LineFeeds::WithReturn => OutputModes::OPOST | OutputModes::ONLCR,
+    };
     termios.local_modes =
         LocalModes::ISIG | LocalModes::ICANON | LocalModes::IEXTEN | LocalModes::ECHOE | LocalModes::ECHOK;
     termios.control_modes |= ControlModes::CREAD | ControlModes::CS8;

@@ -2,22 +2,23 @@
 
 mod answers;
 pub(crate) mod face;
+mod request;
 mod upload;
 
 use std::sync::Arc;
 
 use axum::{body::Body, extract::State, response::Response};
-use bytes::Bytes;
 use gloveport_swerex::{
     Exception, SweRex,
     types::{CloseSession, Command, CreateSession, ReadFile, SessionAction, WriteFile},
 };
 use http::{HeaderMap, StatusCode};
-use serde::{Serialize, de::DeserializeOwned};
+use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::{answer, app::App, body, route::Route};
 use answers::Answer;
+use request::Request;
 
 /// The header of a name by which a request is repeated.
 const ID_HEADER: &str = "x-request-id";
@@ -97,7 +98,7 @@ async fn call<T, R, F>(
     work: impl FnOnce(Arc<SweRex>, T) -> F,
 ) -> Response
 where
-    T: DeserializeOwned,
+    T: Request,
     R: Serialize,
     F: Future<Output = Result<R, Exception>> + Send + 'static,
 {
@@ -108,7 +109,7 @@ where
         Ok(bytes) => bytes,
         Err(error) => return error.answer(),
     };
-    let request: T = match understand(&bytes) {
+    let request = match request::understand::<T>(&bytes) {
         Ok(request) => request,
         Err(wrong) => return invalid(&wrong),
     };
@@ -126,24 +127,6 @@ fn result<R: Serialize>(done: Result<R, Exception>) -> Answer {
             Answer::new(StatusCode::NETWORK_AUTHENTICATION_REQUIRED, &json!({"swerexception": exception}))
         }
     }
-}
-
-/// Reads a request. The error is one of those that an answer with status 422 lists.
-fn understand<T: DeserializeOwned>(bytes: &Bytes) -> Result<T, Value> {
-    let value: Value = serde_json::from_slice(bytes).map_err(|error| {
-        json!({"type": "json_invalid", "loc": ["body", error.column()], "msg": "JSON decode error", "input": {},
-            "ctx": {"error": error.to_string()}})
-    })?;
-    T::deserialize(&value).map_err(|error| {
-        let text = error.to_string();
-        let missing = text.strip_prefix("missing field `").and_then(|rest| rest.strip_suffix('`'));
-        match missing {
-            Some(field) => {
-                json!({"type": "missing", "loc": ["body", field], "msg": "Field required", "input": value})
-            }
-            None => json!({"type": "value_error", "loc": ["body"], "msg": text, "input": value}),
-        }
-    })
 }
 
 /// The answer to a request that does not have its form.

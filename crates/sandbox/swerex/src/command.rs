@@ -45,6 +45,7 @@ pub(crate) async fn execute(executor: &Executor, command: &Command) -> Result<Co
 }
 
 async fn run(executor: &Executor, command: &Command) -> Result<CommandResponse, Exception> {
+    check_texts(command)?;
     let directory = match &command.cwd {
         Some(cwd) => executor.working_directory().join(cwd),
         None => executor.working_directory().clone(),
@@ -98,6 +99,23 @@ async fn run(executor: &Executor, command: &Command) -> Result<CommandResponse, 
         }
     }
     Err(Exception::failed("the program was ended with the sandbox"))
+}
+
+/// Refuses texts of which the system would read a part, or another thing.
+fn check_texts(command: &Command) -> Result<(), Exception> {
+    let environment = || command.env.iter().flatten();
+    if environment().any(|(name, _)| name.contains('=')) {
+        return Err(Exception::value("illegal environment variable name"));
+    }
+    let words = match &command.command {
+        Words::Text(text) => std::slice::from_ref(text),
+        Words::List(words) => words,
+    };
+    let variables = environment().flat_map(|(name, value)| [name, value]);
+    if words.iter().chain(&command.cwd).chain(variables).any(|text| text.contains('\0')) {
+        return Err(Exception::zero_byte());
+    }
+    Ok(())
 }
 
 /// The end of what a program writes.

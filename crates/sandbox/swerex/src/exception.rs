@@ -92,6 +92,11 @@ impl Exception {
         Self::new("builtins.ValueError", message)
     }
 
+    /// A text with a zero byte for the system, which knows none.
+    pub(crate) fn zero_byte() -> Self {
+        Self::value("embedded null byte")
+    }
+
     /// An error of the system, as Python tells it.
     pub(crate) fn os(error: &io::Error, path: &Path) -> Self {
         let class = match error.kind() {
@@ -104,6 +109,9 @@ impl Exception {
         };
         let text = error.to_string();
         let Some(number) = error.raw_os_error() else {
+            if path.as_os_str().as_encoded_bytes().contains(&0) {
+                return Self::zero_byte();
+            }
             return Self::new(format!("builtins.{class}"), format!("{text}: {}", repr(&path.to_string_lossy())));
         };
         // Rust puts the number behind the text.
@@ -132,6 +140,8 @@ mod tests {
             let exception = Exception::os(&io::Error::from_raw_os_error(number), Path::new("/a"));
             assert_eq!((exception.message.as_str(), exception.class_path.as_str()), (expected, class));
         }
+        let zero = std::fs::File::open("a\0b").unwrap_err();
+        assert_eq!(Exception::os(&zero, Path::new("a\0b")), Exception::zero_byte());
         assert_eq!(Exception::failed("it").told("While testing").message, "While testing: it");
         assert_eq!(Exception::no_session("it's").message, "session \"it's\" does not exist");
     }

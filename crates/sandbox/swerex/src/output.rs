@@ -39,17 +39,19 @@ fn first_of_character(bytes: &[u8]) -> usize {
     bytes.iter().rposition(|byte| byte & 0xc0 != 0x80).unwrap_or(bytes.len())
 }
 
-/// A text without escape sequences (`ESC [@-_] [0-?]* [ -/]* [@-~]`), and with `\n` where the terminal has `\r\n`.
+/// A text without escape sequences (`ESC [@-_] [0-?]* [ -/]* [@-~]`), and then with `\n` where the terminal has `\r\n`.
 pub(crate) fn plain(text: &str) -> String {
     let mut plain = String::with_capacity(text.len());
     let mut rest = text;
-    while let Some(at) = rest.find(['\u{1b}', '\r']) {
+    while let Some(at) = rest.find(['\u{1b}', '\n']) {
         plain.push_str(rest.get(..at).unwrap_or_default());
         let found = rest.get(at..).unwrap_or_default();
-        let length = if found.starts_with('\r') {
-            if !found.starts_with("\r\n") {
-                plain.push('\r');
+        let length = if found.starts_with('\n') {
+            // Of several the last one is the terminal's.
+            if plain.ends_with('\r') {
+                plain.pop();
             }
+            plain.push('\n');
             1
         } else if let Some(length) = sequence(found.as_bytes()) {
             length
@@ -87,6 +89,8 @@ mod tests {
             (b"\x1b[1;31mred\x1b[0m", "red"),
             (b"\x1b[?2004hx\x1b[?2004l", "x"),
             (b"50 %\r100 %", "50 %\r100 %"),
+            (b"a\r\r\nb\r\n\r\n", "a\r\nb\n\n"),
+            (b"a\r\x1b[K\nb\n\r", "a\nb\n\r"),
             (b"\x1b", "\x1b"),
             (b"\x1b[", "\x1b["),
             (b"\x1b[31", "\x1b[31"),

@@ -11,7 +11,7 @@ use std::{
 use gloveport_protocol::python;
 use gloveport_script::{Script, classify};
 use gloveport_sys::Surroundings;
-use gloveport_terminal::{ControlKey, RunEnd, RunReport, RunRequest, Shell, ShellOptions, TerminalError};
+use gloveport_terminal::{ControlKey, LineFeeds, RunEnd, RunReport, RunRequest, Shell, ShellOptions, TerminalError};
 use serde_json::Value;
 use tokio::{
     sync::{Mutex as AsyncMutex, OwnedMutexGuard, watch},
@@ -83,7 +83,10 @@ impl Session {
         limit: f64,
     ) -> Result<(Self, String), Exception> {
         let time = seconds(Some(limit)).unwrap_or(options.startup_limit).saturating_add(START);
-        let options = ShellOptions { startup_limit: options.startup_limit.min(time), ..options };
+        // Clients wait for texts as a person's terminal shows them. Pagers set this by themselves, so it must always hold:
+        // then a carriage return before that of the terminal is one of a program.
+        let line_feeds = LineFeeds::WithReturn;
+        let options = ShellOptions { startup_limit: options.startup_limit.min(time), line_feeds, ..options };
         let started = timeout(time, async {
             let shell = Shell::start(options).await.map_err(|error| match error {
                 TerminalError::NotReady(_) => Exception::timeout(format!("the session is not ready: {error}")),
@@ -126,6 +129,9 @@ impl Session {
         let text = action.command.as_str();
         if text.lines().all(|line| matches!(line.trim_start().as_bytes().first(), None | Some(b'#'))) {
             return Ok(observed(String::new(), (action.check != Check::Ignore).then_some(0), PROMPT));
+        }
+        if text.contains('\0') {
+            return Err(Exception::zero_byte());
         }
         let awaited = Awaited::new(&action.expect)?;
         if classify(text) == Script::Incomplete {

@@ -137,6 +137,30 @@ async fn a_program_is_talked_to_and_blanks_and_names_of_keys_reach_it_as_they_ar
 }
 
 #[tokio::test]
+async fn what_a_program_prints_stays_and_what_the_terminal_adds_does_not() {
+    let sandbox = Sandbox::start().await;
+    for (command, expected) in [
+        (r"printf 'a\nb\n'", "a\nb\n"),
+        (r"printf 'a\r\nb\n'", "a\r\nb\n"),
+        (r"printf 'a\r\r\n\r\n\rb\r'", "a\r\r\n\r\n\rb\r"),
+        ("stty -onlcr; echo a", "a\n"),
+        ("stty onlcr; echo a", "a\n"),
+        ("stty raw; echo a", "a\n"),
+        ("echo a", "a\n"),
+    ] {
+        assert_eq!(sandbox.run(command).await.output, expected, "{command}");
+    }
+    let zero = sandbox.act(json!({"action_type": "bash", "command": "echo a\0b"})).await.unwrap_err();
+    assert_eq!(zero.class_path, "builtins.ValueError");
+    let action = json!({"action_type": "bash", "command": "echo a; cat", "is_interactive_command": true,
+        "expect": ["a\r\n"], "timeout": 20});
+    let found = sandbox.act(action).await.unwrap();
+    assert_eq!((found.output.as_str(), found.expect_string.as_str()), ("", "a\r\n"));
+    sandbox.interrupt(json!({"timeout": 5})).await;
+    sandbox.end().await;
+}
+
+#[tokio::test]
 async fn sessions_are_bounded_and_leave_nothing() {
     let sandbox = Sandbox::start().await;
     for number in 1..MOST_SESSIONS {
@@ -183,6 +207,15 @@ async fn a_program_ends_in_its_time_with_all_that_it_started() {
         "{}",
         &large.stdout[..80]
     );
+    for wrong in [
+        json!({"command": "true", "env": {"A=B": "C"}}),
+        json!({"command": "true", "env": {"A": "B\0"}}),
+        json!({"command": ["true", "a\0b"]}),
+        json!({"command": "true", "cwd": "/tmp\0"}),
+    ] {
+        let refused = execute(wrong.clone()).await.unwrap_err();
+        assert_eq!(refused.class_path, "builtins.ValueError", "{wrong}: {refused:?}");
+    }
     assert_eq!(class(&execute(json!({"command": ["no-such"]})).await.unwrap_err()), "FileNotFoundError");
     sandbox.end().await;
 }

@@ -85,8 +85,9 @@ impl Instance {
         if !Path::new("/proc/self/fd").exists() {
             return Err(TerminalError::NotReady("/proc is not mounted; mount it in the sandbox".into()));
         }
-        let Pty { master, slave } =
-            pty::open(options.columns, options.rows).map_err(|source| TerminalError::Pty { source })?;
+        let Pty { master, slave } = pty::open(options.columns, options.rows)
+            .and_then(|pty| pty::reset(&pty.master, options.line_feeds).map(|()| pty))
+            .map_err(|source| TerminalError::Pty { source })?;
         if let Some(identity) = &options.identity {
             // Programs reopen `/dev/stdout` and the like, so the terminal belongs to its user.
             rustix::fs::fchown(&slave, Some(rustix::fs::Uid::from_raw(identity.uid)), None)

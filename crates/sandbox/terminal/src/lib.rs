@@ -33,6 +33,7 @@ mod terminal;
 pub use content::EXIT_WORD;
 pub use error::TerminalError;
 pub use gloveport_script as split;
+pub use gloveport_sys::pty::LineFeeds;
 pub use keys::{ControlKey, in_parts};
 pub use log::{LogError, OutputLog, Piece};
 pub use options::ShellOptions;

@@ -2,7 +2,7 @@
 
 use std::{ffi::OsString, path::PathBuf, time::Duration};
 
-use gloveport_sys::{Identity, Spawner, users::UserDatabase};
+use gloveport_sys::{Identity, Spawner, pty::LineFeeds, users::UserDatabase};
 
 /// How a session's shell is started.
 #[derive(Debug, Clone)]
@@ -26,6 +26,8 @@ pub struct ShellOptions {
     pub columns: u16,
     /// Height of the terminal.
     pub rows: u16,
+    /// What becomes of line feeds on the terminal when a command starts.
+    pub line_feeds: LineFeeds,
     /// Lines of scroll-back that a report can show beside the screen.
     pub history: usize,
     /// Bytes of output that stay readable by offset.
@@ -58,6 +60,7 @@ impl ShellOptions {
             directory,
             columns: 1000,
             rows: 1000,
+            line_feeds: LineFeeds::default(),
             history: HISTORY,
             spool_size: 256 * 1024 * 1024,
             memory_limit: None,

@@ -95,7 +95,9 @@ async fn receive(app: &App, headers: &HeaderMap, body: Body) -> Result<Received,
         }
     }
     let (file, name) = file.ok_or_else(|| missing("file"))?;
-    Ok(Received { file, name, target: target.ok_or_else(|| missing("target_path"))?, unzip })
+    // An empty value is none, as in FastAPI.
+    let target = target.filter(|target| !target.is_empty()).ok_or_else(|| missing("target_path"))?;
+    Ok(Received { file, name, target, unzip })
 }
 
 /// Keeps a file without a name until it is known where it goes.

@@ -110,7 +110,8 @@ impl Engine {
         // A part of a line that was typed for a program, and that it did not read, must not become a part of the
         // command.
         if !self.shells.is_relayed()
-            && let Err(error) = pty::reset(&instance.master).and_then(|()| pty::discard_input(&instance.slave))
+            && let Err(error) =
+                pty::reset(&instance.master, self.options.line_feeds).and_then(|()| pty::discard_input(&instance.slave))
         {
             tracing::warn!(%error, "the terminal can not be prepared for a command");
         }
@@ -185,7 +186,7 @@ impl Engine {
 
     fn send_key_to_shell(&mut self, text: &str, key: ControlKey, request: &RunRequest) {
         if let Some(instance) = self.shells.instance.as_ref().filter(|instance| instance.queue().is_some())
-            && let Err(error) = pty::reset(&instance.master)
+            && let Err(error) = pty::reset(&instance.master, self.options.line_feeds)
         {
             tracing::warn!(%error, "the terminal can not be prepared for a key");
         }
