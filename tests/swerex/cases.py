@@ -3,14 +3,17 @@
 usage: cases.py URL TOKEN DIRECTORY [--speed COUNT]
 
 DIRECTORY is one that the server may write to, and empty. The last line is a JSON object: for each case what the client got.
-With --speed it tells what calls take instead, in milliseconds. (The client logs on the standard output, too.)
+With --speed it tells what calls take instead, in milliseconds, and how many commands a second eight clients get. (The client
+logs on the standard output, too.)
 """
 
 import asyncio
+import http.client
 import json
 import statistics
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import aiohttp
@@ -462,6 +465,22 @@ async def speed(server, count):
         "execute": await median(lambda: server.execute("true")),
     }
     await server.closed()
+    each = max(1, count // 4)
+
+    def client(_):
+        kept = http.client.HTTPConnection(server.url.removeprefix("http://"), timeout=60)
+        headers = {"X-API-Key": server.token, "Content-Type": "application/json"}
+        for _ in range(each):
+            kept.request("POST", "/execute", '{"command": ["true"]}', headers)
+            answer = kept.getresponse()
+            if (answer.status, json.load(answer).get("exit_code")) != (200, 0):
+                raise RuntimeError(f"a command failed with status {answer.status}")
+        kept.close()
+
+    began = time.perf_counter()
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(client, range(8)))
+    found["commands_per_second"] = round(each * 8 / (time.perf_counter() - began), 1)
     return found
 
 
