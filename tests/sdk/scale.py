@@ -14,7 +14,6 @@ import asyncio
 import contextlib
 import hashlib
 import json
-import os
 import random
 import shutil
 import socket
@@ -31,85 +30,36 @@ import websockets.asyncio.client as async_sockets
 import websockets.sync.client as sockets
 from websockets.exceptions import ConnectionClosed
 
-LARGE = "--large" in sys.argv
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from bearing import LARGE, MIB, Process, check, finish, has_room, measured, serving, until
+
 KEY = "the-key-of-clients"
 HEADERS = {"X-Session-API-Key": KEY}
 EXECUTE, START = "/api/bash/execute_bash_command", "/api/bash/start_bash_command"
 EVENTS, SEARCH = "/api/bash/bash_events", "/api/bash/bash_events/search"
 UPLOAD, DOWNLOAD = "/api/file/upload", "/api/file/download"
-MIB = 1024 * 1024
 CHUNK = MIB
 OUTPUT = 1000 * MIB if LARGE else 200 * MIB
 FILE = 2048 * MIB if LARGE else 300 * MIB
 # What the server may use at most, and how long the median of its starts may take.
 MEMORY, STARTED = 300 * MIB, 0.030
 
-COUNTS = {"passed": 0, "FAILED": 0, "skipped": 0}
 
-
-def tell(word, what):
-    COUNTS[word] += 1
-    print(f"{word:<7} scale: {what}", flush=True)
-
-
-def check(what, is_so, told=""):
-    tell("passed" if is_so else "FAILED", what if is_so else f"{what}: {str(told)[:500]}")
-
-
-def measured(what):
-    if LARGE:
-        print(f"        {what}", flush=True)
-
-
-def until(is_so, limit=20):
-    end = time.monotonic() + limit
-    while time.monotonic() < end:
-        if is_so():
-            return True
-        time.sleep(0.02)
-    return False
-
-
-class Server:
-    """One of ours, in a directory that may have been another one's before."""
+class Server(Process):
+    """One of ours, by the name of OpenHands' own."""
 
     def __init__(self, binary, directory):
-        self.directory = Path(directory)
-        self.work, program = self.directory / "work", self.directory / "bin/agent-server"
-        for place in (self.work, self.directory / "home", program.parent):
-            place.mkdir(parents=True, exist_ok=True)
-        if not program.exists():
-            program.symlink_to(os.path.realpath(binary))
-        with socket.create_server(("127.0.0.1", 0)) as free:
-            self.port = free.getsockname()[1]
-        self.url = f"http://127.0.0.1:{self.port}"
-        environment = {
-            "PATH": os.environ["PATH"], "HOME": str(self.directory / "home"), "LANG": "C.UTF-8",
-            "TMPDIR": str(self.directory), "OH_SESSION_API_KEYS_0": KEY, "GLOVEPORT_AGENT_SERVER": "none",
-            "OH_BASH_EVENTS_DIR": str(self.directory / "events"), "OH_ENABLE_VSCODE": "0",
-        }  # fmt: skip
-        self.began = time.monotonic()
-        with open(self.directory / "log", "ab") as log:
-            self.process = subprocess.Popen(
-                [program, "--host", "127.0.0.1", "--port", str(self.port)],
-                cwd=self.work, env=environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
-            )  # fmt: skip
+        super().__init__(binary, "agent-server", directory)
+        self.start(
+            OH_SESSION_API_KEYS_0=KEY, GLOVEPORT_AGENT_SERVER="none", OH_ENABLE_VSCODE="0",
+            OH_BASH_EVENTS_DIR=str(self.directory / "events"),
+        )  # fmt: skip
         self.http = httpx.Client(base_url=self.url, headers=HEADERS, timeout=120)
-
-    def listens(self):
-        with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", self.port)):
-            return True
-        return False
 
     def end(self):
         self.http.close()
-        if self.process.poll() is None:
-            self.process.terminate()
-        try:
-            self.process.wait(20)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            self.process.wait()
+        super().end()
 
     def run(self, command, **more):
         answer = self.http.post(EXECUTE, json={"command": command} | more)
@@ -119,13 +69,6 @@ class Server:
     def works(self):
         return self.process.poll() is None and self.run("echo works")["stdout"] == "works\n"
 
-    def peak(self):
-        """The most memory that it has had, in bytes."""
-        for line in Path(f"/proc/{self.process.pid}/status").read_text().splitlines():
-            if line.startswith("VmHWM:"):
-                return int(line.split()[1]) * 1024
-        raise LookupError("the kernel does not tell the peak")
-
     def forget(self):
         self.http.delete(EVENTS).raise_for_status()
 
@@ -134,26 +77,6 @@ class Server:
             self.url.replace("http", "ws", 1) + "/sockets/bash-events",
             additional_headers=HEADERS, compression=None, max_size=None, proxy=None, open_timeout=20, **more,
         )  # fmt: skip
-
-
-@contextlib.contextmanager
-def serving(binary, directory):
-    server = Server(binary, directory)
-    try:
-        if not until(server.listens):
-            raise TimeoutError("the server does not listen")
-        yield server
-    finally:
-        server.end()
-        shutil.rmtree(directory, ignore_errors=True)
-
-
-def has_room(what, directory, size):
-    """Whether there is room for files of that size, with a gigabyte for others; else the part is skipped."""
-    is_so = shutil.disk_usage(directory).free > size + 1024 * MIB
-    if not is_so:
-        tell("skipped", f"{what}: there is no room for {size // MIB} MiB")
-    return is_so
 
 
 # --- a large output
@@ -403,7 +326,7 @@ def a_killed_server(binary, directory):
     began = time.monotonic()
     check("a killed server leaves no process", until(lambda: not of_sandbox(mark), 5), of_sandbox(mark))
     measured(f"they are gone {time.monotonic() - began:.2f} s after it")
-    with serving(binary, directory) as again:
+    with serving(Server(binary, directory)) as again:
         check("it starts again with its events", again.works())
         found = again.http.get(f"{EVENTS}/{kept['id']}")
         check("events are there after a kill", found.status_code == 200 and found.json() == kept, found.text)
@@ -672,19 +595,18 @@ def part(name, run, *arguments):
 def main(binary, directory, *theirs):
     place = Path(directory)
     place.mkdir(exist_ok=True)
-    with serving(binary, place / "first") as server:
+    with serving(Server(binary, place / "first")) as server:
         if has_room("a large output", place, OUTPUT):
             part("a large output", large_output, server)
         if has_room("a large file", place, FILE):
             part("a large file", large_file, server)
         part("many at once", many_at_once, server)
-    with serving(binary, place / "second") as server:
+    with serving(Server(binary, place / "second")) as server:
         part("killed clients", killed_clients, server)
         part("no requests", no_requests, server, *theirs)
     part("a killed server", a_killed_server, binary, place / "third")
     part("starts", starts, binary, place)
-    print(f"{COUNTS['passed']} passed, {COUNTS['FAILED']} failed, {COUNTS['skipped']} skipped")
-    sys.exit(COUNTS["FAILED"] > 0)
+    finish()
 
 
 main(*[word for word in sys.argv[1:] if word != "--large"])

@@ -7,7 +7,7 @@ usage: scale.py [--large] BINARY DIRECTORY
 Sessions, programs and files are asked for by SWE-ReX's own unmodified client. All files are below DIRECTORY, and are deleted as
 soon as they are not needed.
 
-Prints one line a check, `ok      …` or `FAILED  …`; the last line counts them.
+Prints one line a check, `passed  …` or `FAILED  …`; the last line counts them.
 """
 
 import asyncio
@@ -43,10 +43,12 @@ from swerex.runtime.abstract import (
 )
 from swerex.runtime.remote import RemoteRuntime
 
-LARGE = "--large" in sys.argv
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from bearing import LARGE, MIB, Process, check, finish, has_room, measured, serving, until
+
 KEY = "the-key-of-clients"
 HEADERS = {"X-API-Key": KEY, "Content-Type": "application/json"}
-MIB = 1024 * 1024
 # An answer tells the last part of an output.
 TOLD = 32 * MIB
 OUTPUT = 1000 * MIB if LARGE else 50 * MIB
@@ -55,32 +57,8 @@ SESSIONS, ROUNDS = 100, 5
 # What the server itself may use at most, without the shells of its sessions.
 MEMORY = 300 * MIB
 
-COUNTS = {"ok": 0, "FAILED": 0, "skipped": 0}
 # The client prints on the standard output, too.
-OUT, sys.stdout = sys.stdout, sys.stderr
-
-
-def tell(word, what):
-    COUNTS[word] += 1
-    print(f"{word:<7} scale: {what}", file=OUT, flush=True)
-
-
-def check(what, is_so, told=""):
-    tell("ok" if is_so else "FAILED", what if is_so else f"{what}: {str(told)[:500]}")
-
-
-def measured(what):
-    if LARGE:
-        print(f"        {what}", file=OUT, flush=True)
-
-
-def until(is_so, limit=20):
-    end = time.monotonic() + limit
-    while time.monotonic() < end:
-        if is_so():
-            return True
-        time.sleep(0.02)
-    return False
+sys.stdout = sys.stderr
 
 
 def of_mark(mark):
@@ -102,43 +80,15 @@ def memory_of(process):
     return 0
 
 
-class Server:
+class Server(Process):
     """One of ours, by the name of SWE-ReX's."""
 
     def __init__(self, binary, directory):
-        self.binary, self.directory = os.path.realpath(binary), Path(directory)
-        self.work, program = self.directory / "work", self.directory / "bin/swerex-remote"
-        for place in (self.work, self.directory / "home", self.directory / "temporary", program.parent):
-            place.mkdir(parents=True, exist_ok=True)
-        program.symlink_to(self.binary)
-        with socket.create_server(("127.0.0.1", 0)) as free:
-            self.port = free.getsockname()[1]
-        self.mark = f"SCALE_OF_SWEREX={uuid.uuid4().hex}"
-        name, _, value = self.mark.partition("=")
-        environment = {
-            "PATH": os.environ["PATH"], "HOME": str(self.directory / "home"), "TERM": "xterm", "LANG": "C.UTF-8",
-            "TMPDIR": str(self.directory / "temporary"), name: value,
-        }  # fmt: skip
-        with open(self.directory / "log", "ab") as log:
-            self.process = subprocess.Popen(
-                [program, "--host", "127.0.0.1", "--port", str(self.port), "--auth-token", KEY],
-                cwd=self.work, env=environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
-            )  # fmt: skip
+        super().__init__(binary, "swerex-remote", directory)
+        name, value = "SCALE_OF_SWEREX", uuid.uuid4().hex
+        self.mark = f"{name}={value}"
+        self.start("--auth-token", KEY, **{name: value})
         self.runtime = RemoteRuntime(host="http://127.0.0.1", port=self.port, auth_token=KEY)
-
-    def listens(self):
-        with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", self.port)):
-            return True
-        return False
-
-    def end(self):
-        if self.process.poll() is None:
-            self.process.terminate()
-        try:
-            self.process.wait(20)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            self.process.wait()
 
     def asked(self, path, value, method="POST", headers=HEADERS):
         """The status and the body of an answer, or the name of the error."""
@@ -167,13 +117,6 @@ class Server:
                 return False
         return self.process.poll() is None
 
-    def peak(self):
-        """The most memory that it has had, in bytes."""
-        for line in Path(f"/proc/{self.process.pid}/status").read_text().splitlines():
-            if line.startswith("VmHWM:"):
-                return int(line.split()[1]) * 1024
-        raise LookupError("the kernel does not tell the peak")
-
     def check_memory(self, what):
         check(f"{what} is no matter of memory", self.peak() < MEMORY, f"{self.peak() // MIB} MiB")
         measured(f"peak of memory: {self.peak() // MIB} MiB")
@@ -190,26 +133,6 @@ class Server:
 
     async def close(self, name):
         await self.runtime.close_session(CloseBashSessionRequest(session=name))
-
-
-@contextlib.contextmanager
-def serving(binary, directory):
-    server = Server(binary, directory)
-    try:
-        if not until(server.listens):
-            raise TimeoutError("the server does not listen")
-        yield server
-    finally:
-        server.end()
-        shutil.rmtree(directory, ignore_errors=True)
-
-
-def has_room(what, directory, size):
-    """Whether there is room for files of that size, with a gigabyte for others; else the part is skipped."""
-    is_so = shutil.disk_usage(directory).free > size + 1024 * MIB
-    if not is_so:
-        tell("skipped", f"{what}: there is no room for {size // MIB} MiB")
-    return is_so
 
 
 # --- many sessions
@@ -468,7 +391,7 @@ async def a_killed_server(binary, directory):
     left = [path for path in (directory / "temporary").rglob("*") if not path.is_dir()]
     check("a killed server leaves no temporary file", not left, left)
     shutil.rmtree(directory)
-    with serving(binary, directory) as again:
+    with serving(Server(binary, directory)) as again:
         check("a server works in the place of a killed one", again.works())
 
 
@@ -718,18 +641,17 @@ def part(name, run, *arguments):
 def main(binary, directory):
     place = Path(directory)
     place.mkdir(exist_ok=True)
-    with serving(binary, place / "first") as server:
+    with serving(Server(binary, place / "first")) as server:
         part("many sessions", many_sessions, server)
         if has_room("a large output", place, 512 * MIB):
             part("a large output", large_output, server)
         if has_room("a large file", place, 3 * FILE):
             part("a large file", large_file, server)
-    with serving(binary, place / "second") as server:
+    with serving(Server(binary, place / "second")) as server:
         part("killed clients", killed_clients, server)
         part("no requests", no_requests, server)
     part("a killed server", a_killed_server, binary, place / "third")
-    print(f"{COUNTS['ok']} passed, {COUNTS['FAILED']} failed, {COUNTS['skipped']} skipped", file=OUT)
-    sys.exit(COUNTS["FAILED"] > 0)
+    finish()
 
 
 signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
