@@ -44,7 +44,8 @@ pub(crate) struct Instance {
     pub(crate) slave: OwnedFd,
     /// Out of its place only while it hands over what was read.
     pub(crate) scanner: Option<Scanner>,
-    /// Arguments as the kernel shows them; they change when the shell replaces itself by another program.
+    /// Arguments as the kernel shows them since the first prompt (before it, the process may not have become the shell
+    /// yet); they change when the shell replaces itself by another program.
     pub(crate) command_line: Option<String>,
     pub(crate) dialect: Dialect,
     nonce: String,
@@ -112,13 +113,12 @@ impl Instance {
         };
         let process = options.spawner.spawn(&spec, &[slave.as_fd(), startup.as_fd()]).await?;
         let master = pty::watch(master).map_err(|source| TerminalError::Pty { source })?;
-        let command_line = gloveport_sys::process::command_line(process.pid());
         Ok(Self {
             process,
             master,
             slave,
             scanner: Some(Scanner::new(&nonce, &bash::hook(&nonce))),
-            command_line,
+            command_line: None,
             dialect,
             nonce,
         })
@@ -141,6 +141,7 @@ impl Instance {
 
     /// The shell showed its first prompt.
     pub(crate) fn is_ready(&mut self) {
+        self.command_line = gloveport_sys::process::command_line(self.process.pid());
         if let Dialect::Posix(queue) = &mut self.dialect {
             queue.forget_name();
         }
