@@ -162,6 +162,17 @@ impl EventStream {
         self.shared.registry.delivered().await;
     }
 
+    /// Waits until what was added before is announced, also by those who did not wait for it ([`add`](Self::add)), and every
+    /// subscriber has handled it. Within a callback of this stream the subscribers are not waited for.
+    pub async fn settled(&self) {
+        let (told, announced) = oneshot::channel();
+        if self.shared.commands.send(Command::Tell(told)).await.is_ok() {
+            // It fails if the writer has ended, which has stored all before.
+            let _ = announced.await;
+        }
+        self.delivered().await;
+    }
+
     /// Replaces the secrets that are hidden in events from now on: names and values.
     pub fn set_secrets(&self, secrets: BTreeMap<String, Secret>) {
         self.masker().set(secrets);

@@ -34,6 +34,8 @@ const LARGE: usize = 1_000_000;
 pub(crate) enum Command {
     /// Store this event.
     Add(Box<Pending>),
+    /// Store what came before, announce it, and tell so.
+    Tell(oneshot::Sender<()>),
     /// Store what came before, and end.
     Close,
 }
@@ -66,19 +68,25 @@ impl Writer {
     pub(crate) async fn run(mut self) {
         let mut is_open = true;
         while is_open {
-            let mut batch = VecDeque::new();
+            let (mut batch, mut waits) = (VecDeque::new(), None);
             match self.commands.recv().await {
                 Some(Command::Add(pending)) => batch.push_back(*pending),
+                Some(Command::Tell(told)) => waits = Some(told),
                 Some(Command::Close) | None => break,
             }
-            while is_open && batch.len() < BATCH {
+            while is_open && waits.is_none() && batch.len() < BATCH {
                 match self.commands.try_recv() {
                     Ok(Command::Add(pending)) => batch.push_back(*pending),
+                    Ok(Command::Tell(told)) => waits = Some(told),
                     Ok(Command::Close) => is_open = false,
                     Err(_) => break,
                 }
             }
             self.store(batch).await;
+            if let Some(told) = waits {
+                // Who asked may not wait any more.
+                let _ = told.send(());
+            }
         }
         // Who added an event behind this is told that the stream is closed.
         self.commands.close();

@@ -225,9 +225,9 @@ impl Live {
 
     /// Answers what is unanswered.
     pub(crate) async fn answer_open(&self, text: &str) {
-        // Nothing is answered twice.
+        // Nothing is answered twice, and nothing that whoever was closed has just answered.
         let _alone = self.answering.lock().await;
-        self.stream.delivered().await;
+        self.stream.settled().await;
         for id in self.tracker.ledger().open.into_keys() {
             if let Err(error) = answer(&self.stream, id, text).await {
                 tracing::error!(session = %self.key.id, id, %error, "an action stays without an answer for now");

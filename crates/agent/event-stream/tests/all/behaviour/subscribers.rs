@@ -6,6 +6,7 @@ use std::{
         Arc, Mutex,
         atomic::{AtomicUsize, Ordering},
     },
+    task::Poll,
 };
 
 use crate::behaviour::common::{open, within};
@@ -134,6 +135,30 @@ async fn a_subscriber_that_fails_or_panics_is_logged_and_told_of_the_next_event(
     let panicked = "ERROR Error in event callback panics for subscriber agent_controller: it panicked: it had no idea";
     assert_eq!(lines, [failed, failed, panicked, panicked]);
     within(stream.close()).await;
+}
+
+#[tokio::test]
+async fn what_was_added_by_somebody_who_did_not_wait_is_settled_as_well() {
+    let root = tempfile::tempdir().unwrap();
+    let stream = open(root.path()).await;
+    let count = Arc::new(AtomicUsize::new(0));
+    let calls = Arc::clone(&count);
+    let counts = move |_| {
+        calls.fetch_add(1, Ordering::Relaxed);
+        async { Ok(()) }
+    };
+    stream.subscribe(SubscriberId::Test, "counts", Arc::new(Callback(counts))).unwrap();
+    for expected in 1..=50 {
+        let mut adding = Box::pin(stream.add(message("given up"), EventSource::User));
+        // It is on its way when it has been asked once.
+        let is_done = std::future::poll_fn(|context| Poll::Ready(adding.as_mut().poll(context).is_ready())).await;
+        assert!(!is_done);
+        drop(adding);
+        within(stream.settled()).await;
+        assert_eq!(count.load(Ordering::Relaxed), expected);
+    }
+    within(stream.close()).await;
+    within(stream.settled()).await;
 }
 
 #[tokio::test]
