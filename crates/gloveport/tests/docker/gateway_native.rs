@@ -80,13 +80,22 @@ async fn a_tenant_keeps_the_files_of_a_sandbox_and_forks_it_within_its_quotas_an
     let spec = SandboxSpec { image: Some(snapshot.clone()), keep_alive: true, ..SandboxSpec::new(session("later")) };
     let later = start(&backend, &spec).await;
     assert_eq!(run(&later, "cat /kept").await, "kept");
-    let rows = running.store.history(Some("native"), None, 10).await.unwrap();
-    let mut rows: Vec<(&str, SessionState)> = rows.iter().map(|row| (row.session.as_str(), row.state)).collect();
-    rows.sort_by_key(|row| row.0);
-    assert_eq!(
-        rows,
-        [("forked", SessionState::Running), ("later", SessionState::Running), ("origin", SessionState::Ended)]
-    );
+    // The database is told behind the client.
+    let expected =
+        [("forked", SessionState::Running), ("later", SessionState::Running), ("origin", SessionState::Ended)];
+    let told = async {
+        loop {
+            let rows = running.store.history(Some("native"), None, 10).await.unwrap();
+            let mut rows: Vec<(&str, SessionState)> =
+                rows.iter().map(|row| (row.session.as_str(), row.state)).collect();
+            rows.sort_by_key(|row| row.0);
+            if rows == expected {
+                break;
+            }
+            sleep(Duration::from_millis(20)).await;
+        }
+    };
+    timeout(LIMIT, told).await.unwrap();
     for id in [&forked.id, &later.id] {
         assert!(backend.delete(id).await.unwrap());
     }
