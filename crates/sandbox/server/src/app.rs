@@ -11,7 +11,7 @@ use std::{
 use gloveport_executor::Executor;
 use gloveport_mcp::{Face, Proxy, Streamable};
 use gloveport_mcp_server::{McpServer, Tool};
-use tokio_util::sync::CancellationToken;
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
     agent_server::{face::Face as AgentServerFace, hosted::Hosted, waiting::Waiting},
@@ -46,6 +46,8 @@ pub(crate) struct App {
     pub(crate) waiting: Option<Waiting>,
     /// The server stops: whoever holds a connection open for long gives it up.
     pub(crate) stop: CancellationToken,
+    /// Requests that go on without their clients.
+    apart: TaskTracker,
     started: Instant,
     /// When the last action arrived, in microseconds after `started`.
     last_action: AtomicU64,
@@ -79,9 +81,17 @@ impl App {
             agent_server,
             waiting,
             stop,
+            apart: TaskTracker::new(),
             started,
             last_action,
         })
+    }
+
+    /// Where work goes on without its client, as it does on the servers of OpenHands' SDK 1.x and of SWE-ReX; none where
+    /// a client that goes away is told to the executor, and when as many go on as there may be connections.
+    pub(crate) fn room_apart(&self) -> Option<&TaskTracker> {
+        let goes_on = !matches!(self.options.wire, Wire::OpenHands);
+        (goes_on && self.apart.len() < self.options.limits.connections).then_some(&self.apart)
     }
 
     /// The server of an agent behind this one.

@@ -14,12 +14,14 @@ use std::{
 
 use axum::{Router, body::Body, response::Response, routing::future::RouteFuture};
 use bytes::Bytes;
-use http::{HeaderValue, Request, StatusCode, header::CONNECTION};
+use http::{HeaderValue, Method, Request, StatusCode, header::CONNECTION};
 use hyper::body::{Body as HttpBody, Frame, Incoming, SizeHint};
+use tokio::task::JoinHandle;
 use tower::Service as _;
 
 use super::{activity::Activity, strangers::Stranger};
 use crate::{
+    answer,
     app::App,
     auth,
     occupancy::{Occupancy, Occupied},
@@ -111,14 +113,43 @@ impl hyper::service::Service<Request<Incoming>> for ConnectionService {
         if let Some(entrance) = self.entrance.as_ref().filter(|_| viewer::owns(request.uri().path())) {
             request.extensions_mut().insert(Peer(entrance.peer));
         }
+        let goes_on = reception.is_none() && request.method() == Method::POST;
         let future = self.router.clone().call(request.map(Body::new));
+        let tasks = self.entrance.as_ref().filter(|_| goes_on).and_then(|entrance| entrance.app.room_apart());
+        let future = match tasks {
+            Some(tasks) => Work::Apart(tasks.spawn(future)),
+            None => Work::Here(future),
+        };
         Answering { future, activity: Arc::clone(&self.activity), occupied, reception }
+    }
+}
+
+/// What makes an answer.
+#[expect(clippy::large_enum_variant, reason = "most are of the larger one")]
+enum Work {
+    /// It ends with the connection.
+    Here(RouteFuture<Infallible>),
+    /// It goes on without its client, even if that went before the request was looked at.
+    Apart(JoinHandle<Result<Response, Infallible>>),
+}
+
+impl Future for Work {
+    type Output = Response;
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Response> {
+        let result = match self.get_mut() {
+            Self::Here(future) => ready!(Pin::new(future).poll(context)),
+            // It fails when it panics, which the router has caught, and when everything ends.
+            Self::Apart(task) => ready!(Pin::new(task).poll(context)).unwrap_or_else(|_ended| Ok(answer::unexpected())),
+        };
+        let Ok(response) = result;
+        Poll::Ready(response)
     }
 }
 
 /// A request that is worked on.
 pub(super) struct Answering {
-    future: RouteFuture<Infallible>,
+    future: Work,
     activity: Arc<Activity>,
     occupied: Option<Occupied>,
     reception: Option<Reception>,
@@ -128,10 +159,7 @@ impl Future for Answering {
     type Output = Result<Response<Answer>, Infallible>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        let mut response = match ready!(Pin::new(&mut self.future).poll(context)) {
-            Ok(response) => response,
-            Err(never) => match never {},
-        };
+        let mut response = ready!(Pin::new(&mut self.future).poll(context));
         if response.status() == StatusCode::SWITCHING_PROTOCOLS {
             self.activity.upgraded();
         }

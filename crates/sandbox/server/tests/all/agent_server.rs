@@ -2,7 +2,7 @@
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "test programs stop at the first broken assumption")]
 
-use std::{path::Path, time::Duration};
+use std::{io::Write as _, path::Path, time::Duration};
 
 use crate::common::{Answer, Server, request, within};
 use futures_util::{SinkExt as _, StreamExt as _};
@@ -242,6 +242,35 @@ async fn what_follows_events_is_bounded_and_a_slow_one_holds_up_nobody() {
     let mut again = socket(&server, "/sockets/bash-events", None).await.unwrap();
     again.send(Message::text(r#"{"command": "true"}"#)).await.unwrap();
     assert_eq!(next(&mut again).await["kind"], "BashCommand");
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn what_a_client_asked_for_is_done_even_if_it_went_before_anybody_looked() {
+    let events = tempfile::tempdir().unwrap();
+    let server = Server::with(options(events.path(), None)).await;
+    for number in 0..40 {
+        let body = json!({"command": format!("touch done-{number}")}).to_string();
+        let head = format!(
+            "POST /api/bash/execute_bash_command HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n\
+             content-length: {}\r\n\r\n",
+            body.len()
+        );
+        let mut client = std::net::TcpStream::connect(server.address).unwrap();
+        client.write_all((head + &body).as_bytes()).unwrap();
+        // The server shares this thread: it is as far as it gets in so many turns.
+        for _turn in 0..number / 2 {
+            tokio::task::yield_now().await;
+        }
+        drop(client);
+    }
+    let is_done = || (0..40).all(|number| server.directory.path().join(format!("done-{number}")).exists());
+    within(async {
+        while !is_done() {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    })
+    .await;
     server.stop().await;
 }
 
