@@ -38,6 +38,7 @@ use rustix::{
 };
 
 use crate::{
+    confined::{ConfineError, Confinement, Entered},
     exit::Exit,
     mark::{self, Mark},
     process,
@@ -61,6 +62,8 @@ pub struct Guard {
     owners: Arc<Owners>,
     pid: u32,
     mark: Arc<Mark>,
+    /// It cannot remove what is kept of it.
+    is_confined: bool,
 }
 
 /// Why the guard could not be started.
@@ -72,15 +75,28 @@ pub enum GuardError {
     /// A system call failed.
     #[error("cannot start the process guard: {0}")]
     System(#[from] io::Error),
+    /// It cannot keep its programs to a part of the machine.
+    #[error(transparent)]
+    Confine(#[from] ConfineError),
 }
 
 impl Guard {
     /// Starts the guard. Call it first in `main`, before any thread is made.
     pub fn start() -> Result<Self, GuardError> {
+        Self::start_in(None)
+    }
+
+    /// The same, where it and all that it starts are kept to a part of the machine.
+    pub fn start_confined(confinement: &Confinement) -> Result<Self, GuardError> {
+        Self::start_in(Some(confinement))
+    }
+
+    fn start_in(confinement: Option<&Confinement>) -> Result<Self, GuardError> {
         let threads = std::fs::read_dir("/proc/self/task").map_or(1, Iterator::count);
         if threads > 1 {
             return Err(GuardError::Threads(threads));
         }
+        let prepared = confinement.map(Confinement::prepare).transpose()?;
         let (server, guard) = UnixStream::pair()?;
         let mark = Mark::make()?;
         // What loses both its owner and the guard falls to this process.
@@ -91,17 +107,42 @@ impl Guard {
             -1 => Err(io::Error::last_os_error().into()),
             0 => {
                 drop(server);
-                run_guard(&guard, &mark);
+                let entered = prepared.map(|prepared| wire::send(&guard, &prepared.enter(), &[]));
+                if entered.is_none_or(|told| told.is_ok()) {
+                    run_guard(&guard, &mark, confinement);
+                }
                 mark.forget();
                 // SAFETY: ends the copy without running the exit handlers of the original.
                 unsafe { libc::_exit(0) }
             }
-            pid => Ok(Self {
-                socket: Mutex::new(server),
-                owners: Arc::default(),
-                pid: u32::try_from(pid).unwrap_or(0),
-                mark: Arc::new(mark),
-            }),
+            pid => {
+                drop(guard);
+                let started = Self {
+                    socket: Mutex::new(server),
+                    owners: Arc::default(),
+                    pid: u32::try_from(pid).unwrap_or(0),
+                    mark: Arc::new(mark),
+                    is_confined: confinement.is_some(),
+                };
+                if started.is_confined {
+                    started.check_confined()?;
+                }
+                Ok(started)
+            }
+        }
+    }
+
+    /// Waits until the guard says that it is confined. One that is not ends with this value.
+    fn check_confined(&self) -> Result<(), ConfineError> {
+        let failed = |step: String, reason: String| ConfineError::Step { step, reason };
+        let told = {
+            let socket = self.socket.lock().unwrap_or_else(PoisonError::into_inner);
+            wire::receive::<Entered>(&socket)
+        };
+        match told {
+            Ok(Some((Entered(entered), _))) => entered.map_err(|(step, reason)| failed(step, reason)),
+            Ok(None) => Err(failed("the process guard".to_owned(), "it has ended".to_owned())),
+            Err(error) => Err(failed("the process guard".to_owned(), error.to_string())),
         }
     }
 
@@ -147,6 +188,8 @@ impl Drop for Guard {
         if ended.is_none_or(|(_, exit)| exit.code != Some(0)) {
             lost::end_orphans(&self.mark, self.pid);
             self.mark.forget();
+        } else if self.is_confined {
+            self.mark.forget();
         }
     }
 }
@@ -174,7 +217,7 @@ fn ends_within(pid: u32, limit: Duration) -> bool {
 }
 
 /// The guard's life: an owner for each request until the server is gone.
-fn run_guard(socket: &UnixStream, mark: &Mark) {
+fn run_guard(socket: &UnixStream, mark: &Mark, confinement: Option<&Confinement>) {
     detach("gloveport-guard");
     let Ok(children) = child_signals() else { return };
     let mut owners = Vec::new();
@@ -193,7 +236,7 @@ fn run_guard(socket: &UnixStream, mark: &Mark) {
                     // SAFETY: the guard has one thread.
                     match unsafe { libc::fork() } {
                         0 => {
-                            owner::run(descriptors, mark);
+                            owner::run(descriptors, mark, confinement);
                             // SAFETY: ends this copy at once.
                             unsafe { libc::_exit(0) }
                         }

@@ -4,6 +4,7 @@
 //! | module | idea |
 //! |---|---|
 //! | [`apart`] | work on what others wrote, in a process without rights |
+//! | [`confined`] | programs that the kernel keeps to a part of the machine |
 //! | [`pty`] | a pseudo-terminal and its modes |
 //! | [`spawn`] | one program started with a controlling terminal, an identity, limits and a directory |
 //! | [`guard`] | a small process that owns every started program, and ends them all when its server is gone |
@@ -27,7 +28,11 @@
 pub mod apart;
 pub mod beneath;
 #[cfg(target_os = "linux")]
+mod bpf;
+#[cfg(target_os = "linux")]
 mod cgroup;
+#[cfg(target_os = "linux")]
+pub mod confined;
 #[cfg(target_os = "linux")]
 mod exit;
 #[cfg(target_os = "linux")]

@@ -13,6 +13,7 @@ use std::{
     ptr,
 };
 
+use crate::confined::{Confinement, Layer};
 use serde::{Deserialize, Serialize};
 
 /// What to start.
@@ -95,7 +96,7 @@ pub enum SpawnError {
 }
 
 /// Steps of the new process; the number travels over the error pipe.
-const STEPS: [&str; 10] = [
+const STEPS: [&str; 11] = [
     "fork",
     "setsid",
     "making the terminal the controlling one",
@@ -106,6 +107,7 @@ const STEPS: [&str; 10] = [
     "setuid",
     "prctl",
     "execve",
+    "confining it to its terminal",
 ];
 
 /// A request with everything allocated, so that the new process only makes system calls.
@@ -143,7 +145,7 @@ impl Prepared {
 /// Starts a program and returns its process id once it runs. The program gets a session of its own and dies with the
 /// thread that called this. The caller has to wait for its end.
 pub fn spawn(spec: &SpawnSpec, descriptors: &[BorrowedFd<'_>]) -> Result<u32, SpawnError> {
-    spawn_in(spec, descriptors, None)
+    spawn_in(spec, descriptors, None, None)
 }
 
 /// The same in a control group, if the kernel lets it be born there. Only a process with one thread may ask for that: what
@@ -152,6 +154,7 @@ pub(crate) fn spawn_in(
     spec: &SpawnSpec,
     descriptors: &[BorrowedFd<'_>],
     cgroup: Option<&OwnedFd>,
+    confinement: Option<&Confinement>,
 ) -> Result<u32, SpawnError> {
     let program = spec.program.display().to_string();
     let prepared = Prepared::new(spec)?;
@@ -181,6 +184,9 @@ pub(crate) fn spawn_in(
         list.iter().map(|entry| entry.as_ptr()).chain([ptr::null()]).collect()
     };
     let (arguments, environment) = (pointers(&prepared.arguments), pointers(&prepared.environment));
+    let terminal = (spec.descriptors == Descriptors::Terminal).then(|| descriptors.first().copied()).flatten();
+    let layer = confinement.map(|confinement| confinement.layer(terminal)).transpose();
+    let layer = layer.map_err(|error| SpawnError::Invalid { program: program.clone(), reason: error.to_string() })?;
     let (reader, writer) = pipe().map_err(|error| system(0, errno_of(&error)))?;
     let child = Child {
         program: prepared.program.as_ptr(),
@@ -191,6 +197,7 @@ pub(crate) fn spawn_in(
         terminal: spec.descriptors == Descriptors::Terminal,
         identity: spec.identity.as_ref(),
         memory_limit: spec.memory_limit,
+        layer: layer.as_ref().map(Layer::descriptor),
         report: writer.as_raw_fd(),
     };
     // SAFETY: the new process runs `Child::run` only, which makes system calls on data that was prepared before and
@@ -308,6 +315,7 @@ struct Child<'a> {
     terminal: bool,
     identity: Option<&'a Identity>,
     memory_limit: Option<u64>,
+    layer: Option<RawFd>,
     report: RawFd,
 }
 
@@ -388,6 +396,11 @@ impl Child<'_> {
             check(libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL), 8)?;
             if !self.directory.is_null() {
                 libc::chdir(self.directory);
+            }
+            if let Some(layer) = self.layer
+                && libc::syscall(libc::SYS_landlock_restrict_self, layer, 0) < 0
+            {
+                return Err(10);
             }
             libc::execve(self.program, self.arguments, self.environment);
         }

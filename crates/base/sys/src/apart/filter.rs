@@ -1,22 +1,10 @@
 //! The system calls that are left to a child: to read, write, compute and end.
 
-#![expect(unsafe_code, reason = "no safe library installs a filter of system calls")]
+use std::io;
 
-use std::{io, mem::offset_of};
+use libc::{BPF_JEQ, BPF_JSET, SECCOMP_RET_ALLOW, SECCOMP_RET_ERRNO, c_long, sock_filter};
 
-use libc::{
-    BPF_ABS, BPF_JEQ, BPF_JMP, BPF_JSET, BPF_K, BPF_LD, BPF_RET, BPF_W, SECCOMP_FILTER_FLAG_TSYNC, SECCOMP_RET_ALLOW,
-    SECCOMP_RET_ERRNO, SECCOMP_RET_KILL_PROCESS, SECCOMP_SET_MODE_FILTER, c_long, seccomp_data, sock_filter,
-    sock_fprog,
-};
-
-/// The architecture that the numbers belong to, as the kernel names it.
-#[cfg(target_arch = "x86_64")]
-const ARCHITECTURE: Option<u32> = Some(0xc000_003e);
-#[cfg(target_arch = "aarch64")]
-const ARCHITECTURE: Option<u32> = Some(0xc000_00b7);
-#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
-const ARCHITECTURE: Option<u32> = None;
+use crate::bpf::{self, answer, jump, number};
 
 /// Calls that may be made in any way: on descriptors that are open, on memory, on oneself.
 const ALLOWED: [c_long; 24] = [
@@ -54,41 +42,19 @@ const REFUSED: u32 = SECCOMP_RET_ERRNO | libc::EPERM.cast_unsigned();
 
 /// Installs the filter for all threads, for good.
 pub(super) fn install() -> io::Result<()> {
-    let Some(mut program) = program() else { return Err(io::ErrorKind::Unsupported.into()) };
-    let length = u16::try_from(program.len()).map_err(io::Error::other)?;
-    let filter = sock_fprog { len: length, filter: program.as_mut_ptr() };
-    // SAFETY: the kernel copies the program, which lives until after the call, and its length is right.
-    let result = unsafe {
-        libc::syscall(libc::SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &raw const filter)
-    };
-    match result {
-        0 => Ok(()),
-        -1 => Err(io::Error::last_os_error()),
-        thread => Err(io::Error::other(format!("the thread {thread} has another filter"))),
-    }
+    bpf::install(program().ok_or(io::ErrorKind::Unsupported)?)
 }
 
 /// The filter as the kernel runs it; none for an architecture whose calls are not known here.
 fn program() -> Option<Vec<sock_filter>> {
-    let load = |offset: usize| Some(statement(BPF_LD | BPF_W | BPF_ABS, u32::try_from(offset).ok()?));
-    let number = |call: c_long| u32::try_from(call).ok();
-    let answer = |value| statement(BPF_RET | BPF_K, value);
-    // The low half of the third argument; both architectures have it first.
-    let protection = offset_of!(seccomp_data, args) + 2 * size_of::<u64>();
-
-    let mut program = vec![
-        load(offset_of!(seccomp_data, arch))?,
-        jump(BPF_JEQ, ARCHITECTURE?, 1, 0),
-        answer(SECCOMP_RET_KILL_PROCESS),
-        load(offset_of!(seccomp_data, nr))?,
-    ];
+    let mut program = bpf::beginning()?;
     for call in ALLOWED {
         program.extend([jump(BPF_JEQ, number(call)?, 0, 1), answer(SECCOMP_RET_ALLOW)]);
     }
     for call in MAPPING {
         program.extend([
             jump(BPF_JEQ, number(call)?, 0, 4),
-            load(protection)?,
+            bpf::load_argument(2)?,
             jump(BPF_JSET, libc::PROT_EXEC.cast_unsigned(), 0, 1),
             answer(REFUSED),
             answer(SECCOMP_RET_ALLOW),
@@ -98,49 +64,15 @@ fn program() -> Option<Vec<sock_filter>> {
     Some(program)
 }
 
-fn statement(code: u32, value: u32) -> sock_filter {
-    jump_with(code, value, 0, 0)
-}
-
-fn jump(test: u32, value: u32, if_true: u8, if_false: u8) -> sock_filter {
-    jump_with(BPF_JMP | test | BPF_K, value, if_true, if_false)
-}
-
-fn jump_with(code: u32, value: u32, if_true: u8, if_false: u8) -> sock_filter {
-    // Codes of the classic filter have 16 bits.
-    sock_filter { code: u16::try_from(code).unwrap_or(u16::MAX), jt: if_true, jf: if_false, k: value }
-}
-
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use libc::SECCOMP_RET_KILL_PROCESS;
 
-    /// What the filter answers to a call.
+    use super::*;
+    use crate::bpf::ARCHITECTURE;
+
     fn answer(architecture: u32, call: c_long, third: u64) -> u32 {
-        let program = program().unwrap();
-        let (mut at, mut value) = (0_usize, 0_u32);
-        loop {
-            let step = program[at];
-            at += 1;
-            match u32::from(step.code) {
-                code if code == BPF_LD | BPF_W | BPF_ABS => {
-                    value = match step.k {
-                        0 => u32::try_from(call).unwrap(),
-                        4 => architecture,
-                        32 => u32::try_from(third & u64::from(u32::MAX)).unwrap(),
-                        offset => panic!("{offset} is loaded"),
-                    };
-                }
-                code if code == BPF_JMP | BPF_JEQ | BPF_K => {
-                    at += usize::from(if value == step.k { step.jt } else { step.jf });
-                }
-                code if code == BPF_JMP | BPF_JSET | BPF_K => {
-                    at += usize::from(if value & step.k == 0 { step.jf } else { step.jt });
-                }
-                code if code == BPF_RET | BPF_K => return step.k,
-                code => panic!("{code} is no step"),
-            }
-        }
+        bpf::judged(&program().unwrap(), architecture, call, [0, 0, third, 0, 0, 0])
     }
 
     #[test]

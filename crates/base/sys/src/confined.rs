@@ -1,0 +1,203 @@
+//! Programs that the kernel keeps to a part of the machine: the isolation level `files`.
+//!
+//! A guard that is started with a [`Confinement`] takes it on before it starts anything, and all that it starts inherits
+//! it. Nothing can be added to it, and nobody gets out of it.
+//!
+//! | layer | what it keeps |
+//! |---|---|
+//! | Landlock | files are read and written in the given places only; no signals and no tracing of processes outside |
+//! | Landlock again, for each session | of all terminals only the session's own |
+//! | a filter of system calls | no mounts, namespaces, keys, kernel modules, tracing of the kernel; no sockets of this machine's services; no network, if it is off |
+//! | no new privileges | set-user-ID programs and capabilities of files give nothing; root has no capabilities |
+//!
+//! What it does not keep: names, sizes and times of files can be asked for by their names, modes and owners of the user's own
+//! files can be changed, and the command lines of processes are seen. `docs/isolation.md` has the whole list.
+
+mod calls;
+mod rules;
+
+use std::{
+    io,
+    path::{Path, PathBuf},
+};
+
+use landlock::ABI;
+use rustix::{
+    process::{DumpableBehavior, Resource, Rlimit, geteuid, set_dumpable_behavior, setrlimit},
+    thread::{CapabilitySet, CapabilitySets, remove_capability_from_bounding_set, set_capabilities, set_no_new_privs},
+};
+use serde::{Deserialize, Serialize};
+
+pub(crate) use rules::Layer;
+
+/// What programs may do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Confinement {
+    /// Places whose files they read and run, beside those of the system ([`system_places`]).
+    pub read: Vec<PathBuf>,
+    /// Places in which they read, run, write, make and remove files.
+    pub write: Vec<PathBuf>,
+    /// Whether they have the network of this machine. Without it they have none, not even the machine itself.
+    pub network: bool,
+}
+
+/// What this kernel can keep.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Support {
+    /// Version of Landlock.
+    pub version: u32,
+    /// What it lacks, each as the end of "it does not keep programs from …".
+    pub gaps: Vec<&'static str>,
+}
+
+/// Why a program cannot be confined here, and what helps.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{reason}")]
+pub struct Unsupported {
+    /// What is missing.
+    pub reason: &'static str,
+    /// What to do.
+    pub remedy: &'static str,
+}
+
+/// Why a confinement cannot be taken on. Nothing was started.
+#[derive(Debug, thiserror::Error)]
+pub enum ConfineError {
+    /// The machine cannot do it.
+    #[error("programs cannot be confined here: {}; {}", .0.reason, .0.remedy)]
+    Unsupported(#[from] Unsupported),
+    /// A place cannot be opened.
+    #[error("cannot give programs the place {}: {source}", .path.display())]
+    Place {
+        /// The place.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// A step failed.
+    #[error("cannot confine programs: {step} failed: {reason}")]
+    Step {
+        /// What was being done.
+        step: String,
+        /// Why it failed.
+        reason: String,
+    },
+}
+
+/// What this machine can do. Landlock before its third version does not keep files from being cut, and is refused.
+pub fn support() -> Result<Support, Unsupported> {
+    if crate::bpf::ARCHITECTURE.is_none() {
+        let remedy = "use an x86-64 or 64-bit ARM machine, or a runtime with containers";
+        return Err(Unsupported { reason: "the system calls of this processor are not known", remedy });
+    }
+    let version = match rules::version() {
+        Ok(version) => version,
+        Err(error) if error.raw_os_error() == Some(libc::EOPNOTSUPP) => {
+            let remedy = "add landlock to the list of the boot parameter lsm=";
+            return Err(Unsupported { reason: "Landlock is turned off in this kernel", remedy });
+        }
+        Err(_) => {
+            let remedy = "use Linux 6.2 or later; in a container, a rule of its engine may forbid it";
+            return Err(Unsupported { reason: "this kernel has no Landlock", remedy });
+        }
+    };
+    let Some(gaps) = gaps(ABI::from(version)) else {
+        return Err(Unsupported {
+            reason: "Landlock of this kernel does not keep files from being cut to nothing",
+            remedy: "use Linux 6.2 or later",
+        });
+    };
+    Ok(Support { version: version.cast_unsigned(), gaps })
+}
+
+fn gaps(version: ABI) -> Option<Vec<&'static str>> {
+    let mut gaps = Vec::new();
+    if version < ABI::V3 {
+        return None;
+    }
+    if version < ABI::V5 {
+        gaps.push("commands to the devices that they may open (Linux 6.10 has that)");
+    }
+    if version < ABI::V6 {
+        gaps.push("signals to your other processes (Linux 6.12 has that)");
+    }
+    Some(gaps)
+}
+
+/// What was opened and made before, so that it is only put on.
+#[derive(Debug)]
+pub(crate) struct Prepared {
+    rules: rules::Rules,
+    calls: calls::Filter,
+}
+
+impl Confinement {
+    /// Opens its places.
+    pub(crate) fn prepare(&self) -> Result<Prepared, ConfineError> {
+        support()?;
+        let calls = calls::Filter::new(self.network).ok_or_else(|| ConfineError::Step {
+            step: "the filter of system calls".to_owned(),
+            reason: "the system calls of this processor are not known".to_owned(),
+        })?;
+        Ok(Prepared { rules: rules::Rules::new(self)?, calls })
+    }
+
+    /// The layer of one session, which is opened for each: its own terminal alone.
+    pub(crate) fn layer(&self, terminal: Option<std::os::fd::BorrowedFd<'_>>) -> io::Result<Layer> {
+        rules::Layer::new(self, terminal).map_err(io::Error::other)
+    }
+}
+
+/// How the guard tells that it is confined, or why not.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Entered(pub(crate) Result<(), (String, String)>);
+
+impl Prepared {
+    /// Confines this process, which must have one thread, for good.
+    pub(crate) fn enter(self) -> Entered {
+        let done = self.put_on();
+        Entered(done.map_err(|(step, error)| (step.to_owned(), error.to_string())))
+    }
+
+    fn put_on(self) -> Result<(), (&'static str, io::Error)> {
+        let at = |step| move |error: rustix::io::Errno| (step, io::Error::from(error));
+        let none = Rlimit { current: Some(0), maximum: Some(0) };
+        setrlimit(Resource::Core, none).map_err(at("setrlimit"))?;
+        set_no_new_privs(true).map_err(at("PR_SET_NO_NEW_PRIVS"))?;
+        // It has the socket of the server; what it starts has the same user.
+        set_dumpable_behavior(DumpableBehavior::NotDumpable).map_err(at("PR_SET_DUMPABLE"))?;
+        self.rules.enter().map_err(|error| ("Landlock", error))?;
+        drop_capabilities().map_err(at("giving up capabilities"))?;
+        self.calls.install().map_err(|error| ("seccomp", error))
+    }
+}
+
+fn drop_capabilities() -> rustix::io::Result<()> {
+    if geteuid().is_root() {
+        for capability in CapabilitySet::all().iter() {
+            // Kernels refuse those that they do not know.
+            let _unknown = remove_capability_from_bounding_set(capability);
+        }
+    }
+    let none = CapabilitySet::empty();
+    set_capabilities(None, CapabilitySets { effective: none, permitted: none, inheritable: none })
+}
+
+/// What the system is made of: programs, libraries, settings, what the kernel tells. No directory of a user is among it.
+pub fn system_places() -> impl Iterator<Item = &'static Path> {
+    rules::SYSTEM.iter().map(Path::new)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_kernel_lacks_what_came_later_and_one_that_lets_files_be_cut_is_none() {
+        assert_eq!(gaps(ABI::V1), None);
+        assert_eq!(gaps(ABI::V2), None);
+        assert_eq!(gaps(ABI::V4).unwrap().len(), 2);
+        assert_eq!(gaps(ABI::V5).unwrap().len(), 1);
+        assert_eq!(gaps(ABI::V7), Some(vec![]));
+    }
+}

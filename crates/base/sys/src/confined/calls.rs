@@ -1,0 +1,327 @@
+//! The system calls that confined programs do not make.
+
+use std::io;
+
+use libc::{BPF_JEQ, BPF_JGE, BPF_JSET, SECCOMP_RET_ALLOW, SECCOMP_RET_ERRNO, c_int, c_long, c_ulong, sock_filter};
+
+use crate::bpf::{self, answer, jump, number};
+
+/// Calls of no program that works on files: they change the machine, reach into the kernel, or get around the other layers.
+const REFUSED: &[c_long] = &[
+    // Another view of the files of the machine.
+    libc::SYS_mount,
+    libc::SYS_umount2,
+    libc::SYS_pivot_root,
+    libc::SYS_chroot,
+    libc::SYS_open_tree,
+    libc::SYS_move_mount,
+    libc::SYS_fsopen,
+    libc::SYS_fsconfig,
+    libc::SYS_fsmount,
+    libc::SYS_fspick,
+    libc::SYS_mount_setattr,
+    libc::SYS_setns,
+    libc::SYS_name_to_handle_at,
+    libc::SYS_open_by_handle_at,
+    libc::SYS_fanotify_init,
+    libc::SYS_fanotify_mark,
+    // Work that the kernel does later, where no filter sees it.
+    libc::SYS_io_uring_setup,
+    libc::SYS_io_uring_enter,
+    libc::SYS_io_uring_register,
+    // The kernel itself.
+    libc::SYS_bpf,
+    libc::SYS_perf_event_open,
+    libc::SYS_userfaultfd,
+    libc::SYS_init_module,
+    libc::SYS_finit_module,
+    libc::SYS_delete_module,
+    libc::SYS_kexec_load,
+    libc::SYS_reboot,
+    libc::SYS_syslog,
+    libc::SYS_acct,
+    libc::SYS_swapon,
+    libc::SYS_swapoff,
+    libc::SYS_quotactl,
+    libc::SYS_quotactl_fd,
+    libc::SYS_sethostname,
+    libc::SYS_setdomainname,
+    libc::SYS_settimeofday,
+    libc::SYS_clock_settime,
+    libc::SYS_vhangup,
+    libc::SYS_lookup_dcookie,
+    libc::SYS_nfsservctl,
+    // What all processes of a user have together.
+    libc::SYS_add_key,
+    libc::SYS_request_key,
+    libc::SYS_keyctl,
+    libc::SYS_shmget,
+    libc::SYS_shmat,
+    libc::SYS_shmctl,
+    libc::SYS_semget,
+    libc::SYS_semop,
+    libc::SYS_semtimedop,
+    libc::SYS_semctl,
+    libc::SYS_msgget,
+    libc::SYS_msgsnd,
+    libc::SYS_msgrcv,
+    libc::SYS_msgctl,
+    libc::SYS_mq_open,
+    libc::SYS_mq_unlink,
+];
+#[cfg(target_arch = "x86_64")]
+const REFUSED_HERE: &[c_long] =
+    &[libc::SYS_iopl, libc::SYS_ioperm, libc::SYS_kexec_file_load, libc::SYS_uselib, libc::SYS_modify_ldt];
+#[cfg(not(target_arch = "x86_64"))]
+const REFUSED_HERE: &[c_long] = &[libc::SYS_kexec_file_load];
+
+/// Namespaces, which are another view of the machine.
+const NAMESPACES: c_int = libc::CLONE_NEWNS
+    | libc::CLONE_NEWUSER
+    | libc::CLONE_NEWPID
+    | libc::CLONE_NEWNET
+    | libc::CLONE_NEWIPC
+    | libc::CLONE_NEWUTS
+    | libc::CLONE_NEWCGROUP;
+/// Commands to a terminal that type for its user, or are for the machine's own.
+const TERMINAL: [c_ulong; 4] = [libc::TIOCSTI, 0x541C /* TIOCLINUX */, libc::TIOCCONS, libc::TIOCSETD];
+/// Bits of a mode with which a program gets the rights of its file's owner or group.
+const RIGHTS: u32 = libc::S_ISUID | libc::S_ISGID;
+/// Where the numbers of another table of the same architecture begin.
+#[cfg(target_arch = "x86_64")]
+const OTHER_TABLE: u32 = 0x4000_0000;
+
+/// What refused calls fail with.
+const NOT_PERMITTED: u32 = SECCOMP_RET_ERRNO | libc::EPERM.cast_unsigned();
+/// The same where the C library then takes another way.
+const NOT_THERE: u32 = SECCOMP_RET_ERRNO | libc::ENOSYS.cast_unsigned();
+/// The same for sockets.
+const NO_ACCESS: u32 = SECCOMP_RET_ERRNO | libc::EACCES.cast_unsigned();
+
+/// The filter, ready to be installed.
+#[derive(Debug)]
+pub(super) struct Filter(Vec<sock_filter>);
+
+impl Filter {
+    /// `None` for an architecture whose calls are not known here.
+    pub(super) fn new(network: bool) -> Option<Self> {
+        program(network).map(Self)
+    }
+
+    /// Installs it for all threads, for good.
+    pub(super) fn install(self) -> io::Result<()> {
+        bpf::install(self.0)
+    }
+}
+
+fn program(network: bool) -> Option<Vec<sock_filter>> {
+    let mut program = bpf::beginning()?;
+    #[cfg(target_arch = "x86_64")]
+    program.extend([jump(BPF_JGE, OTHER_TABLE, 0, 1), answer(NOT_PERMITTED)]);
+    #[cfg(not(target_arch = "x86_64"))]
+    let _only_on_other_machines = BPF_JGE;
+    for call in REFUSED.iter().chain(REFUSED_HERE) {
+        program.extend([jump(BPF_JEQ, number(*call)?, 0, 1), answer(NOT_PERMITTED)]);
+    }
+    // Its flags are in memory, which a filter does not see.
+    program.extend([jump(BPF_JEQ, number(libc::SYS_clone3)?, 0, 1), answer(NOT_THERE)]);
+    let namespaces = NAMESPACES.cast_unsigned();
+    // In `clone` the bit of time namespaces belongs to the signal.
+    refuse_bits(&mut program, libc::SYS_clone, 0, namespaces)?;
+    refuse_bits(&mut program, libc::SYS_unshare, 0, namespaces | 0x80 /* CLONE_NEWTIME */)?;
+    let mut commands = vec![bpf::load_argument(1)?];
+    for command in TERMINAL {
+        // The kernel, too, looks at the low half only.
+        commands.extend([jump(BPF_JEQ, u32::try_from(command).ok()?, 0, 1), answer(NOT_PERMITTED)]);
+    }
+    judge(&mut program, libc::SYS_ioctl, commands)?;
+    modes(&mut program)?;
+    sockets(&mut program, network)?;
+    // Limits of another process, which can end it.
+    judge(
+        &mut program,
+        libc::SYS_prlimit64,
+        vec![
+            bpf::load_argument(0)?,
+            jump(BPF_JEQ, 0, 5, 0),
+            bpf::load_argument(2)?,
+            jump(BPF_JEQ, 0, 0, 2),
+            bpf::load(16 + 2 * 8 + 4)?,
+            jump(BPF_JEQ, 0, 1, 0),
+            answer(NOT_PERMITTED),
+        ],
+    )?;
+    program.push(answer(SECCOMP_RET_ALLOW));
+    Some(program)
+}
+
+/// Steps that judge one call by its arguments. Behind them it is allowed.
+fn judge(program: &mut Vec<sock_filter>, call: c_long, steps: Vec<sock_filter>) -> Option<()> {
+    let length = u8::try_from(steps.len() + 1).ok()?;
+    program.push(jump(BPF_JEQ, number(call)?, 0, length));
+    program.extend(steps);
+    program.push(answer(SECCOMP_RET_ALLOW));
+    Some(())
+}
+
+/// Refuses a call in whose argument one of the bits is set.
+fn refuse_bits(program: &mut Vec<sock_filter>, call: c_long, argument: usize, bits: u32) -> Option<()> {
+    judge(program, call, vec![bpf::load_argument(argument)?, jump(BPF_JSET, bits, 0, 1), answer(NOT_PERMITTED)])
+}
+
+/// No file gets the rights of its owner for those who run it.
+fn modes(program: &mut Vec<sock_filter>) -> Option<()> {
+    const FCHMODAT2: c_long = 452;
+    for (call, argument) in
+        [(libc::SYS_fchmod, 1), (libc::SYS_fchmodat, 2), (FCHMODAT2, 2), (libc::SYS_mknodat, 2), (libc::SYS_mkdirat, 2)]
+    {
+        refuse_bits(program, call, argument, RIGHTS)?;
+    }
+    let making = (libc::O_CREAT | (libc::O_TMPFILE & !libc::O_DIRECTORY)).cast_unsigned();
+    let opening = |flags: usize, mode: usize| {
+        Some(vec![
+            bpf::load_argument(flags)?,
+            jump(BPF_JSET, making, 0, 3),
+            bpf::load_argument(mode)?,
+            jump(BPF_JSET, RIGHTS, 0, 1),
+            answer(NOT_PERMITTED),
+        ])
+    };
+    judge(program, libc::SYS_openat, opening(2, 3)?)?;
+    #[cfg(target_arch = "x86_64")]
+    {
+        for call in [libc::SYS_chmod, libc::SYS_creat, libc::SYS_mknod, libc::SYS_mkdir] {
+            refuse_bits(program, call, 1, RIGHTS)?;
+        }
+        judge(program, libc::SYS_open, opening(1, 2)?)?;
+    }
+    // Its flags and its mode are in memory. Programs then use the other one.
+    program.extend([jump(BPF_JEQ, number(libc::SYS_openat2)?, 0, 1), answer(NOT_THERE)]);
+    Some(())
+}
+
+/// Of the sockets those that reach no service of this machine, and the network only if there is one.
+fn sockets(program: &mut Vec<sock_filter>, network: bool) -> Option<()> {
+    let family = |family: c_int| u32::try_from(family).ok();
+    let mut steps = vec![bpf::load_argument(0)?];
+    if network {
+        for known in [libc::AF_INET, libc::AF_INET6] {
+            steps.extend([jump(BPF_JEQ, family(known)?, 0, 1), answer(SECCOMP_RET_ALLOW)]);
+        }
+    }
+    // What the C library asks for the addresses of this machine.
+    steps.extend([
+        jump(BPF_JEQ, family(libc::AF_NETLINK)?, 0, 3),
+        bpf::load_argument(2)?,
+        jump(BPF_JEQ, family(libc::NETLINK_ROUTE)?, 0, 1),
+        answer(SECCOMP_RET_ALLOW),
+        answer(NO_ACCESS),
+    ]);
+    judge(program, libc::SYS_socket, steps)?;
+    let pairs = vec![bpf::load_argument(0)?, jump(BPF_JEQ, family(libc::AF_UNIX)?, 1, 0), answer(NO_ACCESS)];
+    judge(program, libc::SYS_socketpair, pairs)
+}
+
+#[cfg(test)]
+mod tests {
+    use libc::SECCOMP_RET_KILL_PROCESS;
+
+    use super::*;
+    use crate::bpf::{ARCHITECTURE, judged};
+
+    fn asked(network: bool, call: c_long, arguments: [u64; 6]) -> u32 {
+        judged(&program(network).unwrap(), ARCHITECTURE.unwrap(), call, arguments)
+    }
+
+    fn bits(value: c_int) -> u64 {
+        u64::from(value.cast_unsigned())
+    }
+
+    #[test]
+    fn what_changes_the_machine_is_refused_and_what_programs_do_is_not() {
+        for call in REFUSED.iter().chain(REFUSED_HERE) {
+            assert_eq!(asked(true, *call, [0; 6]), NOT_PERMITTED, "{call}");
+        }
+        for call in
+            [libc::SYS_read, libc::SYS_execve, libc::SYS_connect, libc::SYS_kill, libc::SYS_ptrace, libc::SYS_mmap]
+        {
+            assert_eq!(asked(false, call, [u64::MAX; 6]), SECCOMP_RET_ALLOW, "{call}");
+        }
+        assert_eq!(asked(true, libc::SYS_clone3, [0; 6]), NOT_THERE);
+        assert_eq!(judged(&program(true).unwrap(), 0x4000_0003, libc::SYS_read, [0; 6]), SECCOMP_RET_KILL_PROCESS);
+        #[cfg(target_arch = "x86_64")]
+        assert_eq!(asked(true, c_long::from(OTHER_TABLE) | libc::SYS_read, [0; 6]), NOT_PERMITTED);
+    }
+
+    #[test]
+    fn processes_and_threads_are_made_and_namespaces_are_not() {
+        let thread =
+            bits(libc::CLONE_VM | libc::CLONE_FS | libc::CLONE_FILES | libc::CLONE_THREAD | libc::CLONE_SIGHAND);
+        assert_eq!(asked(true, libc::SYS_clone, [thread, 0, 0, 0, 0, 0]), SECCOMP_RET_ALLOW);
+        for bit in (0..32).map(|bit| 1_i32 << bit).filter(|bit| NAMESPACES & bit != 0) {
+            assert_eq!(asked(true, libc::SYS_clone, [bits(bit), 0, 0, 0, 0, 0]), NOT_PERMITTED, "{bit:#x}");
+            assert_eq!(asked(true, libc::SYS_unshare, [bits(bit), 0, 0, 0, 0, 0]), NOT_PERMITTED, "{bit:#x}");
+        }
+        assert_eq!(asked(true, libc::SYS_unshare, [0x80, 0, 0, 0, 0, 0]), NOT_PERMITTED);
+        assert_eq!(asked(true, libc::SYS_unshare, [bits(libc::CLONE_FILES), 0, 0, 0, 0, 0]), SECCOMP_RET_ALLOW);
+    }
+
+    #[test]
+    fn nobody_types_for_the_user_whatever_is_in_the_upper_half() {
+        for command in TERMINAL.map(u64::from) {
+            for argument in [command, command | 1 << 32, command | u64::MAX << 32] {
+                assert_eq!(asked(true, libc::SYS_ioctl, [0, argument, 0, 0, 0, 0]), NOT_PERMITTED, "{argument:#x}");
+            }
+        }
+        assert_eq!(asked(true, libc::SYS_ioctl, [0, libc::TIOCGWINSZ, 0, 0, 0, 0]), SECCOMP_RET_ALLOW);
+    }
+
+    #[test]
+    fn no_mode_gives_rights_away() {
+        let (with, without) = (0o4755, 0o755);
+        for (mode, expected) in [(with, NOT_PERMITTED), (0o2755, NOT_PERMITTED), (without, SECCOMP_RET_ALLOW)] {
+            for call in [libc::SYS_fchmodat, libc::SYS_mknodat, libc::SYS_mkdirat, 452] {
+                assert_eq!(asked(true, call, [0, 0, mode, 0, 0, 0]), expected, "{call} {mode:o}");
+            }
+            assert_eq!(asked(true, libc::SYS_fchmod, [0, mode, 0, 0, 0, 0]), expected);
+            for flags in [libc::O_CREAT, libc::O_TMPFILE] {
+                assert_eq!(asked(true, libc::SYS_openat, [0, 0, bits(flags), mode, 0, 0]), expected, "{flags:o}");
+            }
+            // Without a new file there is no mode, whatever is in its place.
+            let directory = bits(libc::O_DIRECTORY | libc::O_CLOEXEC);
+            assert_eq!(asked(true, libc::SYS_openat, [0, 0, directory, mode, 0, 0]), SECCOMP_RET_ALLOW);
+        }
+        assert_eq!(asked(true, libc::SYS_openat2, [0; 6]), NOT_THERE);
+    }
+
+    #[test]
+    fn sockets_reach_the_network_only_where_there_is_one_and_services_of_the_machine_never() {
+        let socket = |network, family: c_int, protocol: c_int| {
+            asked(network, libc::SYS_socket, [bits(family), 1, bits(protocol), 0, 0, 0])
+        };
+        for family in [libc::AF_INET, libc::AF_INET6] {
+            assert_eq!(socket(true, family, 0), SECCOMP_RET_ALLOW);
+            assert_eq!(socket(false, family, 0), NO_ACCESS);
+        }
+        for family in [libc::AF_UNIX, libc::AF_PACKET, libc::AF_VSOCK, libc::AF_ALG, libc::AF_BLUETOOTH, 1_000] {
+            assert_eq!(socket(true, family, 0), NO_ACCESS, "{family}");
+        }
+        assert_eq!(socket(false, libc::AF_NETLINK, libc::NETLINK_ROUTE), SECCOMP_RET_ALLOW);
+        assert_eq!(socket(true, libc::AF_NETLINK, libc::NETLINK_AUDIT), NO_ACCESS);
+        assert_eq!(asked(false, libc::SYS_socketpair, [bits(libc::AF_UNIX), 0, 0, 0, 0, 0]), SECCOMP_RET_ALLOW);
+        assert_eq!(asked(true, libc::SYS_socketpair, [bits(libc::AF_INET), 0, 0, 0, 0, 0]), NO_ACCESS);
+    }
+
+    #[test]
+    fn limits_of_others_are_read_and_not_set() {
+        let pointer = 0x7f00_0000_0000;
+        for (pid, new, expected) in [
+            (0, pointer, SECCOMP_RET_ALLOW),
+            (1, 0, SECCOMP_RET_ALLOW),
+            (1, pointer, NOT_PERMITTED),
+            (1, 0x1000, NOT_PERMITTED),
+        ] {
+            assert_eq!(asked(true, libc::SYS_prlimit64, [pid, 7, new, 0, 0, 0]), expected, "{pid} {new:#x}");
+        }
+    }
+}
