@@ -23,7 +23,7 @@ pub(crate) use gloveport_sandbox::{Command as Inside, Owner, run as inside, tool
 pub(crate) use self::{
     confined::confined,
     copy::copy,
-    doctor::{checks, memory, system},
+    doctor::{checks, isolation_gaps, memory, system},
     files::Files,
     ipython::ipython,
     kept_keys::known_key,

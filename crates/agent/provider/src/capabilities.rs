@@ -58,6 +58,8 @@ capabilities! {
     labels = "labels",
     /// The user and group in a sandbox can be chosen.
     users = "user and group",
+    /// How far sandboxes are kept apart from the machine can be chosen.
+    confine = "isolation levels",
     /// There are several ways to keep sandboxes apart.
     runtime_classes = "runtime classes",
     /// Sandboxes can be paused and resumed; their files and, where the engine can, their processes stay.

@@ -49,5 +49,7 @@ pub use registry::{Factory, Fallback, ProviderContext, Registry};
 pub use sandbox::{Lifetime, Restarts, Sandbox, SandboxState};
 pub use settings::Settings;
 pub use snapshot::{MOST_SNAPSHOTS, Snapshot};
-pub use spec::{ExposedPort, Mount, MountSource, NetworkPolicy, ResourceLimits, RunAs, SandboxSpec, Workspace};
+pub use spec::{
+    Confinement, ExposedPort, Level, Mount, MountSource, NetworkPolicy, ResourceLimits, RunAs, SandboxSpec, Workspace,
+};
 pub use warm::{STARTED_AHEAD, WarmKind};

@@ -4,6 +4,7 @@ use std::{collections::BTreeMap, path::PathBuf, time::Duration};
 
 use gloveport_contract::plugins;
 use gloveport_protocol::Secret;
+use serde::{Deserialize, Serialize};
 
 use crate::{Capabilities, Isolation, ProviderError, SessionId};
 
@@ -52,6 +53,8 @@ pub struct SandboxSpec {
     /// Whom the server works as; `None` for the image's or the provider's choice (`run_as_user`, `run_as_group`,
     /// `fs_group`).
     pub user: Option<RunAs>,
+    /// How it is kept apart from the machine that it is on, where it is no container; `None` for what the provider does.
+    pub confinement: Option<Confinement>,
     /// How it is kept apart, for engines with several ways (`runtime_class`: `sysbox`, `gvisor`).
     pub runtime_class: Option<String>,
     /// It is deleted this long after it was made, whatever it does.
@@ -83,6 +86,7 @@ impl SandboxSpec {
             labels: BTreeMap::new(),
             plugins: Vec::new(),
             user: None,
+            confinement: None,
             runtime_class: None,
             time_to_live: None,
             idle_stop: None,
@@ -119,6 +123,7 @@ impl SandboxSpec {
             ("exposed ports", !self.ports.is_empty(), can.ports),
             ("labels", !self.labels.is_empty(), can.labels),
             ("a user or group", self.user.is_some(), can.users),
+            ("a level of isolation (`--isolation`)", self.confinement.is_some(), can.confine),
             ("a runtime class", self.runtime_class.is_some(), can.runtime_classes),
             ("a time to live", self.time_to_live.is_some(), can.time_to_live),
             ("stopping when idle", self.idle_stop.is_some(), can.idle_stop),
@@ -260,6 +265,41 @@ pub struct RunAs {
     pub group: Option<u32>,
     /// The group id that owns its volumes.
     pub files_group: Option<u32>,
+}
+
+/// How far a sandbox on a machine is kept apart from it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Level {
+    /// Not at all.
+    #[default]
+    None,
+    /// The kernel keeps it to its own files and those of the system, and to its own processes.
+    Files,
+}
+
+impl Level {
+    /// All of them, the weakest first.
+    pub const ALL: [Self; 2] = [Self::None, Self::Files];
+
+    /// Its name.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::Files => "files",
+        }
+    }
+}
+
+/// How a sandbox on a machine is kept apart from it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Confinement {
+    /// How far.
+    pub level: Level,
+    /// Places of the machine that it reads, beside the system.
+    pub read: Vec<PathBuf>,
+    /// Places of the machine in which it writes, beside its workspace.
+    pub write: Vec<PathBuf>,
 }
 
 /// Whom a sandbox may talk to.

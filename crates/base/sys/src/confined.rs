@@ -1,7 +1,8 @@
 //! Programs that the kernel keeps to a part of the machine: the isolation level `files`.
 //!
 //! A guard that is started with a [`Confinement`] takes it on before it starts anything, and all that it starts inherits
-//! it. Nothing can be added to it, and nobody gets out of it.
+//! it. Nothing can be added to it, and nobody gets out of it. The server, whose clients ask it for files, keeps itself to its
+//! own places before that.
 //!
 //! | layer | what it keeps |
 //! |---|---|
@@ -28,7 +29,8 @@ use rustix::{
 };
 use serde::{Deserialize, Serialize};
 
-pub(crate) use rules::Layer;
+use rules::Scopes;
+pub(crate) use rules::{BesideTerminals, Layer};
 
 /// What programs may do.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -37,6 +39,8 @@ pub struct Confinement {
     pub read: Vec<PathBuf>,
     /// Places in which they read, run, write, make and remove files.
     pub write: Vec<PathBuf>,
+    /// Places in which directories get other names and are removed when they are empty, and nothing else.
+    pub rename: Vec<PathBuf>,
     /// Whether they have the network of this machine. Without it they have none, not even the machine itself.
     pub network: bool,
 }
@@ -132,6 +136,12 @@ pub(crate) struct Prepared {
 }
 
 impl Confinement {
+    /// Opens its places, for a process that works with others than it starts.
+    pub(crate) fn prepare_places(&self) -> Result<Places, ConfineError> {
+        support()?;
+        Ok(Places(rules::Rules::new(self, Scopes::None)?))
+    }
+
     /// Opens its places.
     pub(crate) fn prepare(&self) -> Result<Prepared, ConfineError> {
         support()?;
@@ -139,12 +149,28 @@ impl Confinement {
             step: "the filter of system calls".to_owned(),
             reason: "the system calls of this processor are not known".to_owned(),
         })?;
-        Ok(Prepared { rules: rules::Rules::new(self)?, calls })
+        Ok(Prepared { rules: rules::Rules::new(self, Scopes::Processes)?, calls })
     }
 
-    /// The layer of one session, which is opened for each: its own terminal alone.
-    pub(crate) fn layer(&self, terminal: Option<std::os::fd::BorrowedFd<'_>>) -> io::Result<Layer> {
-        rules::Layer::new(self, terminal).map_err(io::Error::other)
+    /// Looks for all places that are no terminals, which confined processes cannot.
+    pub(crate) fn beside_terminals(&self) -> Result<BesideTerminals, ConfineError> {
+        BesideTerminals::new(self)
+    }
+}
+
+/// The places alone.
+#[derive(Debug)]
+pub(crate) struct Places(rules::Rules);
+
+impl Places {
+    /// Keeps this process, which must have one thread, to the places, for good, and to nothing else of it.
+    pub(crate) fn enter(self) -> Result<(), ConfineError> {
+        let failed = |step: &str, error: &dyn std::fmt::Display| ConfineError::Step {
+            step: step.to_owned(),
+            reason: error.to_string(),
+        };
+        set_no_new_privs(true).map_err(|error| failed("PR_SET_NO_NEW_PRIVS", &error))?;
+        self.0.enter().map_err(|error| failed("Landlock", &error))
     }
 }
 

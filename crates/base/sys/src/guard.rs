@@ -38,7 +38,7 @@ use rustix::{
 };
 
 use crate::{
-    confined::{ConfineError, Confinement, Entered},
+    confined::{BesideTerminals, ConfineError, Confinement, Entered},
     exit::Exit,
     mark::{self, Mark},
     process,
@@ -86,19 +86,26 @@ impl Guard {
         Self::start_in(None)
     }
 
-    /// The same, where it and all that it starts are kept to a part of the machine.
-    pub fn start_confined(confinement: &Confinement) -> Result<Self, GuardError> {
-        Self::start_in(Some(confinement))
+    /// The same, where it and all that it starts are kept to a part of the machine, and this process to the places of
+    /// `own`, which are at least those of the others. The network, and who is reached by signals, stays as it is for it.
+    pub fn start_confined(confinement: &Confinement, own: &Confinement) -> Result<Self, GuardError> {
+        Self::start_in(Some((confinement, own)))
     }
 
-    fn start_in(confinement: Option<&Confinement>) -> Result<Self, GuardError> {
+    fn start_in(confined: Option<(&Confinement, &Confinement)>) -> Result<Self, GuardError> {
         let threads = std::fs::read_dir("/proc/self/task").map_or(1, Iterator::count);
         if threads > 1 {
             return Err(GuardError::Threads(threads));
         }
+        let confinement = confined.map(|(confinement, _)| confinement);
         let prepared = confinement.map(Confinement::prepare).transpose()?;
+        let beside = confinement.map(Confinement::beside_terminals).transpose()?;
+        let own = confined.map(|(_, own)| own.prepare_places()).transpose()?;
         let (server, guard) = UnixStream::pair()?;
-        let mark = Mark::make()?;
+        let mark = if confinement.is_some() { Mark::make_without_group()? } else { Mark::make()? };
+        if let Some(own) = own {
+            own.enter()?;
+        }
         // What loses both its owner and the guard falls to this process.
         // SAFETY: a system call with constants.
         unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1) };
@@ -109,7 +116,7 @@ impl Guard {
                 drop(server);
                 let entered = prepared.map(|prepared| wire::send(&guard, &prepared.enter(), &[]));
                 if entered.is_none_or(|told| told.is_ok()) {
-                    run_guard(&guard, &mark, confinement);
+                    run_guard(&guard, &mark, beside.as_ref());
                 }
                 mark.forget();
                 // SAFETY: ends the copy without running the exit handlers of the original.
@@ -217,7 +224,7 @@ fn ends_within(pid: u32, limit: Duration) -> bool {
 }
 
 /// The guard's life: an owner for each request until the server is gone.
-fn run_guard(socket: &UnixStream, mark: &Mark, confinement: Option<&Confinement>) {
+fn run_guard(socket: &UnixStream, mark: &Mark, beside: Option<&BesideTerminals>) {
     detach("gloveport-guard");
     let Ok(children) = child_signals() else { return };
     let mut owners = Vec::new();
@@ -236,7 +243,7 @@ fn run_guard(socket: &UnixStream, mark: &Mark, confinement: Option<&Confinement>
                     // SAFETY: the guard has one thread.
                     match unsafe { libc::fork() } {
                         0 => {
-                            owner::run(descriptors, mark, confinement);
+                            owner::run(descriptors, mark, beside);
                             // SAFETY: ends this copy at once.
                             unsafe { libc::_exit(0) }
                         }

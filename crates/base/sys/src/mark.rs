@@ -58,8 +58,17 @@ pub(crate) struct Mark {
 impl Mark {
     /// Makes a mark, its group and its note.
     pub(crate) fn make() -> io::Result<Self> {
+        Self::make_in(Cgroup::make)
+    }
+
+    /// The same without a group, for who could not remove it.
+    pub(crate) fn make_without_group() -> io::Result<Self> {
+        Self::make_in(|_| None)
+    }
+
+    fn make_in(group: impl FnOnce(&str) -> Option<Cgroup>) -> io::Result<Self> {
         let own = format!("{:016x}{:016x}", private::random()?, private::random()?);
-        let cgroup = Cgroup::make(&own);
+        let cgroup = group(&own);
         let name = within(std::env::var(VARIABLE).ok().as_deref(), &own);
         // It is of use only if everything else fails.
         let note = note(&own, &name, cgroup.as_ref().map(Cgroup::path)).ok();

@@ -13,7 +13,7 @@ use std::{
     ptr,
 };
 
-use crate::confined::{Confinement, Layer};
+use crate::confined::{BesideTerminals, Layer};
 use serde::{Deserialize, Serialize};
 
 /// What to start.
@@ -154,7 +154,7 @@ pub(crate) fn spawn_in(
     spec: &SpawnSpec,
     descriptors: &[BorrowedFd<'_>],
     cgroup: Option<&OwnedFd>,
-    confinement: Option<&Confinement>,
+    beside: Option<&BesideTerminals>,
 ) -> Result<u32, SpawnError> {
     let program = spec.program.display().to_string();
     let prepared = Prepared::new(spec)?;
@@ -185,7 +185,7 @@ pub(crate) fn spawn_in(
     };
     let (arguments, environment) = (pointers(&prepared.arguments), pointers(&prepared.environment));
     let terminal = (spec.descriptors == Descriptors::Terminal).then(|| descriptors.first().copied()).flatten();
-    let layer = confinement.map(|confinement| confinement.layer(terminal)).transpose();
+    let layer = beside.map(|beside| beside.and(terminal)).transpose();
     let layer = layer.map_err(|error| SpawnError::Invalid { program: program.clone(), reason: error.to_string() })?;
     let (reader, writer) = pipe().map_err(|error| system(0, errno_of(&error)))?;
     let child = Child {

@@ -9,7 +9,7 @@ use gloveport_executor::{Executor, ExecutorOptions};
 use gloveport_kernel::{KernelOptions, Python};
 use gloveport_protocol::{Action, ActionEvent, ActionExecutor as _, Observation, RunAction};
 use gloveport_sandbox::{Owner, plugins, tools};
-use gloveport_sys::{Surroundings, host, users::UserDatabase};
+use gloveport_sys::{Surroundings, confined, host, users::UserDatabase};
 use gloveport_vscode::VsCode;
 
 use crate::doctor::Check;
@@ -49,7 +49,14 @@ pub(crate) async fn checks(owner: anyhow::Result<Owner>) -> Vec<Check> {
             ));
         }
     }
-    checks.extend([processes(), spool(), users(), program("git", "repositories"), program("python3", "Python")]);
+    checks.extend([
+        isolation(),
+        processes(),
+        spool(),
+        users(),
+        program("git", "repositories"),
+        program("python3", "Python"),
+    ]);
     checks.extend([notebook().await, browser(), editor()]);
     checks
 }
@@ -92,6 +99,30 @@ async fn shell(owner: &Owner) -> Check {
         return Check::warning(NAME, text, "make ~/.bashrc faster: every shell reads it when it starts");
     }
     Check::ok(NAME, text)
+}
+
+/// What `--isolation files` would keep sandboxes of this machine to.
+fn isolation() -> Check {
+    const NAME: &str = "isolation files";
+    match confined::support() {
+        Err(missing) => Check::warning(NAME, missing.reason, missing.remedy),
+        Ok(support) if support.gaps.is_empty() => {
+            Check::ok(NAME, format!("Landlock {} keeps files, signals and terminals", support.version))
+        }
+        Ok(support) => {
+            let found = format!(
+                "Landlock {} does not keep sandboxes from {}",
+                support.version,
+                support.gaps.join(", nor from ")
+            );
+            Check::warning(NAME, found, "use a later kernel, or a runtime with containers")
+        }
+    }
+}
+
+/// What this kernel does not keep a sandbox of the level `files` from.
+pub(crate) fn isolation_gaps() -> Vec<&'static str> {
+    confined::support().map(|support| support.gaps).unwrap_or_default()
 }
 
 fn processes() -> Check {

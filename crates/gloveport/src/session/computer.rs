@@ -15,7 +15,7 @@ use super::{
     own::Own,
     runtimes::Runtimes,
     settings::{Wanted, wanted},
-    start::{NO_ISOLATION, random_id},
+    start::{about_isolation, random_id},
 };
 use crate::{
     approve::{ApproveArgs, Person},
@@ -121,7 +121,7 @@ async fn make(fresh: FreshComputer, approver: Arc<dyn Approver>, stop: Cancellat
     let keep = keep || options.keep_alive;
     let spec = SandboxSpec { keep_alive: keep, ..spec };
     if runtime == LOCAL {
-        tell(NO_ISOLATION);
+        tell(&about_isolation(&spec));
     }
     let own = Own::make(provider, &spec, stop).await?;
     let connected = async {

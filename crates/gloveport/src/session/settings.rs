@@ -1,12 +1,12 @@
 //! What the configuration says of sandboxes and commands, and flags that lie over it.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{collections::BTreeMap, path::PathBuf, time::Duration};
 
 use anyhow::Context as _;
 use gloveport_config::{Effect, Loaded, Note, Origin};
 use gloveport_protocol::Secret;
 use gloveport_provider::{
-    Capabilities, NetworkPolicy, ProviderContext, ResourceLimits, SandboxSpec, SessionId, Workspace,
+    Capabilities, Confinement, NetworkPolicy, ProviderContext, ResourceLimits, SandboxSpec, SessionId, Workspace,
 };
 use gloveport_runtime::{FromConfig, HostedOptions, RuntimeError};
 
@@ -131,6 +131,12 @@ fn lay_over(
     spec.mounts.extend(flags.mount);
     spec.ports.retain(|port| flags.port.iter().all(|other| other.name != port.name));
     spec.ports.extend(flags.port);
+    let place = |path: PathBuf| std::path::absolute(&path).with_context(|| format!("cannot use {}", path.display()));
+    let places = |paths: Vec<PathBuf>| paths.into_iter().map(place).collect::<anyhow::Result<Vec<_>>>();
+    let confinement = match flags.isolation {
+        None => None,
+        Some(level) => Some(Confinement { level, read: places(flags.allow_read)?, write: places(flags.allow_write)? }),
+    };
     Ok(SandboxSpec {
         image: flags.image.or(spec.image),
         session_key: Some(session_key()?),
@@ -143,6 +149,7 @@ fn lay_over(
             ..spec.limits
         },
         network: flags.network.unwrap_or(NetworkPolicy::Full),
+        confinement,
         labels,
         plugins: flags.plugin,
         time_to_live: flags.ttl,

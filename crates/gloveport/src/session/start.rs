@@ -6,7 +6,7 @@ use anyhow::Context as _;
 use gloveport_config::McpStdioServer;
 use gloveport_hosting::client;
 use gloveport_protocol::McpServerEntry;
-use gloveport_provider::{PhaseTiming, Provider, Sandbox, SandboxSpec, SessionId};
+use gloveport_provider::{Level, NetworkPolicy, PhaseTiming, Provider, Sandbox, SandboxSpec, SessionId};
 use serde_json::json;
 
 use super::{
@@ -24,8 +24,25 @@ use crate::{
 };
 
 /// What a person must know of the runtime that is chosen when none is.
-pub(super) const NO_ISOLATION: &str = "note: the runtime `local` has no isolation: commands run on this machine as you, with all your \
-    files; --runtime docker runs them in a container";
+const NO_ISOLATION: &str = "note: the runtime `local` has no isolation: commands run on this machine as you, with all your \
+    files; --isolation files keeps them to theirs, --runtime docker runs them in a container";
+/// The same of one that is kept apart: what it still has.
+const FILES: &str = "note: the sandbox is kept to its own files and those of the system; it is not kept from";
+
+/// What a person must know of a sandbox on this machine.
+pub(super) fn about_isolation(spec: &SandboxSpec) -> String {
+    if spec.confinement.as_ref().is_none_or(|confinement| confinement.level == Level::None) {
+        return NO_ISOLATION.to_owned();
+    }
+    let mut open = here::isolation_gaps();
+    if spec.network == NetworkPolicy::Full {
+        open.push("the network, nor from servers on this machine (--network none closes it)");
+    }
+    if open.is_empty() {
+        return "note: the sandbox is kept to its own files and those of the system, and has no network".to_owned();
+    }
+    format!("{FILES} {}", open.join(", nor from "))
+}
 
 pub(super) async fn start(runtimes: &Runtimes, arguments: Box<StartArgs>) -> anyhow::Result<ExitCode> {
     let (runtime, provider) = runtimes.one()?;
@@ -41,7 +58,7 @@ pub(super) async fn start(runtimes: &Runtimes, arguments: Box<StartArgs>) -> any
     // It outlives this command, whatever the configuration says of sessions of a backend.
     let spec = SandboxSpec { keep_alive: true, ..wanted.spec };
     if runtime == LOCAL && !arguments.quiet {
-        crate::output::tell(NO_ISOLATION);
+        crate::output::tell(&about_isolation(&spec));
     }
     let progress = report.progress();
     let launched = launch(&*provider, &spec, &progress, &how).await;

@@ -7,7 +7,7 @@ use std::{
 };
 
 use gloveport_protocol::seconds;
-use gloveport_provider::{ExposedPort, Mount, MountSource, NetworkPolicy, RunAs};
+use gloveport_provider::{ExposedPort, Level, Mount, MountSource, NetworkPolicy, RunAs};
 
 /// Longest time: about 30 years.
 const LONGEST: f64 = 1e9;
@@ -176,6 +176,14 @@ pub(super) fn network(text: &str) -> Result<NetworkPolicy, String> {
     }
 }
 
+/// How far a sandbox is kept apart from the machine that it is on.
+pub(super) fn level(text: &str) -> Result<Level, String> {
+    Level::ALL.into_iter().find(|level| level.name() == text).ok_or_else(|| {
+        let names: Vec<String> = Level::ALL.iter().map(|level| format!("`{}`", level.name())).collect();
+        format!("it must be {}", names.join(" or "))
+    })
+}
+
 /// Where the value of a secret variable comes from.
 #[derive(Clone, PartialEq, Eq)]
 pub(super) enum SecretFrom {
@@ -291,6 +299,8 @@ mod tests {
         ] {
             assert_eq!(network(text).ok(), expected, "{text}");
         }
+        assert_eq!((level("none"), level("files")), (Ok(Level::None), Ok(Level::Files)));
+        assert_eq!(level("all").unwrap_err(), "it must be `none` or `files`");
         assert_eq!(pair("a=b=c"), Ok(("a".to_owned(), "b=c".to_owned())));
         assert!(pair("a").is_err() && pair("=b").is_err());
         assert_eq!(variable("a=b=c"), pair("a=b=c"));

@@ -14,17 +14,18 @@ use gloveport_contract::local::{
 };
 use gloveport_protocol::Secret;
 use gloveport_provider::{
-    Phase, Progress, ProviderError, STARTED_AHEAD, Sandbox, SandboxId, SandboxSpec, Teller, Workspace, handed_over,
+    Level, Phase, Progress, ProviderError, STARTED_AHEAD, Sandbox, SandboxId, SandboxSpec, Teller, Workspace,
+    handed_over,
 };
 
 use crate::{
-    delete,
+    confine, delete,
     fault::{self, NAME, blocking, engine},
     keeper,
     launch::{STANDARD_PORTS, Server},
     logs,
     pool::Pool,
-    provider::{CAPABILITIES, Inner},
+    provider::Inner,
     record::Record,
     state::{self, HOLDERS, VERSION, random_name},
     steps::Step,
@@ -45,7 +46,7 @@ impl Inner {
         spec: &SandboxSpec,
         progress: &Progress,
     ) -> Result<Sandbox, ProviderError> {
-        spec.check(NAME, &CAPABILITIES)?;
+        spec.check(NAME, &confine::capabilities(spec))?;
         let (inner, spec) = (Arc::clone(self), spec.clone());
         let making = |tell, _| async move { inner.make(&spec, &tell).await };
         let inner = Arc::clone(self);
@@ -67,6 +68,15 @@ impl Inner {
             blocking(move || inner.open_for(&id)).await?;
         }
         progress.enter(Phase::Creating, "");
+        let confined = {
+            let (inner, spec) = (Arc::clone(self), spec.clone());
+            blocking(move || confine::wanted(&spec, &inner.state, &inner.options.environment)).await?
+        };
+        if let Some(confined) = confined {
+            // One that waits does not know yet what it may do, and cannot be told later.
+            let server = Server::launch_confined(self, confined, id.clone()).await?;
+            return self.start((server, false), &id, spec, progress).await;
+        }
         let made = loop {
             let own = if spec.warm { self.pool.take() } else { None };
             let warm = match own {
@@ -176,8 +186,8 @@ impl Inner {
             }
         }
         let ports = self.ports(&server.reserved, spec)?;
-        let (record, start) = self.describe(server, spec, &ports)?;
         let published = self.state.sandbox(id);
+        let (record, start) = self.describe((server, &published), spec, &ports)?;
         {
             let (inner, id, from, to) = (Arc::clone(self), id.clone(), server.directory.clone(), published.clone());
             if let Err(error) = blocking(move || inner.publish(&record, &id, &from, &to)).await {
@@ -256,10 +266,11 @@ impl Inner {
     /// What the sandbox is, for the file and for the server.
     fn describe(
         &self,
-        server: &Server,
+        (server, directory): (&Server, &Path),
         spec: &SandboxSpec,
         ports: &[(String, u16)],
     ) -> Result<(Record, Start), ProviderError> {
+        let level = confine::level(spec);
         let own_key = || self.options.environment.get("SESSION_API_KEY").filter(|key| !key.is_empty());
         let session_key = match (&spec.session_key, own_key()) {
             (Some(key), _) => key.clone(),
@@ -268,6 +279,8 @@ impl Inner {
         };
         let (workspace, temporary) = match &spec.workspace {
             Workspace::Directory(directory) => (directory.clone(), false),
+            // It goes with the directory that it is in.
+            Workspace::Temporary if level != Level::None => (confine::workspace(directory), false),
             Workspace::Temporary | Workspace::Volume(_) => {
                 let name = format!("openhands_workspace_{}-{}", spec.session_id, random_name()?);
                 (self.options.temporary.join(name), true)
@@ -276,6 +289,13 @@ impl Inner {
         let expires = spec.time_to_live.and_then(|time| SystemTime::now().checked_add(time));
         let has_editor = spec.plugins.iter().any(|plugin| plugin == "vscode");
         let urls = ports.iter().filter(|(name, _)| name != "vscode" || has_editor);
+        let (mut labels, mut environment) = (spec.labels.clone(), self.environment(spec, ports));
+        if level != Level::None {
+            labels.insert(confine::LABEL.to_owned(), level.name().to_owned());
+            confine::environment(directory, &mut environment);
+            // What was asked for by name counts more.
+            environment.extend(spec.environment.clone());
+        }
         let record = Record {
             version: VERSION,
             session_id: spec.session_id.clone(),
@@ -285,7 +305,7 @@ impl Inner {
             url: self.urls.server(server.port),
             urls: urls.map(|(name, port)| (name.clone(), self.urls.port(name, *port))).collect(),
             session_key: session_key.clone(),
-            labels: spec.labels.clone(),
+            labels,
             at: RecordedWorkspace { workspace: workspace.clone(), temporary },
             keep_alive: spec.keep_alive,
             created: SystemTime::now(),
@@ -293,7 +313,7 @@ impl Inner {
         };
         let start = Start {
             workspace,
-            environment: self.environment(spec, ports),
+            environment,
             session_key: session_key.expose().to_owned(),
             memory_limit: spec.limits.memory,
             plugins: spec.plugins.clone(),

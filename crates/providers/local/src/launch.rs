@@ -16,10 +16,11 @@ use std::{
 };
 
 use gloveport_contract::local::lifeline::{Lifeline, Reply, Request};
-use gloveport_provider::ProviderError;
+use gloveport_provider::{ProviderError, SandboxId};
 use gloveport_sys::{mark, reap::reaper};
 
 use crate::{
+    confine::{self, Confined},
     delete,
     fault::{self, blocking, engine},
     lock, logs,
@@ -62,9 +63,22 @@ pub(crate) struct Server {
 impl Server {
     /// Starts one, and returns when it listens.
     pub(crate) async fn launch(inner: &Arc<Inner>) -> Result<Self, ProviderError> {
+        Self::launch_as(inner, None).await
+    }
+
+    /// The same, where it is kept to a part of the machine, in the sandbox of this id.
+    pub(crate) async fn launch_confined(
+        inner: &Arc<Inner>,
+        confined: Confined,
+        id: SandboxId,
+    ) -> Result<Self, ProviderError> {
+        Self::launch_as(inner, Some((confined, id))).await
+    }
+
+    async fn launch_as(inner: &Arc<Inner>, apart: Option<(Confined, SandboxId)>) -> Result<Self, ProviderError> {
         let Spawned { process, mark, directory, socket, lock } = {
             let inner = Arc::clone(inner);
-            blocking(move || spawn(&inner)).await?
+            blocking(move || spawn(&inner, apart.as_ref())).await?
         };
         let talk = async {
             let mut lifeline = Lifeline::new(socket)?;
@@ -101,13 +115,13 @@ struct Spawned {
     lock: File,
 }
 
-fn spawn(inner: &Arc<Inner>) -> Result<Spawned, ProviderError> {
+fn spawn(inner: &Arc<Inner>, apart: Option<&(Confined, SandboxId)>) -> Result<Spawned, ProviderError> {
     let observer = &inner.options.observer;
     let mark = inner.next_name();
     let directory = inner.state.servers().join(&mark);
     fs::DirBuilder::new().mode(0o700).create(&directory).map_err(fault::file("make the directory", &directory))?;
     observer.tell(Step::DirectoryMade);
-    let started = start(inner, &mark, &directory);
+    let started = start(inner, &mark, &directory, apart);
     if started.is_err() {
         // Nothing runs; what cannot be removed now is garbage.
         let _left = fs::remove_dir_all(&directory);
@@ -115,7 +129,12 @@ fn spawn(inner: &Arc<Inner>) -> Result<Spawned, ProviderError> {
     started.map(|(process, socket, lock)| Spawned { process, mark, directory, socket, lock })
 }
 
-fn start(inner: &Arc<Inner>, mark: &str, directory: &Path) -> Result<(ServerProcess, UnixStream, File), ProviderError> {
+fn start(
+    inner: &Arc<Inner>,
+    mark: &str,
+    directory: &Path,
+    apart: Option<&(Confined, SandboxId)>,
+) -> Result<(ServerProcess, UnixStream, File), ProviderError> {
     let (lock_path, log_path) = (directory.join(state::LOCK), directory.join(state::LOG));
     let lock = lock::make_locked(&lock_path).map_err(fault::file("make", &lock_path))?;
     inner.options.observer.tell(Step::LockTaken);
@@ -132,6 +151,20 @@ fn start(inner: &Arc<Inner>, mark: &str, directory: &Path) -> Result<(ServerProc
     command.envs(INHERITED.iter().filter_map(|name| Some((name, inner.options.environment.get(*name)?))));
     let outer = inner.options.environment.get(mark::VARIABLE).map(String::as_str);
     command.env(mark::VARIABLE, mark::within(outer, mark));
+    if let Some((confined, id)) = apart {
+        let place = confine::make_place(directory)?;
+        command.arg("--confine").arg("--write").arg(place);
+        for (flag, places) in [("--write", &confined.write), ("--read", &confined.read)] {
+            for place in places {
+                command.arg(flag).arg(place);
+            }
+        }
+        if !confined.network {
+            command.arg("--no-network");
+        }
+        // By then the sandbox has its name.
+        command.env("TMPDIR", confine::temporary(&inner.state.sandbox(id)));
+    }
     command.stdin(Stdio::from(OwnedFd::from(theirs))).stdout(Stdio::from(lock)).stderr(Stdio::from(log));
     let child = command.spawn().map_err(failed)?;
     // It is not waited for yet, so its id cannot be anybody else's.

@@ -30,6 +30,7 @@
 //! | `launch`, `pool`, `create`, `delete`, `garbage`, `view`, `logs` | one call of the trait each |
 
 mod backend;
+mod confine;
 mod create;
 mod delete;
 mod fault;

@@ -43,6 +43,7 @@ pub(crate) const CAPABILITIES: Capabilities = Capabilities {
     limit_memory: true,
     ports: true,
     labels: true,
+    confine: true,
     pause: true,
     pause_keeps_processes: true,
     logs: true,

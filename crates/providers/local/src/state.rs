@@ -8,7 +8,7 @@ use std::{
 
 use gloveport_contract::local::directory;
 pub(crate) use gloveport_contract::local::directory::{
-    EARLIER_LOG, ENDED, LOCK, LOG, OLD, PAUSED, RECORD, VERSION, move_unless_there,
+    EARLIER_LOG, ENDED, LOCK, LOG, OLD, PAUSED, PLACE, RECORD, VERSION, move_unless_there,
 };
 use gloveport_provider::{ProviderError, SandboxId};
 

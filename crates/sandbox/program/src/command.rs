@@ -75,8 +75,7 @@ pub fn run(command: Command) -> anyhow::Result<ExitCode> {
             runtime()?.block_on(agent_server::serve(arguments, &owner))
         }
         Command::SandboxServer(arguments) => {
-            let inside = local_server::enter(&arguments)?;
-            let owner = Owner::start()?;
+            let (inside, owner) = local_server::enter(&arguments)?;
             logging::for_sandbox(inside.log()?);
             runtime()?.block_on(local_server::serve(inside, &owner))
         }

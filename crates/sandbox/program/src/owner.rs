@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use gloveport_sys::{Guard, Spawner};
+use gloveport_sys::{Guard, Spawner, confined::Confinement};
 
 /// What is told of a server that ended because its guard was killed.
 pub(crate) const LOST: &str = "its process guard was killed, and with it everything that it had started";
@@ -19,9 +19,17 @@ pub struct Owner {
 impl Owner {
     /// Starts the guard. Call it while this is the only thread.
     pub fn start() -> anyhow::Result<Self> {
-        let guard = Guard::start()?;
+        Ok(Self::of(Guard::start()?))
+    }
+
+    /// The same, where all that it starts is kept to a part of the machine, and this process to the places of `own`.
+    pub(crate) fn start_confined(tools: &Confinement, own: &Confinement) -> anyhow::Result<Self> {
+        Ok(Self::of(Guard::start_confined(tools, own)?))
+    }
+
+    fn of(guard: Guard) -> Self {
         let pid = guard.pid();
-        Ok(Self { spawner: Spawner::Guarded(Arc::new(guard)), pid })
+        Self { spawner: Spawner::Guarded(Arc::new(guard)), pid }
     }
 
     /// Ends when the guard was killed; what it owned has been ended then.

@@ -64,13 +64,22 @@ fn using() -> BitFlags<AccessFs> {
     make_bitflags!(AccessFs::{ReadFile | WriteFile | IoctlDev})
 }
 
+/// Which processes are reached.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Scopes {
+    /// Signals reach all processes.
+    None,
+    /// Signals reach those that have the same rules.
+    Processes,
+}
+
 /// What all programs of a guard have.
 #[derive(Debug)]
 pub(super) struct Rules(RulesetCreated);
 
 impl Rules {
-    pub(super) fn new(confinement: &Confinement) -> Result<Self, ConfineError> {
-        let mut rules = Self(made().map_err(|error| failed("making the rules", &error))?);
+    pub(super) fn new(confinement: &Confinement, scopes: Scopes) -> Result<Self, ConfineError> {
+        let mut rules = Self(made(scopes).map_err(|error| failed("making the rules", &error))?);
         for place in SYSTEM {
             if place == "/etc" && geteuid().is_root() {
                 // Root reads all of it, so what others may not read is left out.
@@ -82,7 +91,12 @@ impl Rules {
         for device in DEVICES.into_iter().chain([TERMINALS]) {
             rules.add_known(device, using() | make_bitflags!(AccessFs::{ReadDir}))?;
         }
-        for (places, access) in [(&confinement.read, reading()), (&confinement.write, writing())] {
+        let given = [
+            (&confinement.read, reading()),
+            (&confinement.write, writing()),
+            (&confinement.rename, make_bitflags!(AccessFs::{MakeDir | RemoveDir | Refer})),
+        ];
+        for (places, access) in given {
             for place in places {
                 let opened = PathFd::new(place)
                     .map_err(|_| ConfineError::Place { path: place.clone(), source: why_not(place) })?;
@@ -132,21 +146,27 @@ impl Rules {
     }
 }
 
-/// The layer of one session: everything as before, and of the terminals its own.
+/// All places that are no terminals.
 #[derive(Debug)]
-pub(crate) struct Layer(OwnedFd);
+pub(crate) struct BesideTerminals(Vec<PathBuf>);
 
-impl Layer {
-    pub(super) fn new(confinement: &Confinement, terminal: Option<BorrowedFd<'_>>) -> Result<Self, ConfineError> {
-        let told = |error: &dyn std::fmt::Display| failed("making the rules of a session", error);
-        let mut rules = Rules(with_terminals_judged().map_err(|error| told(&error))?);
-        let top = fs::read_dir("/").map_err(|error| told(&error))?;
+impl BesideTerminals {
+    pub(super) fn new(confinement: &Confinement) -> Result<Self, ConfineError> {
+        let top = fs::read_dir("/").map_err(|error| failed("looking for what is in /", &error))?;
         let places = top.flatten().map(|entry| entry.path()).filter(|place| place != Path::new("/dev"));
         let devices = DEVICES.into_iter().map(PathBuf::from);
-        let given = confinement.read.iter().chain(&confinement.write).filter(|place| !leads_to_terminals(place));
-        for place in places.chain(devices).chain(given.cloned()) {
-            if let Ok(opened) = PathFd::new(&place) {
-                rules.add(opened, &place, using())?;
+        // All terminals, too, where somebody has named their directory.
+        let given = confinement.read.iter().chain(&confinement.write).cloned();
+        Ok(Self(places.chain(devices).chain(given).collect()))
+    }
+
+    /// The layer of a session with this terminal, which is made for each.
+    pub(crate) fn and(&self, terminal: Option<BorrowedFd<'_>>) -> Result<Layer, ConfineError> {
+        let told = |error: &dyn std::fmt::Display| failed("making the rules of a session", error);
+        let mut rules = Rules(with_terminals_judged().map_err(|error| told(&error))?);
+        for place in &self.0 {
+            if let Ok(opened) = PathFd::new(place) {
+                rules.add(opened, place, using())?;
             }
         }
         if let Some(terminal) = terminal {
@@ -155,19 +175,19 @@ impl Layer {
         }
         let made: Option<OwnedFd> = rules.0.into();
         let made = made.ok_or_else(|| told(&"the kernel made none"))?;
-        fcntl_dupfd_cloexec(&made, HIGH).map(Self).map_err(|error| told(&error))
+        fcntl_dupfd_cloexec(&made, HIGH).map(Layer).map_err(|error| told(&error))
     }
+}
 
+/// The layer of one session: everything as before, and of the terminals its own.
+#[derive(Debug)]
+pub(crate) struct Layer(OwnedFd);
+
+impl Layer {
     /// For the new process, which puts it on.
     pub(crate) fn descriptor(&self) -> RawFd {
         self.0.as_raw_fd()
     }
-}
-
-/// Whether a place is `/`, `/dev` or one of the terminals.
-fn leads_to_terminals(place: &Path) -> bool {
-    let terminals = Path::new(TERMINALS);
-    terminals.starts_with(place) || place.starts_with(terminals)
 }
 
 /// The version of Landlock that the kernel has.
@@ -178,14 +198,16 @@ pub(super) fn version() -> io::Result<i32> {
     if version < 0 { Err(io::Error::last_os_error()) } else { i32::try_from(version).map_err(io::Error::other) }
 }
 
-fn made() -> Result<RulesetCreated, landlock::RulesetError> {
-    Ruleset::default()
+fn made(scopes: Scopes) -> Result<RulesetCreated, landlock::RulesetError> {
+    let rules = Ruleset::default()
         .set_compatibility(CompatLevel::HardRequirement)
         .handle_access(AccessFs::from_all(LEAST))?
         .set_compatibility(CompatLevel::BestEffort)
-        .handle_access(AccessFs::from_all(BEST))?
-        .scope(Scope::from_all(BEST))?
-        .create()
+        .handle_access(AccessFs::from_all(BEST))?;
+    match scopes {
+        Scopes::None => rules.create(),
+        Scopes::Processes => rules.scope(Scope::from_all(BEST))?.create(),
+    }
 }
 
 fn with_terminals_judged() -> Result<RulesetCreated, landlock::RulesetError> {
@@ -250,14 +272,5 @@ mod tests {
         let mut found = public(top.path(), &mut 0);
         found.sort();
         assert_eq!(found, [at("all"), at("b"), at("some/open")]);
-    }
-
-    #[test]
-    fn terminals_are_in_no_place_that_is_given() {
-        for (place, expected) in
-            [("/", true), ("/dev", true), ("/dev/pts/3", true), ("/dev/kvm", false), ("/home", false)]
-        {
-            assert_eq!(leads_to_terminals(Path::new(place)), expected, "{place}");
-        }
     }
 }

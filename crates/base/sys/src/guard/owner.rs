@@ -11,7 +11,7 @@ use std::{
 use super::{Event, ORPHAN_GRACE, child_signals, detach, end_descendants, has_children, reap, wait_either};
 use crate::{
     cgroup::Cgroup,
-    confined::Confinement,
+    confined::BesideTerminals,
     exit::Exit,
     mark::Mark,
     spawn::{self, SpawnError, SpawnSpec},
@@ -28,14 +28,14 @@ enum End {
 }
 
 /// Lives as the owner of one session after the other. The first descriptor is its socket.
-pub(super) fn run(descriptors: Vec<OwnedFd>, mark: &Mark, confinement: Option<&Confinement>) {
+pub(super) fn run(descriptors: Vec<OwnedFd>, mark: &Mark, beside: Option<&BesideTerminals>) {
     detach("gloveport-owner");
     let Some(socket) = descriptors.into_iter().next().map(UnixStream::from) else { return };
     let Ok(children) = child_signals() else { return };
     while let Ok(Some((order, descriptors))) = wire::receive::<Order>(&socket) {
         // An order to end one that has ended is no matter any more.
         let Order::Start { session, spec } = order else { continue };
-        let owner = Owner { socket: &socket, children: &children, session, confinement };
+        let owner = Owner { socket: &socket, children: &children, session, beside };
         if owner.own(&spec, descriptors, mark) == End::Last || wire::send(&socket, &Report::Gone, &[]).is_err() {
             return;
         }
@@ -46,13 +46,13 @@ struct Owner<'a> {
     socket: &'a UnixStream,
     children: &'a OwnedFd,
     session: u64,
-    confinement: Option<&'a Confinement>,
+    beside: Option<&'a BesideTerminals>,
 }
 
 impl Owner<'_> {
     fn own(&self, spec: &SpawnSpec, descriptors: Vec<OwnedFd>, mark: &Mark) -> End {
         let borrowed: Vec<BorrowedFd<'_>> = descriptors.iter().map(OwnedFd::as_fd).collect();
-        let started = spawn::spawn_in(spec, &borrowed, mark.cgroup().map(Cgroup::directory), self.confinement);
+        let started = spawn::spawn_in(spec, &borrowed, mark.cgroup().map(Cgroup::directory), self.beside);
         drop(descriptors);
         let report = match &started {
             Ok(pid) => Report::Started { pid: *pid },

@@ -6,7 +6,7 @@ use std::{
 };
 
 use clap::{Args, Subcommand};
-use gloveport_provider::{ExposedPort, Mount, NetworkPolicy, RunAs};
+use gloveport_provider::{ExposedPort, Level, Mount, NetworkPolicy, RunAs};
 
 use crate::session::values::{self, SecretFrom};
 
@@ -56,12 +56,32 @@ pub(crate) struct MakeArgs {
     /// What it may talk to: `full`, `none`, or hosts and networks, separated by commas.
     #[arg(long, value_name = "POLICY", value_parser = values::network)]
     pub(in crate::session) network: Option<NetworkPolicy>,
+    /// How far the runtime `local` keeps it apart from this machine: `none`, or `files`. With `files` the kernel keeps it to
+    /// its workspace, a home and temporary directory of its own, the files of the system, and its own processes.
+    #[arg(long, value_name = "LEVEL", value_parser = values::level)]
+    pub(in crate::session) isolation: Option<Level>,
+    /// With --isolation, let it read this place, too; may be repeated.
+    #[arg(long, value_name = "PATH", requires = "isolation")]
+    pub(in crate::session) allow_read: Vec<PathBuf>,
+    /// With --isolation, let it write in this place, too; may be repeated.
+    #[arg(long, value_name = "PATH", requires = "isolation")]
+    pub(in crate::session) allow_write: Vec<PathBuf>,
     /// Start this plugin, such as jupyter or vscode; may be repeated.
     #[arg(long, value_name = "NAME")]
     pub(in crate::session) plugin: Vec<String>,
 }
 
 impl MakeArgs {
+    /// Whether it is for this machine, which it is then kept apart from. Its work is in the current directory if no other one
+    /// is named.
+    pub(crate) fn keep_here(&mut self) -> bool {
+        let is_kept = self.isolation.is_some();
+        if is_kept && self.workspace.is_none() {
+            self.workspace = Some(PathBuf::from("."));
+        }
+        is_kept
+    }
+
     /// The directory to work in, as it was given.
     pub(crate) fn workspace(&self) -> Option<&Path> {
         self.workspace.as_deref()

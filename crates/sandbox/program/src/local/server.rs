@@ -5,7 +5,7 @@ use std::{
     io,
     net::{IpAddr, Ipv4Addr, SocketAddr},
     os::fd::OwnedFd,
-    path::PathBuf,
+    path::{Path, PathBuf},
     process::ExitCode,
     sync::Arc,
     time::{Duration, SystemTime},
@@ -13,9 +13,13 @@ use std::{
 
 use anyhow::Context as _;
 use clap::Args;
-use gloveport_contract::local::lifeline::{Lifeline, Reply, Request, Start};
+use gloveport_contract::local::{
+    directory::PLACES,
+    lifeline::{Lifeline, Reply, Request, Start},
+};
 use gloveport_executor::Executor;
 use gloveport_server::{DrainEnd, Occupancy, PauseListener, ServerOptions, SessionKey};
+use gloveport_sys::confined::Confinement;
 use rustix::net::{self, AddressFamily, SocketFlags, SocketType, sockopt};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
@@ -36,13 +40,48 @@ pub struct ServerArgs {
     /// State directory of the runtime; it is there for whoever looks at the list of processes.
     #[arg(long, value_name = "DIRECTORY")]
     state: PathBuf,
+    /// Keep it and its tools to these places.
+    #[arg(long)]
+    confine: bool,
+    /// A place in which tools write; may be repeated.
+    #[arg(long, value_name = "PATH", requires = "confine")]
+    write: Vec<PathBuf>,
+    /// A place that tools read, beside the system; may be repeated.
+    #[arg(long, value_name = "PATH", requires = "confine")]
+    read: Vec<PathBuf>,
+    /// Tools have no network.
+    #[arg(long, requires = "confine")]
+    no_network: bool,
 }
 
-/// Takes over what the backend has given. Call it while this is the only thread.
-pub(crate) fn enter(arguments: &ServerArgs) -> anyhow::Result<Inside> {
-    Inside::enter().with_context(|| {
+/// Takes over what the backend has given, and starts what owns the tools. Call it while this is the only thread.
+pub(crate) fn enter(arguments: &ServerArgs) -> anyhow::Result<(Inside, Owner)> {
+    let inside = Inside::enter().with_context(|| {
         format!("this command is started by the runtime `local`, with a sandbox in {}", arguments.state.display())
-    })
+    })?;
+    let owner = if arguments.confine {
+        let (tools, own) = confinements(arguments, &inside)?;
+        Owner::start_confined(&tools, &own)?
+    } else {
+        Owner::start()?
+    };
+    Ok((inside, owner))
+}
+
+/// What tools may do, and what the server may, of whom clients ask the same and which has its own directory beside that.
+fn confinements(arguments: &ServerArgs, inside: &Inside) -> anyhow::Result<(Confinement, Confinement)> {
+    let mut read = arguments.read.clone();
+    // It reads documents in a process of its own.
+    read.push(std::env::current_exe().context("cannot find the program that runs")?);
+    let tools =
+        Confinement { read, write: arguments.write.clone(), rename: Vec::new(), network: !arguments.no_network };
+    let mut own = tools.clone();
+    let directory = inside.directory()?;
+    // Where its own directory gets its name, and loses it.
+    let parents = directory.parent().and_then(Path::parent).map(|root| PLACES.map(|name| root.join(name)));
+    own.rename.extend(parents.into_iter().flatten().filter(|place| place.is_dir()));
+    own.write.push(directory);
+    Ok((tools, own))
 }
 
 /// How a server ends.
