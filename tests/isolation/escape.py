@@ -1,0 +1,281 @@
+"""Tries the ways out of attempts.py in a sandbox of the level `files`, and in one of the level `none`.
+
+usage: escape.py BINARY SCRATCH
+
+Each has to fail inside of the first and to succeed in the second, so that it is known to try what it says. Nothing
+outside may have changed after the first. Files for it go into SCRATCH, which must not be there. Prints one line a check;
+the last line counts them.
+"""
+
+import contextlib
+import ctypes
+import json
+import os
+import secrets
+import shutil
+import socket
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+LIBC = ctypes.CDLL(None, use_errno=True)
+COUNTS = {"passed": 0, "FAILED": 0, "skipped": 0}
+LIMIT = 420
+
+# A process with secrets, of the same user.
+VICTIM = """
+import ctypes, os, signal, sys
+memory = ctypes.create_string_buffer(b"memory of another process" + bytes(100))
+file = os.open(sys.argv[1], os.O_RDONLY)
+def told(*_):
+    with open(sys.argv[2], "a") as signals:
+        signals.write("x")
+signal.signal(signal.SIGUSR1, told)
+print(ctypes.addressof(memory), file, flush=True)
+while True:
+    signal.pause()
+"""
+
+
+def tell(result, what, why=""):
+    COUNTS[result] += 1
+    print(f"{result}  {what}{': ' + str(why) if why else ''}", flush=True)
+
+
+def check(what, is_so, why=""):
+    tell("passed" if is_so else "FAILED", what, "" if is_so else why or "it is not so")
+
+
+def answering(family, kind, address, secret):
+    """A server that tells the secret to whoever comes."""
+    server = socket.socket(family, kind)
+    server.bind(address)
+
+    def streams():
+        server.listen()
+        while True:
+            client, _ = server.accept()
+            # Who comes may be gone.
+            with client, contextlib.suppress(OSError):
+                client.sendall(secret)
+
+    def datagrams():
+        while True:
+            _, sender = server.recvfrom(1000)
+            if sender:
+                server.sendto(secret, sender)
+
+    threading.Thread(target=streams if kind == socket.SOCK_STREAM else datagrams, daemon=True).start()
+    return server
+
+
+class Outside:
+    """What must not be reached, and all that is needed to reach it."""
+
+    def __init__(self, binary, scratch):
+        self.binary, self.scratch = binary, scratch
+        self.secret = secrets.token_hex(16)
+        for name in ("home", "temporary", "own", "process", "state"):
+            (scratch / name).mkdir(mode=0o755)
+        self.environment = os.environ | {"HOME": str(scratch / "home"), "XDG_STATE_HOME": str(scratch / "state")}
+        for name in ("GLOVEPORT_RUNTIME", "GLOVEPORT_URL"):
+            self.environment.pop(name, None)
+        self.sessions = []
+
+    def gloveport(self, *arguments, **options):
+        command = [self.binary, *map(str, arguments)]
+        return subprocess.run(command, env=self.environment, capture_output=True, text=True, **options)
+
+    def session(self, *flags):
+        made = self.gloveport("session", "start", "--quiet", "--runtime", "local", *flags, timeout=60)
+        assert made.returncode == 0, made.stderr
+        self.sessions.append(made.stdout.strip())
+        shown = json.loads(self.gloveport("session", "show", "--json", self.sessions[-1]).stdout)
+        shown = shown[0] if isinstance(shown, list) else shown
+        return self.sessions[-1], int(shown["url"].rsplit(":", 1)[1])
+
+    def fill(self, directory):
+        (directory / "secret.txt").write_text(f"{self.secret}: not found\n")
+        for name in ("rename", "move", "replace", "remove-inside", "remove-outside", "write", "cut", "cut-too", "run"):
+            (directory / f"to-{name}").write_text("as it was\n")
+        for name in ("inside", "outside"):
+            (directory / f"directory-to-remove-{name}").mkdir()
+
+    def places(self):
+        scratch, secret = self.scratch, self.secret.encode()
+        home, temporary, own = scratch / "home", scratch / "temporary", scratch / "own"
+        self.fill(home)
+        self.fill(temporary)
+        (own / "signals").write_text("")
+        victim_environment = {"SECRET": self.secret, "PATH": os.environ["PATH"]}
+        arguments = [sys.executable, "-S", "-c", VICTIM, home / "secret.txt", own / "signals"]
+        self.victim = subprocess.Popen(arguments, cwd=scratch / "process", env=victim_environment, stdout=subprocess.PIPE)
+        address, descriptor = map(int, self.victim.stdout.readline().split())
+        other, other_port = self.session("--label", f"note={self.secret}")
+        record = scratch / "state/gloveport/local/sandboxes" / other / "sandbox.json"
+        self.servers = [
+            answering(socket.AF_INET, socket.SOCK_STREAM, ("127.0.0.1", 0), secret),
+            answering(socket.AF_INET, socket.SOCK_DGRAM, ("127.0.0.1", 0), secret),
+            answering(socket.AF_UNIX, socket.SOCK_STREAM, str(scratch / "service"), secret),
+            answering(socket.AF_UNIX, socket.SOCK_STREAM, str(scratch / "engine.sock"), secret),
+            answering(socket.AF_UNIX, socket.SOCK_STREAM, f"\0{self.secret}", secret),
+            answering(socket.AF_UNIX, socket.SOCK_DGRAM, str(scratch / "datagrams"), secret),
+        ]
+        newer = 0
+        try:
+            self.servers.append(answering(socket.AF_INET6, socket.SOCK_STREAM, ("::1", 0), secret))
+            newer = self.servers[-1].getsockname()[1]
+        except OSError:
+            pass
+        self.terminal = os.openpty()
+        shared = Path(f"/dev/shm/gloveport-{self.secret}")
+        shared.write_text(self.secret)
+        self.shared = shared
+        # IPC_PRIVATE, IPC_CREAT
+        self.shm = LIBC.shmget(0, 4096, 0o1600)
+        LIBC.shmat.restype = ctypes.c_void_p
+        ctypes.memmove(LIBC.shmat(self.shm, None, 0), secret, len(secret))
+        self.msg = LIBC.msgget(0, 0o1600)
+        LIBC.msgsnd(self.msg, (1).to_bytes(8, "little") + secret, len(secret), 0)
+        self.queue = f"gloveport-{self.secret}"
+        number = {"x86_64": 240, "aarch64": 180}[os.uname().machine]
+        LIBC.syscall(number, self.queue.encode(), os.O_CREAT | os.O_RDWR, 0o600, None)
+        key = {"x86_64": 248, "aarch64": 217}[os.uname().machine]
+        LIBC.syscall(key, b"user", self.queue.encode(), secret, len(secret), -4)
+        with_rights = scratch / "with-rights"
+        shutil.copy(shutil.which("true"), with_rights)
+        with_rights.chmod(0o4755)
+        shutil.copy(shutil.which("true"), own / "program")
+        return {
+            "secret": self.secret, "home": str(home), "own": str(own), "tests": str(HERE),
+            "files": {
+                "a file of the home directory": str(home / "secret.txt"),
+                "the key of another sandbox": str(record),
+                "a temporary file of another program": str(temporary / "secret.txt"),
+            },
+            "directories": {"home directory": str(home), "temporary directory": str(temporary)},
+            "process": self.victim.pid, "process_directory": str(scratch / "process"), "address": address,
+            "descriptor": descriptor, "signalled": self.victim.pid, "signals": str(own / "signals"),
+            "shared_memory": str(shared), "shm": self.shm, "msg": self.msg, "queue": self.queue, "key_name": self.queue,
+            "tcp": self.servers[0].getsockname()[1], "udp": self.servers[1].getsockname()[1], "tcp6": newer,
+            "unix": str(scratch / "service"), "engine": str(scratch / "engine.sock"), "abstract": self.secret,
+            "datagram": str(scratch / "datagrams"), "other": other_port, "terminal": os.ttyname(self.terminal[1]),
+            "with_rights": str(with_rights), "can_have_rights": os.geteuid() == 0, "program_copy": str(own / "program"),
+        }  # fmt: skip
+
+    def state(self):
+        """All that is outside, as it is now."""
+        found = {}
+        for top in ("home", "temporary"):
+            for path in sorted((self.scratch / top).rglob("*")):
+                # The history of the client, which is outside.
+                if ".openhands" in path.parts:
+                    continue
+                status = path.lstat()
+                text = path.read_text() if path.is_file() else ""
+                found[str(path)] = (status.st_mode, status.st_size, text)
+        return found
+
+    def end(self):
+        for session in self.sessions:
+            self.gloveport("session", "rm", "--force", session, timeout=60)
+        with_all = [getattr(self, "victim", None)]
+        for process in filter(None, with_all):
+            process.kill()
+            process.wait()
+        for path in filter(None, [getattr(self, "shared", None)]):
+            path.unlink(missing_ok=True)
+        if hasattr(self, "shm"):
+            LIBC.shmctl(self.shm, 0, None)
+            LIBC.msgctl(self.msg, 0, None)
+            LIBC.syscall({"x86_64": 241, "aarch64": 181}[os.uname().machine], self.queue.encode())
+
+
+def python_places():
+    """Where the Python is that runs this, as far as it is not the system's."""
+    places = {os.path.realpath(place) for place in (sys.prefix, sys.base_prefix, os.path.dirname(sys.executable))}
+    return [flag for place in sorted(places) for flag in ("--allow-read", place)]
+
+
+def tried(outside, session, port, places, is_outside):
+    file = outside.scratch / "own/places.json"
+    file.write_text(json.dumps(places | {"server_port": port}))
+    variables = "OUTSIDE=1 " if is_outside else ""
+    command = f"{variables}{sys.executable} -S {HERE}/attempts.py {file}"
+    done = outside.gloveport("session", "exec", session, command, timeout=LIMIT)
+    found = {}
+    for line in done.stdout.splitlines():
+        if line.startswith("{"):
+            one = json.loads(line)
+            found[one["name"]] = one
+    assert found, done.stdout[-500:] + done.stderr[-500:]
+    return found
+
+
+def works(outside, session):
+    """What programs must be able to do all the same."""
+    for what, command in {
+        "files are made, changed and removed": "mkdir d && echo a > d/f && mv d/f g && chmod 700 g && rm -r d g",
+        "there is a home directory of its own": 'test -w "$HOME" && test "$(ls -A "$HOME" | wc -l)" = 0 && touch ~/x && rm ~/x',
+        "there are temporary files": 'f=$(mktemp) && echo a > "$f" && rm "$f"',
+        "what was written is run": "printf '#!/bin/sh\\necho ran\\n' > s && chmod +x s && test \"$(./s)\" = ran",
+        "standard output has a name": "echo a > /dev/stdout && echo a > /dev/stderr && echo a > /dev/tty && echo a >&2",
+        "pipes and devices are there": "head -c 3 /dev/zero | cat > /dev/null && head -c 3 /dev/urandom | wc -c",
+        "processes get signals": "sleep 100 & kill $! && ! wait $!",
+        "a process of another command gets signals": "(sleep 1000 & echo $! > pid); kill -0 $(cat pid) && kill $(cat pid)",
+        "the system is read": "cat /etc/passwd /proc/self/status > /dev/null && ls /usr > /dev/null",
+        "limits of its own are set": "ulimit -n 100 && ulimit -S -c 0",
+        "a process traces its child": f"{sys.executable} -S -c 'import ctypes; assert ctypes.CDLL(None).ptrace(0, 0, 0, 0) == 0'",
+        "two processes talk": f"{sys.executable} -S -c 'import socket; a, b = socket.socketpair(); a.send(b\"x\"); assert b.recv(1)'",
+        "threads run": f"{sys.executable} -c 'import threading; t = threading.Thread(target=print); t.start(); t.join()'",
+    }.items():
+        done = outside.gloveport("session", "exec", session, command, timeout=60)
+        check(f"inside: {what}", done.returncode == 0, done.stdout[-300:] + done.stderr[-300:])
+
+
+def main(binary, scratch):
+    scratch = Path(scratch)
+    scratch.mkdir(mode=0o755)
+    who = "root" if os.geteuid() == 0 else "a user"
+    outside = Outside(binary, scratch)
+    try:
+        places = outside.places()
+        flags = ["--workspace", scratch / "own", "--allow-read", HERE, "--allow-read", scratch / "with-rights"]
+        flags += python_places()
+        inside, port = outside.session("--isolation", "files", "--network", "none", *flags)
+        before = outside.state()
+        refused = tried(outside, inside, port, places, False)
+        after = outside.state()
+        changed = sorted(key for key in before.keys() | after.keys() if before.get(key) != after.get(key))
+        check(f"{who}: nothing outside has changed", not changed, changed)
+        check(f"{who}: the process outside lives", outside.victim.poll() is None)
+        free, port = outside.session("--isolation", "none", "--workspace", scratch / "own")
+        got = tried(outside, free, port, places, True)
+        for name, one in got.items():
+            found = refused.get(name, {"is": "lost", "why": "there is no answer"})
+            if one["is"] == "missing":
+                if found["is"] == "got":
+                    tell("FAILED", f"{who}: {name}", "inside it succeeds")
+                else:
+                    tell("skipped", f"{who}: {name}", one["why"])
+            elif one["is"] != "got":
+                tell("FAILED", f"{who}: {name}", f"outside it fails as well: {one['why']}")
+            else:
+                check(f"{who}: refused: {name}", found["is"] == "refused", f"{found['is']}: {found['why']}")
+        lost = set(refused) - set(got)
+        check(f"{who}: both tried the same", not lost, sorted(lost))
+        works(outside, inside)
+        open_one, _ = outside.session("--isolation", "files", *flags)
+        command = f"{sys.executable} -S -c 'import socket; socket.create_connection((\"127.0.0.1\", {places['tcp']}))'"
+        done = outside.gloveport("session", "exec", open_one, command, timeout=60)
+        check(f"{who}: with a network there is one", done.returncode == 0, done.stdout + done.stderr)
+    finally:
+        outside.end()
+    left = list((scratch / "state/gloveport/local/sandboxes").iterdir())
+    check(f"{who}: nothing is left of the sandboxes", not left, left)
+    print(f"{COUNTS['passed']} passed, {COUNTS['FAILED']} failed, {COUNTS['skipped']} skipped")
+
+
+main(*sys.argv[1:])
