@@ -937,6 +937,75 @@ def _():
         client.sendto(b"x", P["datagram"])
 
 
+@attempt("a service with a name in the file system is used through a link")
+def _():
+    link = P["own"] + f"/service-{os.getpid()}"
+    os.symlink(P["unix"], link)
+    with socket.socket(socket.AF_UNIX) as client:
+        client.connect(link)
+        heard(client)
+
+
+@attempt("a service with a name in the file system is used by a relative name")
+def _():
+    os.chdir(P["own"])
+    with socket.socket(socket.AF_UNIX) as client:
+        client.connect(os.path.relpath(P["unix"], P["own"]))
+        heard(client)
+
+
+@attempt("a service with a name in the file system is used through a process outside")
+def _():
+    with socket.socket(socket.AF_UNIX) as client:
+        client.connect(f"/proc/{P['process']}/root{P['unix']}")
+        heard(client)
+
+
+@attempt("a service with a name in the file system is used through another kind of socket")
+def _():
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as client:
+        client.connect(P["packets"])
+        heard(client)
+
+
+@attempt("a service with a name in the file system is used while its name leads here and there")
+def _():
+    own, name = P["own"] + f"/changing-{os.getpid()}", P["own"] + f"/name-{os.getpid()}"
+    server = socket.socket(socket.AF_UNIX)
+    server.bind(own)
+    server.listen(100)
+    end = time.monotonic() + 3
+    changer = os.fork()
+    if changer == 0:
+        while time.monotonic() < end:
+            for target in (own, P["unix"]):
+                os.symlink(target, name + ".new")
+                os.rename(name + ".new", name)
+        os._exit(0)
+    secret = P["secret"].encode()
+    tries = 0
+    while time.monotonic() < end:
+        with socket.socket(socket.AF_UNIX) as client:
+            try:
+                client.connect(name)
+            except OSError:
+                continue
+            tries += 1
+            # The own server never answers.
+            if select.select([client], [], [], 0.005)[0] and secret in client.recv(1000):
+                os.kill(changer, signal.SIGKILL)
+                return
+            if select.select([server], [], [], 0)[0]:
+                server.accept()[0].close()
+    raise AssertionError(f"it led to the own one {tries} times")
+
+
+@attempt("a service gets a datagram through a pair of sockets")
+def _():
+    one, _other = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
+    one.sendto(b"x", P["datagram"])
+
+
 @attempt("the socket of an engine is used")
 def _():
     with socket.socket(socket.AF_UNIX) as client:

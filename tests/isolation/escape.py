@@ -67,7 +67,7 @@ def answering(family, kind, address, secret):
             if sender:
                 server.sendto(secret, sender)
 
-    threading.Thread(target=streams if kind == socket.SOCK_STREAM else datagrams, daemon=True).start()
+    threading.Thread(target=datagrams if kind == socket.SOCK_DGRAM else streams, daemon=True).start()
     return server
 
 
@@ -120,6 +120,7 @@ class Outside:
             answering(socket.AF_INET, socket.SOCK_DGRAM, ("127.0.0.1", 0), secret),
             answering(socket.AF_UNIX, socket.SOCK_STREAM, str(scratch / "service"), secret),
             answering(socket.AF_UNIX, socket.SOCK_STREAM, str(scratch / "engine.sock"), secret),
+            answering(socket.AF_UNIX, socket.SOCK_SEQPACKET, str(scratch / "packets"), secret),
             answering(socket.AF_UNIX, socket.SOCK_STREAM, f"\0{self.secret}", secret),
             answering(socket.AF_UNIX, socket.SOCK_DGRAM, str(scratch / "datagrams"), secret),
         ]
@@ -161,7 +162,7 @@ class Outside:
             "shared_memory": str(shared), "shm": self.shm, "msg": self.msg, "queue": self.queue, "key_name": self.queue,
             "tcp": self.servers[0].getsockname()[1], "udp": self.servers[1].getsockname()[1], "tcp6": newer,
             "unix": str(scratch / "service"), "engine": str(scratch / "engine.sock"), "abstract": self.secret,
-            "datagram": str(scratch / "datagrams"), "other": other_port, "terminal": os.ttyname(self.terminal[1]),
+            "datagram": str(scratch / "datagrams"), "packets": str(scratch / "packets"), "other": other_port, "terminal": os.ttyname(self.terminal[1]),
             "with_rights": str(with_rights), "can_have_rights": os.geteuid() == 0, "program_copy": str(own / "program"),
         }  # fmt: skip
 
@@ -229,6 +230,7 @@ def works(outside, session):
         "limits of its own are set": "ulimit -n 100 && ulimit -S -c 0",
         "a process traces its child": f"{sys.executable} -S -c 'import ctypes; assert ctypes.CDLL(None).ptrace(0, 0, 0, 0) == 0'",
         "two processes talk": f"{sys.executable} -S -c 'import socket; a, b = socket.socketpair(); a.send(b\"x\"); assert b.recv(1)'",
+        "sockets of its own are used": f"{sys.executable} -S {HERE}/sockets.py",
         "threads run": f"{sys.executable} -c 'import threading; t = threading.Thread(target=print); t.start(); t.join()'",
     }.items():
         done = outside.gloveport("session", "exec", session, command, timeout=60)

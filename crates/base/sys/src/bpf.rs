@@ -2,11 +2,16 @@
 
 #![expect(unsafe_code, reason = "no safe library installs a filter of system calls")]
 
-use std::{io, mem::offset_of};
+use std::{
+    io,
+    mem::offset_of,
+    os::fd::{FromRawFd as _, OwnedFd},
+};
 
 use libc::{
-    BPF_ABS, BPF_JEQ, BPF_JMP, BPF_K, BPF_LD, BPF_RET, BPF_W, SECCOMP_FILTER_FLAG_TSYNC, SECCOMP_RET_KILL_PROCESS,
-    SECCOMP_SET_MODE_FILTER, c_long, seccomp_data, sock_filter, sock_fprog,
+    BPF_ABS, BPF_ALU, BPF_AND, BPF_JEQ, BPF_JMP, BPF_K, BPF_LD, BPF_RET, BPF_W, SECCOMP_FILTER_FLAG_NEW_LISTENER,
+    SECCOMP_FILTER_FLAG_TSYNC, SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV, SECCOMP_RET_KILL_PROCESS,
+    SECCOMP_SET_MODE_FILTER, c_long, c_ulong, seccomp_data, sock_filter, sock_fprog,
 };
 
 /// The architecture that the numbers of calls belong to, as the kernel names it.
@@ -38,6 +43,11 @@ pub(crate) fn load_argument(number: usize) -> Option<sock_filter> {
     load(offset_of!(seccomp_data, args) + number * size_of::<u64>())
 }
 
+/// Leaves of what was taken these bits.
+pub(crate) fn and(bits: u32) -> sock_filter {
+    step(BPF_ALU | BPF_AND | BPF_K, bits, 0, 0)
+}
+
 /// Goes on so many steps further, as a test of what was taken says.
 pub(crate) fn jump(test: u32, value: u32, if_true: u8, if_false: u8) -> sock_filter {
     step(BPF_JMP | test | BPF_K, value, if_true, if_false)
@@ -59,18 +69,30 @@ fn step(code: u32, value: u32, if_true: u8, if_false: u8) -> sock_filter {
 }
 
 /// Installs the filter for all threads, for good.
-pub(crate) fn install(mut program: Vec<sock_filter>) -> io::Result<()> {
+pub(crate) fn install(program: Vec<sock_filter>) -> io::Result<()> {
+    match install_with(program, SECCOMP_FILTER_FLAG_TSYNC)? {
+        0 => Ok(()),
+        thread => Err(io::Error::other(format!("the thread {thread} has another filter"))),
+    }
+}
+
+/// Installs the filter for this thread, which must be the only one, and gives what its notices come from.
+pub(crate) fn install_with_notices(program: &[sock_filter]) -> io::Result<OwnedFd> {
+    let notices = SECCOMP_FILTER_FLAG_NEW_LISTENER;
+    // Not every kernel lets a notice that was taken be answered before a signal comes in between.
+    let descriptor = install_with(program.to_vec(), notices | SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV)
+        .or_else(|_| install_with(program.to_vec(), notices))?;
+    let descriptor = i32::try_from(descriptor).map_err(io::Error::other)?;
+    // SAFETY: the kernel has just opened it, and nobody else knows it.
+    Ok(unsafe { OwnedFd::from_raw_fd(descriptor) })
+}
+
+fn install_with(mut program: Vec<sock_filter>, flags: c_ulong) -> io::Result<c_long> {
     let length = u16::try_from(program.len()).map_err(io::Error::other)?;
     let filter = sock_fprog { len: length, filter: program.as_mut_ptr() };
     // SAFETY: the kernel copies the program, which lives until after the call, and its length is right.
-    let result = unsafe {
-        libc::syscall(libc::SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &raw const filter)
-    };
-    match result {
-        0 => Ok(()),
-        -1 => Err(io::Error::last_os_error()),
-        thread => Err(io::Error::other(format!("the thread {thread} has another filter"))),
-    }
+    let result = unsafe { libc::syscall(libc::SYS_seccomp, SECCOMP_SET_MODE_FILTER, flags, &raw const filter) };
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
 }
 
 /// What a filter answers to a call, worked out as the kernel does.
@@ -96,6 +118,7 @@ pub(crate) fn judged(program: &[sock_filter], architecture: u32, call: c_long, a
                     offset => panic!("{offset} is loaded"),
                 };
             }
+            code if code == BPF_ALU | BPF_AND | BPF_K => value &= step.k,
             code if code == BPF_JMP | BPF_JEQ | BPF_K => at += decide(value == step.k),
             code if code == BPF_JMP | BPF_JGE | BPF_K => at += decide(value >= step.k),
             code if code == BPF_JMP | BPF_JSET | BPF_K => at += decide(value & step.k != 0),

@@ -8,17 +8,20 @@
 //! |---|---|
 //! | Landlock | files are read and written in the given places only; no signals and no tracing of processes outside |
 //! | Landlock again, for each session | of all terminals only the session's own |
-//! | a filter of system calls | no mounts, namespaces, keys, kernel modules, tracing of the kernel; no sockets of this machine's services; no network, if it is off |
+//! | a filter of system calls | no mounts, namespaces, keys, kernel modules, tracing of the kernel; no network, if it is off |
+//! | somebody who is asked | connections to sockets with a name, which are made for programs: those of their own places alone ([`connections`]) |
 //! | no new privileges | set-user-ID programs and capabilities of files give nothing; root has no capabilities |
 //!
 //! What it does not keep: names, sizes and times of files can be asked for by their names, modes and owners of the user's own
 //! files can be changed, and the command lines of processes are seen. `docs/isolation.md` has the whole list.
 
 mod calls;
+pub(crate) mod connections;
 mod rules;
 
 use std::{
     io,
+    os::fd::OwnedFd,
     path::{Path, PathBuf},
 };
 
@@ -179,13 +182,15 @@ impl Places {
 pub(crate) struct Entered(pub(crate) Result<(), (String, String)>);
 
 impl Prepared {
-    /// Confines this process, which must have one thread, for good.
-    pub(crate) fn enter(self) -> Entered {
-        let done = self.put_on();
-        Entered(done.map_err(|(step, error)| (step.to_owned(), error.to_string())))
+    /// Confines this process, which must have one thread, for good. Beside what is told there is what asks for connections.
+    pub(crate) fn enter(self) -> (Entered, Option<OwnedFd>) {
+        match self.put_on() {
+            Ok(notices) => (Entered(Ok(())), Some(notices)),
+            Err((step, error)) => (Entered(Err((step.to_owned(), error.to_string()))), None),
+        }
     }
 
-    fn put_on(self) -> Result<(), (&'static str, io::Error)> {
+    fn put_on(self) -> Result<OwnedFd, (&'static str, io::Error)> {
         let at = |step| move |error: rustix::io::Errno| (step, io::Error::from(error));
         let none = Rlimit { current: Some(0), maximum: Some(0) };
         setrlimit(Resource::Core, none).map_err(at("setrlimit"))?;

@@ -23,7 +23,7 @@ mod owners;
 use std::{
     io,
     os::{
-        fd::{AsRawFd as _, BorrowedFd, FromRawFd as _, OwnedFd},
+        fd::{AsFd, AsRawFd as _, BorrowedFd, FromRawFd as _, OwnedFd},
         unix::net::UnixStream,
     },
     ptr,
@@ -38,7 +38,10 @@ use rustix::{
 };
 
 use crate::{
-    confined::{BesideTerminals, ConfineError, Confinement, Entered},
+    confined::{
+        BesideTerminals, ConfineError, Confinement, Entered,
+        connections::{self, Reach},
+    },
     exit::Exit,
     mark::{self, Mark},
     process,
@@ -101,6 +104,7 @@ impl Guard {
         let prepared = confinement.map(Confinement::prepare).transpose()?;
         let beside = confinement.map(Confinement::beside_terminals).transpose()?;
         let own = confined.map(|(_, own)| own.prepare_places()).transpose()?;
+        let reach = confinement.map(|confinement| Reach::new(&confinement.write)).transpose()?;
         let (server, guard) = UnixStream::pair()?;
         let mark = if confinement.is_some() { Mark::make_without_group()? } else { Mark::make()? };
         if let Some(own) = own {
@@ -114,7 +118,11 @@ impl Guard {
             -1 => Err(io::Error::last_os_error().into()),
             0 => {
                 drop(server);
-                let entered = prepared.map(|prepared| wire::send(&guard, &prepared.enter(), &[]));
+                let entered = prepared.map(|prepared| {
+                    let (entered, notices) = prepared.enter();
+                    let beside: Vec<BorrowedFd<'_>> = notices.iter().map(AsFd::as_fd).collect();
+                    wire::send(&guard, &entered, &beside)
+                });
                 if entered.is_none_or(|told| told.is_ok()) {
                     run_guard(&guard, &mark, beside.as_ref());
                 }
@@ -131,23 +139,30 @@ impl Guard {
                     mark: Arc::new(mark),
                     is_confined: confinement.is_some(),
                 };
-                if started.is_confined {
-                    started.check_confined()?;
+                if let Some(reach) = reach {
+                    started.check_confined(reach)?;
                 }
                 Ok(started)
             }
         }
     }
 
-    /// Waits until the guard says that it is confined. One that is not ends with this value.
-    fn check_confined(&self) -> Result<(), ConfineError> {
+    /// Waits until the guard says that it is confined, and makes connections for what it starts. One that is not ends with
+    /// this value.
+    fn check_confined(&self, reach: Reach) -> Result<(), ConfineError> {
         let failed = |step: String, reason: String| ConfineError::Step { step, reason };
         let told = {
             let socket = self.socket.lock().unwrap_or_else(PoisonError::into_inner);
             wire::receive::<Entered>(&socket)
         };
         match told {
-            Ok(Some((Entered(entered), _))) => entered.map_err(|(step, reason)| failed(step, reason)),
+            Ok(Some((Entered(Ok(())), descriptors))) => {
+                let notices = descriptors.into_iter().next();
+                let notices = notices.ok_or_else(|| failed("seccomp".to_owned(), "there are no notices".to_owned()))?;
+                let started = connections::start(notices, reach);
+                started.map_err(|error| failed("starting a thread for connections".to_owned(), error.to_string()))
+            }
+            Ok(Some((Entered(Err((step, reason))), _))) => Err(failed(step, reason)),
             Ok(None) => Err(failed("the process guard".to_owned(), "it has ended".to_owned())),
             Err(error) => Err(failed("the process guard".to_owned(), error.to_string())),
         }

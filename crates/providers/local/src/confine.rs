@@ -2,10 +2,10 @@
 //!
 //! ```text
 //! sandboxes/ID/          the server alone: its record, its lock, its log
-//!   place/
+//!   own/
 //!     home/              HOME of the tools
 //!     tmp/               TMPDIR
-//!     workspace/         where they work, if no directory is given
+//!     work/              where they work, if no directory is given
 //! ```
 //!
 //! The directory has another name while the server starts. The kernel knows it by what it is, so the rules hold all the same.
@@ -31,7 +31,7 @@ pub(crate) const LABEL: &str = "gloveport.isolation";
 /// What is for the tools alone.
 const HOME: &str = "home";
 const TEMPORARY: &str = "tmp";
-const WORKSPACE: &str = "workspace";
+const WORKSPACE: &str = "work";
 /// Where tools are that people have installed for themselves, in their home directory. Nothing secret is in them.
 const INSTALLED: [&str; 20] = [
     ".asdf",
@@ -125,7 +125,8 @@ pub(crate) fn wanted(
     for place in &confinement.write {
         write.push(check("allow-write", place, true)?);
     }
-    let mut read = confinement.read.iter().map(|place| check("allow-read", place, false)).collect::<Result<Vec<_>, _>>()?;
+    let mut read =
+        confinement.read.iter().map(|place| check("allow-read", place, false)).collect::<Result<Vec<_>, _>>()?;
     read.extend(programs(home.as_deref(), environment));
     Ok(Some(Confined { read, write, network: spec.network == NetworkPolicy::Full }))
 }

@@ -1,10 +1,13 @@
 //! The system calls that confined programs do not make.
 
-use std::io;
+use std::{io, os::fd::OwnedFd};
 
-use libc::{BPF_JEQ, BPF_JGE, BPF_JSET, SECCOMP_RET_ALLOW, SECCOMP_RET_ERRNO, c_int, c_long, c_ulong, sock_filter};
+use libc::{
+    BPF_JEQ, BPF_JGE, BPF_JSET, SECCOMP_RET_ALLOW, SECCOMP_RET_ERRNO, SECCOMP_RET_USER_NOTIF, c_int, c_long, c_ulong,
+    sock_filter,
+};
 
-use crate::bpf::{self, answer, jump, number};
+use crate::bpf::{self, and, answer, jump, number};
 
 /// Calls of no program that works on files: they change the machine, reach into the kernel, or get around the other layers.
 const REFUSED: &[c_long] = &[
@@ -108,9 +111,9 @@ impl Filter {
         program(network).map(Self)
     }
 
-    /// Installs it for all threads, for good.
-    pub(super) fn install(self) -> io::Result<()> {
-        bpf::install(self.0)
+    /// Installs it for this thread, which must be the only one, for good. Connections are asked for where the result is read.
+    pub(super) fn install(&self) -> io::Result<OwnedFd> {
+        bpf::install_with_notices(&self.0)
     }
 }
 
@@ -209,6 +212,17 @@ fn sockets(program: &mut Vec<sock_filter>, network: bool) -> Option<()> {
             steps.extend([jump(BPF_JEQ, family(known)?, 0, 1), answer(SECCOMP_RET_ALLOW)]);
         }
     }
+    // Those that go nowhere but where they are connected to, for which somebody else is asked.
+    let kinds = 0xf;
+    steps.extend([
+        jump(BPF_JEQ, family(libc::AF_UNIX)?, 0, 6),
+        bpf::load_argument(1)?,
+        and(kinds),
+        jump(BPF_JEQ, family(libc::SOCK_STREAM)?, 1, 0),
+        jump(BPF_JEQ, family(libc::SOCK_SEQPACKET)?, 0, 1),
+        answer(SECCOMP_RET_ALLOW),
+        answer(NO_ACCESS),
+    ]);
     // What the C library asks for the addresses of this machine.
     steps.extend([
         jump(BPF_JEQ, family(libc::AF_NETLINK)?, 0, 3),
@@ -218,8 +232,18 @@ fn sockets(program: &mut Vec<sock_filter>, network: bool) -> Option<()> {
         answer(NO_ACCESS),
     ]);
     judge(program, libc::SYS_socket, steps)?;
-    let pairs = vec![bpf::load_argument(0)?, jump(BPF_JEQ, family(libc::AF_UNIX)?, 1, 0), answer(NO_ACCESS)];
-    judge(program, libc::SYS_socketpair, pairs)
+    let pairs = vec![
+        bpf::load_argument(0)?,
+        jump(BPF_JEQ, family(libc::AF_UNIX)?, 0, 4),
+        bpf::load_argument(1)?,
+        and(kinds),
+        jump(BPF_JEQ, family(libc::SOCK_STREAM)?, 2, 0),
+        jump(BPF_JEQ, family(libc::SOCK_SEQPACKET)?, 1, 0),
+        answer(NO_ACCESS),
+    ];
+    judge(program, libc::SYS_socketpair, pairs)?;
+    program.extend([jump(BPF_JEQ, number(libc::SYS_connect)?, 0, 1), answer(SECCOMP_RET_USER_NOTIF)]);
+    Some(())
 }
 
 #[cfg(test)]
@@ -242,9 +266,7 @@ mod tests {
         for call in REFUSED.iter().chain(REFUSED_HERE) {
             assert_eq!(asked(true, *call, [0; 6]), NOT_PERMITTED, "{call}");
         }
-        for call in
-            [libc::SYS_read, libc::SYS_execve, libc::SYS_connect, libc::SYS_kill, libc::SYS_ptrace, libc::SYS_mmap]
-        {
+        for call in [libc::SYS_read, libc::SYS_execve, libc::SYS_kill, libc::SYS_ptrace, libc::SYS_mmap] {
             assert_eq!(asked(false, call, [u64::MAX; 6]), SECCOMP_RET_ALLOW, "{call}");
         }
         assert_eq!(asked(true, libc::SYS_clone3, [0; 6]), NOT_THERE);
@@ -303,13 +325,26 @@ mod tests {
             assert_eq!(socket(true, family, 0), SECCOMP_RET_ALLOW);
             assert_eq!(socket(false, family, 0), NO_ACCESS);
         }
-        for family in [libc::AF_UNIX, libc::AF_PACKET, libc::AF_VSOCK, libc::AF_ALG, libc::AF_BLUETOOTH, 1_000] {
+        for family in [libc::AF_PACKET, libc::AF_VSOCK, libc::AF_ALG, libc::AF_BLUETOOTH, 1_000] {
             assert_eq!(socket(true, family, 0), NO_ACCESS, "{family}");
         }
         assert_eq!(socket(false, libc::AF_NETLINK, libc::NETLINK_ROUTE), SECCOMP_RET_ALLOW);
         assert_eq!(socket(true, libc::AF_NETLINK, libc::NETLINK_AUDIT), NO_ACCESS);
-        assert_eq!(asked(false, libc::SYS_socketpair, [bits(libc::AF_UNIX), 0, 0, 0, 0, 0]), SECCOMP_RET_ALLOW);
-        assert_eq!(asked(true, libc::SYS_socketpair, [bits(libc::AF_INET), 0, 0, 0, 0, 0]), NO_ACCESS);
+        for (kind, expected) in [
+            (libc::SOCK_STREAM | libc::SOCK_CLOEXEC, SECCOMP_RET_ALLOW),
+            (libc::SOCK_SEQPACKET | libc::SOCK_NONBLOCK, SECCOMP_RET_ALLOW),
+            // They are sent to anybody by name.
+            (libc::SOCK_DGRAM, NO_ACCESS),
+            (libc::SOCK_DGRAM | libc::SOCK_CLOEXEC, NO_ACCESS),
+            (libc::SOCK_RAW, NO_ACCESS),
+        ] {
+            for call in [libc::SYS_socket, libc::SYS_socketpair] {
+                let arguments = [bits(libc::AF_UNIX), bits(kind), 0, 0, 0, 0];
+                assert_eq!(asked(false, call, arguments), expected, "{call} {kind:#x}");
+            }
+        }
+        assert_eq!(asked(true, libc::SYS_socketpair, [bits(libc::AF_INET), 1, 0, 0, 0, 0]), NO_ACCESS);
+        assert_eq!(asked(true, libc::SYS_connect, [0; 6]), SECCOMP_RET_USER_NOTIF);
     }
 
     #[test]
