@@ -54,6 +54,7 @@ printf '[core]\nruntime = "local"\n' > config.toml
 NO_NETWORK = "it reads registries of the network"
 
 PLANS = {
+    ("docs/isolation.md", "gloveport run --isolation"): Plan(given=PROJECT),
     ("README.md", "cargo run --release"): Plan(
         given='cd "$CHECKOUT"', without={"scripts/test": "this is a part of it"}, limit=1800
     ),

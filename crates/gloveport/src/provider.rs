@@ -6,7 +6,7 @@ use std::{io::IsTerminal as _, path::PathBuf, process::ExitCode, sync::Arc, time
 
 use anyhow::Context as _;
 use clap::{Args, Subcommand};
-use gloveport_provider::{Check, Provider, ProviderContext, matrix};
+use gloveport_provider::{Check, Level, Provider, ProviderContext, matrix};
 use gloveport_provider_conformance::{self as conformance, CheckResult, Make, Options, Verdict};
 use tokio::time::timeout;
 
@@ -14,7 +14,7 @@ use crate::{
     explained,
     output::{print, tell},
     providers,
-    session::values::duration,
+    session::values::{duration, level},
 };
 
 /// Exit codes, as `--help` shows them.
@@ -75,6 +75,9 @@ struct ConformanceArgs {
     /// Image of the sandboxes, if the provider has images.
     #[arg(long)]
     image: Option<String>,
+    /// How far the sandboxes are kept apart from this machine, if the provider knows levels: `none` or `files`.
+    #[arg(long, value_name = "LEVEL", value_parser = level)]
+    isolation: Option<Level>,
     /// Only checks whose id begins with this text, for example `garbage/`; may be repeated.
     #[arg(long, value_name = "BEGINNING")]
     only: Vec<String>,
@@ -192,6 +195,7 @@ async fn conformance(arguments: &ConformanceArgs) -> anyhow::Result<ExitCode> {
     let make: Make = Arc::new(move || providers::registry().make(&name, &context));
     let options = Options {
         image: arguments.image.clone(),
+        level: arguments.isolation,
         only: arguments.only.clone(),
         limit: arguments.limit,
         ..Options::default()

@@ -15,8 +15,8 @@ use crate::{
 };
 use gloveport_hosting::{WaitOptions, wait_until_alive};
 use gloveport_provider::{
-    Capabilities, GcOptions, Isolation, ListFilter, Progress, Provider, Sandbox, SandboxId, SandboxSpec, SandboxState,
-    SessionId, StandsFor,
+    Capabilities, Confinement, GcOptions, Isolation, ListFilter, Progress, Provider, Sandbox, SandboxId, SandboxSpec,
+    SandboxState, SessionId, StandsFor,
 };
 
 /// Limit of a command in a sandbox, in seconds.
@@ -97,7 +97,9 @@ impl Bench {
     }
 
     pub(super) fn spec(&self, name: &str) -> Result<SandboxSpec, Problem> {
-        Ok(SandboxSpec { image: self.options.image.clone(), warm: false, ..SandboxSpec::new(self.session(name)?) })
+        let confinement = self.options.level.map(|level| Confinement { level, ..Confinement::default() });
+        let image = self.options.image.clone();
+        Ok(SandboxSpec { image, confinement, warm: false, ..SandboxSpec::new(self.session(name)?) })
     }
 
     pub(super) async fn create(&self, spec: &SandboxSpec) -> Result<Sandbox, Problem> {

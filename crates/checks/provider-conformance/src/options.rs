@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use gloveport_provider::{Provider, ProviderError};
+use gloveport_provider::{Level, Provider, ProviderError};
 
 /// Makes a provider anew, as another backend on the same engine would.
 pub type Make = Arc<dyn Fn() -> Result<Arc<dyn Provider>, ProviderError> + Send + Sync>;
@@ -12,6 +12,8 @@ pub type Make = Arc<dyn Fn() -> Result<Arc<dyn Provider>, ProviderError> + Send 
 pub struct Options {
     /// The image of all sandboxes; `None` for the provider's default.
     pub image: Option<String>,
+    /// How far all sandboxes are kept apart from the machine; `None` for what the provider does.
+    pub level: Option<Level>,
     /// Only checks whose id begins so; none selects all.
     pub only: Vec<String>,
     /// Time limit of one check.
@@ -26,6 +28,7 @@ impl Default for Options {
     fn default() -> Self {
         Self {
             image: None,
+            level: None,
             only: Vec::new(),
             limit: Duration::from_mins(3),
             alive_within: Duration::from_mins(2),

@@ -177,7 +177,7 @@ pub(super) fn network(text: &str) -> Result<NetworkPolicy, String> {
 }
 
 /// How far a sandbox is kept apart from the machine that it is on.
-pub(super) fn level(text: &str) -> Result<Level, String> {
+pub(crate) fn level(text: &str) -> Result<Level, String> {
     Level::ALL.into_iter().find(|level| level.name() == text).ok_or_else(|| {
         let names: Vec<String> = Level::ALL.iter().map(|level| format!("`{}`", level.name())).collect();
         format!("it must be {}", names.join(" or "))

@@ -33,6 +33,7 @@ mod ipython;
 mod json_output;
 mod kills;
 mod lifecycle;
+mod local_apart;
 mod local_crash;
 mod local_pause;
 mod local_provider;

@@ -1,0 +1,126 @@
+//! The provider `local` where it keeps sandboxes apart from this machine. `tests/isolation` tries to get out of them.
+#![expect(clippy::unwrap_used, reason = "a test stops at the first broken assumption")]
+
+use std::{fs, path::PathBuf};
+
+use crate::sandboxes::{Place, alive_in, client, run, spec, until};
+use gloveport_protocol::{Action, ActionEvent, ActionExecutor as _, Observation, ReadAction, WriteAction};
+use gloveport_provider::{
+    Confinement, Level, NetworkPolicy, Progress, Provider as _, ProviderError, Sandbox, SandboxSpec, Workspace,
+};
+use gloveport_provider_local::Local;
+
+fn apart(name: &str) -> SandboxSpec {
+    let confinement = Confinement { level: Level::Files, ..Confinement::default() };
+    SandboxSpec { confinement: Some(confinement), ..spec(name) }
+}
+
+async fn create(local: &Local, spec: &SandboxSpec) -> Result<Sandbox, ProviderError> {
+    local.create(spec, &Progress::silent()).await
+}
+
+async fn act(sandbox: &Sandbox, action: Action) -> Observation {
+    client(sandbox).execute(&ActionEvent::from(action)).await.unwrap()
+}
+
+#[tokio::test]
+async fn a_sandbox_that_is_kept_apart_has_its_own_files_whoever_asks_for_others() {
+    let place = Place::new();
+    let (secret, work) = (place.path().join("home/secret"), place.path().join("work"));
+    fs::write(&secret, "a secret").unwrap();
+    let local = place.backend();
+    let wanted = SandboxSpec { workspace: Workspace::Directory(work.clone()), ..apart("one") };
+    let sandbox = create(&local, &wanted).await.unwrap();
+    assert_eq!(sandbox.labels["gloveport.isolation"], "files");
+    // What runs in it.
+    let tried = run(&sandbox, &format!("cat {}; echo x > ../new; echo x > file; cat file", secret.display())).await;
+    assert_eq!(tried.matches("Permission denied").count(), 2, "{tried}");
+    assert!(tried.ends_with('x') && fs::read_to_string(work.join("file")).unwrap() == "x\n", "{tried}");
+    let own = run(&sandbox, "touch ~/a $TMPDIR/b && ls ~ $TMPDIR; tty; echo error > /dev/stderr").await;
+    for found in ["a", "b", "/dev/pts/", "error"] {
+        assert!(own.contains(found), "{own}");
+    }
+    // What its server does for clients.
+    let path = secret.display().to_string();
+    let read = act(&sandbox, Action::Read(ReadAction::new(&path))).await;
+    assert!(!format!("{read:?}").contains("a secret"), "{read:?}");
+    let written = act(&sandbox, Action::Write(WriteAction::new(&path, "another"))).await;
+    assert!(!matches!(written, Observation::Write(_)), "{written:?}");
+    assert_eq!(fs::read_to_string(&secret).unwrap(), "a secret");
+    let here = work.join("here").display().to_string();
+    act(&sandbox, Action::Write(WriteAction::new(&here, "words"))).await;
+    assert_eq!(fs::read_to_string(&here).unwrap(), "words\n");
+    // A command ends what another one has started.
+    let ended = run(&sandbox, "sleep 600 & kill $! && wait $!; echo $?").await;
+    assert!(ended.ends_with("143"), "{ended}");
+    assert!(local.delete(&sandbox.id).await.unwrap());
+    assert!(work.join("file").exists());
+    local.close().await;
+    assert_eq!((alive_in(&place), place.left()), (Vec::new(), Vec::new()));
+}
+
+#[tokio::test]
+async fn without_a_network_there_is_none_and_the_server_is_reached_all_the_same() {
+    let place = Place::new();
+    let local = place.backend();
+    let closed = create(&local, &SandboxSpec { network: NetworkPolicy::None, ..apart("closed") }).await.unwrap();
+    let port = closed.url.clone().unwrap().rsplit_once(':').unwrap().1.to_owned();
+    let ask = format!("bash -c 'echo > /dev/tcp/127.0.0.1/{port}' 2>&1");
+    assert!(run(&closed, &ask).await.contains("Permission denied"));
+    let open = create(&local, &apart("open")).await.unwrap();
+    assert_eq!(run(&open, &ask).await, "");
+    local.close().await;
+    assert_eq!((alive_in(&place), place.left()), (Vec::new(), Vec::new()));
+}
+
+#[tokio::test]
+async fn a_killed_server_that_kept_a_sandbox_apart_leaves_no_process_and_no_file() {
+    let place = Place::new();
+    let local = place.backend();
+    let sandbox = create(&local, &apart("one")).await.unwrap();
+    let workspace = PathBuf::from(sandbox.workspace.clone().unwrap());
+    run(&sandbox, "touch file; setsid -f sleep 600 >/dev/null 2>&1").await;
+    assert!(workspace.starts_with(place.state()) && workspace.join("file").exists());
+    let line = |pid| gloveport_sys::process::command_line(pid).unwrap_or_default();
+    let all = gloveport_sys::process::descendants(std::process::id());
+    let servers = all.into_iter().filter(|pid| line(*pid).contains(&place.state().display().to_string()));
+    for server in servers {
+        let pid = rustix::process::Pid::from_raw(i32::try_from(server).unwrap()).unwrap();
+        let _ended_with_another = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
+    }
+    until("nothing of it lives", || alive_in(&place).is_empty()).await;
+    let again = create(&local, &apart("one")).await.unwrap();
+    assert_eq!(run(&again, "ls").await, "");
+    local.close().await;
+    assert_eq!(place.left(), Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn what_a_level_cannot_have_is_refused_and_nothing_is_made() {
+    let place = Place::new();
+    let local = place.backend();
+    let (home, state) = (place.path().join("home"), place.state());
+    fs::create_dir_all(&state).unwrap();
+    let with = |read: Vec<PathBuf>, write: Vec<PathBuf>| SandboxSpec {
+        confinement: Some(Confinement { level: Level::Files, read, write }),
+        ..spec("s")
+    };
+    let nothing_kept = Confinement { level: Level::None, read: vec![home.clone()], write: Vec::new() };
+    for (wanted, expected) in [
+        (SandboxSpec { workspace: Workspace::Directory(home.clone()), ..apart("s") }, "your home directory"),
+        (SandboxSpec { workspace: Workspace::Directory("/".into()), ..apart("s") }, "your home directory"),
+        (with(vec![state.clone()], vec![]), "the keys of other sandboxes"),
+        (with(vec![place.path().to_owned()], vec![]), "the keys of other sandboxes"),
+        (with(vec![], vec![home.clone()]), "your home directory"),
+        (with(vec!["/there/is/none".into()], vec![]), "No such file"),
+        (SandboxSpec { network: NetworkPolicy::Only(vec!["a.test".to_owned()]), ..apart("s") }, "`full` or `none`"),
+        (SandboxSpec { confinement: Some(nothing_kept), ..spec("s") }, "choose a level"),
+    ] {
+        let error = create(&local, &wanted).await.unwrap_err();
+        assert!(matches!(error, ProviderError::Spec { .. }) && error.to_string().contains(expected), "{error}");
+    }
+    let closed = SandboxSpec { network: NetworkPolicy::None, ..spec("s") };
+    assert!(matches!(create(&local, &closed).await, Err(ProviderError::Unsupported { .. })));
+    local.close().await;
+    assert_eq!((alive_in(&place), place.left()), (Vec::new(), Vec::new()));
+}
