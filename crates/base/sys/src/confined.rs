@@ -42,8 +42,6 @@ pub struct Confinement {
     pub read: Vec<PathBuf>,
     /// Places in which they read, run, write, make and remove files.
     pub write: Vec<PathBuf>,
-    /// Places in which directories get other names and are removed when they are empty, and nothing else.
-    pub rename: Vec<PathBuf>,
     /// Whether they have the network of this machine. Without it they have none, not even the machine itself.
     pub network: bool,
 }

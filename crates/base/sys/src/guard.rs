@@ -89,21 +89,20 @@ impl Guard {
         Self::start_in(None)
     }
 
-    /// The same, where it and all that it starts are kept to a part of the machine, and this process to the places of
-    /// `own`, which are at least those of the others. The network, and who is reached by signals, stays as it is for it.
-    pub fn start_confined(confinement: &Confinement, own: &Confinement) -> Result<Self, GuardError> {
-        Self::start_in(Some((confinement, own)))
+    /// The same, where it and all that it starts are kept to a part of the machine, and this process to the same places. The
+    /// network, and who is reached by signals, stays as it is for it.
+    pub fn start_confined(confinement: &Confinement) -> Result<Self, GuardError> {
+        Self::start_in(Some(confinement))
     }
 
-    fn start_in(confined: Option<(&Confinement, &Confinement)>) -> Result<Self, GuardError> {
+    fn start_in(confinement: Option<&Confinement>) -> Result<Self, GuardError> {
         let threads = std::fs::read_dir("/proc/self/task").map_or(1, Iterator::count);
         if threads > 1 {
             return Err(GuardError::Threads(threads));
         }
-        let confinement = confined.map(|(confinement, _)| confinement);
         let prepared = confinement.map(Confinement::prepare).transpose()?;
         let beside = confinement.map(Confinement::beside_terminals).transpose()?;
-        let own = confined.map(|(_, own)| own.prepare_places()).transpose()?;
+        let own = confinement.map(Confinement::prepare_places).transpose()?;
         let reach = confinement.map(|confinement| Reach::new(&confinement.write)).transpose()?;
         let (server, guard) = UnixStream::pair()?;
         let mark = if confinement.is_some() { Mark::make_without_group()? } else { Mark::make()? };
@@ -332,7 +331,7 @@ fn end_descendants(children: &OwnedFd, grace: Duration, mut reaped: impl FnMut(u
 
 /// Makes this copy a process of its own: new session (no signals from the server's terminal), sub-reaper, no
 /// descriptors of the server's.
-fn detach(name: &str) {
+pub(crate) fn detach(name: &str) {
     let name = std::ffi::CString::new(name).unwrap_or_default();
     // SAFETY: system calls with constants and a NUL-terminated string.
     unsafe {

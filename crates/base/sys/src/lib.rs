@@ -13,6 +13,7 @@
 //! | [`surroundings`] | as whom, where and with what environment the programs of a sandbox are started |
 //! | [`session`] | a started program as the server sees it: pid, exit, end |
 //! | [`process`] | what `/proc` tells about processes |
+//! | [`errand`] | what a confined process has done by a copy of itself from before |
 //! | [`file_identity`] | one thread that works on files as a user |
 //! | [`users`] | the user database, read from its files without the name-service switch |
 //! | [`beneath`] | paths beneath a directory, resolved by the kernel |
@@ -33,6 +34,8 @@ mod bpf;
 mod cgroup;
 #[cfg(target_os = "linux")]
 pub mod confined;
+#[cfg(target_os = "linux")]
+pub mod errand;
 #[cfg(target_os = "linux")]
 mod exit;
 #[cfg(target_os = "linux")]

@@ -22,9 +22,9 @@ impl Owner {
         Ok(Self::of(Guard::start()?))
     }
 
-    /// The same, where all that it starts is kept to a part of the machine, and this process to the places of `own`.
-    pub(crate) fn start_confined(tools: &Confinement, own: &Confinement) -> anyhow::Result<Self> {
-        Ok(Self::of(Guard::start_confined(tools, own)?))
+    /// The same, where all that it starts is kept to a part of the machine, and this process to the same places.
+    pub(crate) fn start_confined(confinement: &Confinement) -> anyhow::Result<Self> {
+        Ok(Self::of(Guard::start_confined(confinement)?))
     }
 
     fn of(guard: Guard) -> Self {

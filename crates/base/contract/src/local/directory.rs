@@ -30,8 +30,6 @@ pub const PAUSED: &str = "paused";
 pub const ENDED: &str = "ended";
 /// Directory, beside that of the sandboxes, of what is being removed.
 pub const OLD: &str = "old";
-/// Directories of the state in which the directory of a sandbox is: while it is made, while it lives, while it is removed.
-pub const PLACES: [&str; 3] = ["new", "sandboxes", OLD];
 /// What a sandbox that is kept to a part of the machine has for itself: its home, its temporary files, and the work in it.
 /// Its name is short, as sockets in it have long ones.
 pub const PLACE: &str = "own";

@@ -91,11 +91,7 @@ impl Rules {
         for device in DEVICES.into_iter().chain([TERMINALS]) {
             rules.add_known(device, using() | make_bitflags!(AccessFs::{ReadDir}))?;
         }
-        let given = [
-            (&confinement.read, reading()),
-            (&confinement.write, writing()),
-            (&confinement.rename, make_bitflags!(AccessFs::{MakeDir | RemoveDir | Refer})),
-        ];
+        let given = [(&confinement.read, reading()), (&confinement.write, writing())];
         for (places, access) in given {
             for place in places {
                 let opened = PathFd::new(place)

@@ -17,10 +17,12 @@ use std::{
 use gloveport_contract::local::directory::{
     EARLIER_LOG, ENDED, LOCK, LOG, OLD, PAUSED, RecordedWorkspace, remove_tree, unpublish,
 };
+use gloveport_sys::errand::Errands;
 use rustix::{
     io::fcntl_dupfd_cloexec,
     stdio::{dup2_stderr, dup2_stdin, dup2_stdout},
 };
+use serde::{Deserialize, Serialize};
 
 /// Size at which a log gets its other name. Both together are twice as long at most.
 const LONGEST_LOG: u64 = 8 * 1024 * 1024;
@@ -31,6 +33,16 @@ const FIRST_FREE: i32 = 3;
 #[derive(Clone, Debug)]
 pub(crate) struct Inside {
     lock: Arc<OwnedFd>,
+    /// Who changes the directory where the server itself is kept from it.
+    errands: Option<Arc<Errands>>,
+}
+
+/// What is done to the directory of a sandbox.
+#[derive(Debug, Serialize, Deserialize)]
+enum Errand {
+    TellPaused(bool),
+    TellEnded(String),
+    Remove,
 }
 
 impl Inside {
@@ -38,10 +50,25 @@ impl Inside {
     pub(crate) fn enter() -> io::Result<Self> {
         let lock = fcntl_dupfd_cloexec(io::stdout().as_fd(), FIRST_FREE)?;
         dup2_stdout(null()?)?;
-        let inside = Self { lock: Arc::new(lock) };
+        let inside = Self { lock: Arc::new(lock), errands: None };
         // A new session: the keys of the backend's terminal do not reach it.
         let _is_leader_already = rustix::process::setsid();
         inside.directory().map(|_| inside)
+    }
+
+    /// The same, for a server that is kept from its directory afterwards. Call it before the guard is started.
+    pub(crate) fn with_errands(self) -> io::Result<Self> {
+        let own = self.clone();
+        let errands = Errands::start("gloveport-place", move |errand| own.do_errand(errand))?;
+        Ok(Self { errands: Some(Arc::new(errands)), ..self })
+    }
+
+    fn do_errand(&self, errand: Errand) -> io::Result<()> {
+        match errand {
+            Errand::TellPaused(paused) => self.tell_paused(paused),
+            Errand::TellEnded(reason) => self.tell_ended(&reason),
+            Errand::Remove => self.remove(),
+        }
     }
 
     /// Takes over the socket that the backend gave as standard input. Call it after the guard was started.
@@ -66,6 +93,10 @@ impl Inside {
 
     /// Makes the workspace where it is missing; a temporary one for this user alone.
     pub(crate) fn make_workspace(&self, workspace: &Path) -> io::Result<()> {
+        if self.errands.is_some() {
+            // It was made before the sandbox was kept to it.
+            return fs::metadata(workspace).map(|_| ());
+        }
         let recorded = RecordedWorkspace::read(&self.directory()?)?;
         if recorded.is_some_and(|recorded| recorded.temporary) {
             DirBuilder::new().mode(0o700).create(workspace)
@@ -76,6 +107,9 @@ impl Inside {
 
     /// Tells others whether the sandbox is paused.
     pub(crate) fn tell_paused(&self, paused: bool) -> io::Result<()> {
+        if let Some(errands) = &self.errands {
+            return errands.run(&Errand::TellPaused(paused));
+        }
         let path = self.directory()?.join(PAUSED);
         if paused {
             return fs::write(path, "");
@@ -88,11 +122,17 @@ impl Inside {
 
     /// Tells others why the server has ended, while the rest of the sandbox stays.
     pub(crate) fn tell_ended(&self, reason: &str) -> io::Result<()> {
+        if let Some(errands) = &self.errands {
+            return errands.run(&Errand::TellEnded(reason.to_owned()));
+        }
         fs::write(self.directory()?.join(ENDED), reason)
     }
 
     /// Removes the directory and the temporary workspace. Nothing of the sandbox but its server runs any more.
     pub(crate) fn remove(&self) -> io::Result<()> {
+        if let Some(errands) = &self.errands {
+            return errands.run(&Errand::Remove);
+        }
         loop {
             let Ok(directory) = self.directory() else { return Ok(()) };
             let Some(root) = directory.parent().and_then(Path::parent) else { return Ok(()) };
@@ -183,7 +223,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let lock = File::create(directory.path().join(LOCK)).unwrap();
         let log = File::options().append(true).create(true).open(directory.path().join(LOG)).unwrap();
-        let inside = Inside { lock: Arc::new(lock.into()) };
+        let inside = Inside { lock: Arc::new(lock.into()), errands: None };
         let mut writer = LogWriter::new(inside, log, 100, |_| Ok(())).unwrap();
         for number in 0..100 {
             writeln!(writer, "line {number:04}").unwrap();

@@ -5,7 +5,7 @@ use std::{
     io,
     net::{IpAddr, Ipv4Addr, SocketAddr},
     os::fd::OwnedFd,
-    path::{Path, PathBuf},
+    path::PathBuf,
     process::ExitCode,
     sync::Arc,
     time::{Duration, SystemTime},
@@ -13,10 +13,7 @@ use std::{
 
 use anyhow::Context as _;
 use clap::Args;
-use gloveport_contract::local::{
-    directory::PLACES,
-    lifeline::{Lifeline, Reply, Request, Start},
-};
+use gloveport_contract::local::lifeline::{Lifeline, Reply, Request, Start};
 use gloveport_executor::Executor;
 use gloveport_server::{DrainEnd, Occupancy, PauseListener, ServerOptions, SessionKey};
 use gloveport_sys::confined::Confinement;
@@ -59,29 +56,17 @@ pub(crate) fn enter(arguments: &ServerArgs) -> anyhow::Result<(Inside, Owner)> {
     let inside = Inside::enter().with_context(|| {
         format!("this command is started by the runtime `local`, with a sandbox in {}", arguments.state.display())
     })?;
-    let owner = if arguments.confine {
-        let (tools, own) = confinements(arguments, &inside)?;
-        Owner::start_confined(&tools, &own)?
-    } else {
-        Owner::start()?
-    };
-    Ok((inside, owner))
-}
-
-/// What tools may do, and what the server may, of whom clients ask the same and which has its own directory beside that.
-fn confinements(arguments: &ServerArgs, inside: &Inside) -> anyhow::Result<(Confinement, Confinement)> {
+    if !arguments.confine {
+        return Ok((inside, Owner::start()?));
+    }
     let mut read = arguments.read.clone();
     // It reads documents in a process of its own.
     read.push(std::env::current_exe().context("cannot find the program that runs")?);
-    let tools =
-        Confinement { read, write: arguments.write.clone(), rename: Vec::new(), network: !arguments.no_network };
-    let mut own = tools.clone();
-    let directory = inside.directory()?;
-    // Where its own directory gets its name, and loses it.
-    let parents = directory.parent().and_then(Path::parent).map(|root| PLACES.map(|name| root.join(name)));
-    own.rename.extend(parents.into_iter().flatten().filter(|place| place.is_dir()));
-    own.write.push(directory);
-    Ok((tools, own))
+    let network = !arguments.no_network;
+    let confinement = Confinement { read, write: arguments.write.clone(), network };
+    // Clients ask the server for files, so its own directory is closed for it as well.
+    let inside = inside.with_errands().context("cannot start what removes the sandbox")?;
+    Ok((inside, Owner::start_confined(&confinement)?))
 }
 
 /// How a server ends.
