@@ -9,9 +9,9 @@ use std::{
 use gloveport_client::ActionExecutionClient;
 use gloveport_hosting::{WaitOptions, client, wait_until_alive};
 use gloveport_protocol::{Action, ActionEvent, ActionExecutor as _, Observation, RunAction};
-use gloveport_provider::{Progress, Provider as _, Sandbox, SandboxSpec, SessionId};
+use gloveport_provider::{Confinement, Level, Progress, Provider as _, Sandbox, SandboxSpec, SessionId};
 use gloveport_provider_local::{Local, LocalOptions, Observer};
-use gloveport_sys::process;
+use gloveport_sys::{confined, process};
 use serde::Serialize;
 use tokio::task::JoinSet;
 
@@ -33,6 +33,8 @@ pub(crate) struct SandboxAmount {
 pub(crate) struct SandboxNumbers {
     /// From nothing to the result of the first action.
     pub(crate) cold: Sample,
+    /// The same where the kernel keeps it to its own files; none where it cannot. The two are measured in turn.
+    pub(crate) cold_apart: Option<Sample>,
     /// From a server that waits to the result of the first action.
     pub(crate) warm: Sample,
     /// From the wish to the end of everything.
@@ -71,14 +73,17 @@ async fn measure_in(place: &Path, binary: &Path, amount: SandboxAmount) -> anyho
     let private_memory = process::descendants(own).into_iter().filter_map(process::proportional_private).sum();
     local.delete(&first.id).await?;
 
-    let (mut cold, mut delete) = (Vec::new(), Vec::new());
+    let (mut cold, mut cold_apart, mut delete) = (Vec::new(), Vec::new(), Vec::new());
+    let levels = if confined::support().is_ok() { &[Level::None, Level::Files][..] } else { &[Level::None] };
     for number in 0..amount.starts {
-        let began = Instant::now();
-        let sandbox = start(&local, &format!("cold-{number}"), false).await?;
-        cold.push(began.elapsed());
-        let began = Instant::now();
-        local.delete(&sandbox.id).await?;
-        delete.push(began.elapsed());
+        for level in levels {
+            let began = Instant::now();
+            let sandbox = start_on(&local, &format!("cold-{number}-{}", level.name()), false, *level).await?;
+            if *level == Level::None { &mut cold } else { &mut cold_apart }.push(began.elapsed());
+            let began = Instant::now();
+            local.delete(&sandbox.id).await?;
+            delete.push(began.elapsed());
+        }
     }
     let mut warm = Vec::new();
     for number in 0..amount.starts {
@@ -113,6 +118,7 @@ async fn measure_in(place: &Path, binary: &Path, amount: SandboxAmount) -> anyho
     local.close().await;
     Ok(SandboxNumbers {
         cold: Sample::new(cold),
+        cold_apart: (!cold_apart.is_empty()).then(|| Sample::new(cold_apart)),
         warm: Sample::new(warm),
         delete: Sample::new(delete),
         at_once: Sample::new(vec![at_once]),
@@ -138,7 +144,14 @@ async fn many(local: &Arc<Local>, name: &str, count: usize) -> anyhow::Result<(D
 
 /// Makes a sandbox, waits for it, and runs a command in it.
 async fn start(local: &Local, name: &str, warm: bool) -> anyhow::Result<Sandbox> {
-    let (spec, progress) = (SandboxSpec { warm, ..SandboxSpec::new(SessionId::new(name)?) }, Progress::silent());
+    start_on(local, name, warm, Level::None).await
+}
+
+/// The same on a level of isolation.
+async fn start_on(local: &Local, name: &str, warm: bool, level: Level) -> anyhow::Result<Sandbox> {
+    let confinement = (level != Level::None).then(|| Confinement { level, ..Confinement::default() });
+    let spec = SandboxSpec { warm, confinement, ..SandboxSpec::new(SessionId::new(name)?) };
+    let progress = Progress::silent();
     let made = local.create(&spec, &progress).await?;
     let sandbox = wait_until_alive(local, made, &WaitOptions::default(), &progress).await?;
     hello(&client(&sandbox)?).await?;

@@ -127,6 +127,10 @@ impl Table {
             single("open a long conversation", "ms", history.open_ms, 1000.0),
             single("memory growth by reading it", "MiB", mib(history.read_growth), 16.0),
         ];
+        if let Some(apart) = &sandboxes.cold_apart {
+            let most = sandboxes.cold.p50_ms + 3.0;
+            rows.push(single("sandbox that is kept apart, cold start to action, p50", "ms", apart.p50_ms, most));
+        }
         if let Some(containers) = containers {
             rows.extend([
                 single("container, start to action, p50", "ms", containers.start.p50_ms, 400.0),

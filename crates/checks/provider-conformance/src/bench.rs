@@ -1,6 +1,9 @@
 //! Where a check works: providers made anew, sandboxes that are ended afterwards.
 
 use std::{
+    fs::OpenOptions,
+    io::Write as _,
+    process::Command,
     sync::{Arc, Mutex, PoisonError},
     time::{Duration, Instant},
 };
@@ -15,8 +18,8 @@ use crate::{
 };
 use gloveport_hosting::{WaitOptions, wait_until_alive};
 use gloveport_provider::{
-    Capabilities, Confinement, GcOptions, Isolation, ListFilter, Progress, Provider, Sandbox, SandboxId, SandboxSpec,
-    SandboxState, SessionId, StandsFor,
+    Capabilities, Confinement, GcOptions, Isolation, Level, ListFilter, Progress, Provider, Sandbox, SandboxId,
+    SandboxSpec, SandboxState, SessionId, StandsFor,
 };
 
 /// Limit of a command in a sandbox, in seconds.
@@ -40,6 +43,8 @@ pub(super) struct Bench {
 pub(super) struct Live {
     pub(super) sandbox: Sandbox,
     pub(super) client: ActionExecutionClient,
+    /// Its processes reach none outside, so what is done to its server is done from here.
+    is_apart: bool,
 }
 
 /// What becomes of a sandbox whose server was killed.
@@ -117,7 +122,8 @@ impl Bench {
         let sandbox =
             wait_until_alive(provider, sandbox, &options, &Progress::silent()).await.at("wait until alive")?;
         let client = client(&sandbox, sandbox.session_key.as_ref())?;
-        Ok(Live { sandbox, client })
+        let is_apart = self.options.level.is_some_and(|level| level != Level::None);
+        Ok(Live { sandbox, client, is_apart })
     }
 
     pub(super) async fn find(&self, id: &SandboxId) -> Result<Option<Sandbox>, Problem> {
@@ -218,9 +224,21 @@ impl Live {
         Err(Problem::skip("which process is the server cannot be told from within"))
     }
 
+    /// The process id of the server, for this machine.
+    async fn server(&self) -> Result<u32, Problem> {
+        let told = self.run(&format!("{} >/dev/null; echo $p", self.climb().await?)).await?;
+        told.parse().map_err(|_| Problem::new("asking which process is the server", "a number", told))
+    }
+
     /// Lets the server write lines, as if something had gone wrong in it. False if it lets nobody in the sandbox write
     /// in its name.
     pub(super) async fn complain(&self, lines: &str) -> Result<bool, Problem> {
+        if self.is_apart {
+            let log = format!("/proc/{}/fd/2", self.server().await?);
+            let text = lines.replace("\\n", "\n");
+            let written = OpenOptions::new().append(true).open(log).and_then(|mut log| log.write_all(text.as_bytes()));
+            return written.at("writing in the name of the server").map(|()| true);
+        }
         let climb = self.climb().await?;
         let written =
             self.run(&format!("{climb} >/dev/null; printf '{lines}' >> /proc/$p/fd/2 && echo written")).await?;
@@ -229,6 +247,12 @@ impl Live {
 
     /// Kills the server as an out-of-memory killer would.
     pub(super) async fn kill(&self) -> Found {
+        if self.is_apart {
+            let server = self.server().await?.to_string();
+            Command::new("kill").args(["-9", &server]).status().at("killing the server")?;
+            self.until_silent().await;
+            return Ok(());
+        }
         let climb = self.climb().await?;
         let event = ActionEvent {
             timeout: Some(COMMAND),

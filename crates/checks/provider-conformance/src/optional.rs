@@ -35,7 +35,7 @@ async fn pause(bench: &Bench) -> Found {
     }
     let live = bench.start(&bench.spec("a")?).await?;
     let id = &live.sandbox.id;
-    live.run("echo kept > /tmp/gp-$$; FILE=/tmp/gp-$$; sleep 1000 & JOB=$!").await?;
+    live.run("FILE=${TMPDIR:-/tmp}/gp-$$; echo kept > $FILE; sleep 1000 & JOB=$!").await?;
     bench.provider.pause(id).await.at("pause")?;
     bench.provider.pause(id).await.at("pause of one that rests")?;
     let found = bench.find(id).await?;

@@ -107,6 +107,9 @@ fn tell_ignored(loaded: &Loaded, runtime: &str, ignored: &[&str]) {
     tracing::warn!("the runtime `{runtime}` has no use for {}", named.join(", "));
 }
 
+/// The label that tells how far a sandbox is kept apart from this machine.
+const ISOLATION: &str = "gloveport.isolation";
+
 /// The flags count more than the configuration.
 fn lay_over(
     configured: SandboxSpec,
@@ -120,6 +123,9 @@ fn lay_over(
         flags.secret.iter().map(|from| read_secret(from, context)).collect::<anyhow::Result<_>>()?;
     let mut labels: BTreeMap<String, String> = flags.label.into_iter().collect();
     secrets::mark(&mut labels, &secrets, can);
+    if let Some(level) = flags.isolation.filter(|_| can.labels) {
+        labels.insert(ISOLATION.to_owned(), level.name().to_owned());
+    }
     // Of two variables with one name the secret one counts for providers.
     spec.secrets.retain(|name, _| variables.iter().all(|(other, _)| other != name));
     spec.secrets.extend(secrets);

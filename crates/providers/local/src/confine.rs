@@ -17,17 +17,14 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use gloveport_provider::{Capabilities, Level, NetworkPolicy, ProviderError, SandboxSpec, Workspace};
+use gloveport_provider::{Level, NetworkPolicy, ProviderError, SandboxSpec, Workspace};
 use gloveport_sys::confined;
 
 use crate::{
     fault,
-    provider::CAPABILITIES,
     state::{PLACE, State},
 };
 
-/// The label that tells the level.
-pub(crate) const LABEL: &str = "gloveport.isolation";
 /// What is for the tools alone.
 const HOME: &str = "home";
 const TEMPORARY: &str = "tmp";
@@ -62,11 +59,6 @@ pub(crate) struct Confined {
     pub(crate) read: Vec<PathBuf>,
     pub(crate) write: Vec<PathBuf>,
     pub(crate) network: bool,
-}
-
-/// What can be asked of a sandbox that is kept apart so: with a level, the network can be closed.
-pub(crate) fn capabilities(spec: &SandboxSpec) -> Capabilities {
-    Capabilities { network_policy: level(spec) != Level::None, ..CAPABILITIES }
 }
 
 /// How far the sandbox is kept apart.

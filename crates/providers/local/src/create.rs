@@ -14,8 +14,8 @@ use gloveport_contract::local::{
 };
 use gloveport_protocol::Secret;
 use gloveport_provider::{
-    Level, Phase, Progress, ProviderError, STARTED_AHEAD, Sandbox, SandboxId, SandboxSpec, Teller, Workspace,
-    handed_over,
+    Capabilities, Level, Phase, Progress, ProviderError, STARTED_AHEAD, Sandbox, SandboxId, SandboxSpec, Teller,
+    Workspace, handed_over,
 };
 
 use crate::{
@@ -25,7 +25,7 @@ use crate::{
     launch::{STANDARD_PORTS, Server},
     logs,
     pool::Pool,
-    provider::Inner,
+    provider::{CAPABILITIES, Inner},
     record::Record,
     state::{self, HOLDERS, VERSION, random_name},
     steps::Step,
@@ -46,7 +46,9 @@ impl Inner {
         spec: &SandboxSpec,
         progress: &Progress,
     ) -> Result<Sandbox, ProviderError> {
-        spec.check(NAME, &confine::capabilities(spec))?;
+        // With a level, the network can be closed.
+        let can = Capabilities { network_policy: confine::level(spec) != Level::None, ..CAPABILITIES };
+        spec.check(NAME, &can)?;
         let (inner, spec) = (Arc::clone(self), spec.clone());
         let making = |tell, _| async move { inner.make(&spec, &tell).await };
         let inner = Arc::clone(self);
@@ -289,9 +291,8 @@ impl Inner {
         let expires = spec.time_to_live.and_then(|time| SystemTime::now().checked_add(time));
         let has_editor = spec.plugins.iter().any(|plugin| plugin == "vscode");
         let urls = ports.iter().filter(|(name, _)| name != "vscode" || has_editor);
-        let (mut labels, mut environment) = (spec.labels.clone(), self.environment(spec, ports));
+        let mut environment = self.environment(spec, ports);
         if level != Level::None {
-            labels.insert(confine::LABEL.to_owned(), level.name().to_owned());
             confine::environment(directory, &mut environment);
             // What was asked for by name counts more.
             environment.extend(spec.environment.clone());
@@ -305,7 +306,7 @@ impl Inner {
             url: self.urls.server(server.port),
             urls: urls.map(|(name, port)| (name.clone(), self.urls.port(name, *port))).collect(),
             session_key: session_key.clone(),
-            labels,
+            labels: spec.labels.clone(),
             at: RecordedWorkspace { workspace: workspace.clone(), temporary },
             keep_alive: spec.keep_alive,
             created: SystemTime::now(),
