@@ -44,7 +44,7 @@ pub(super) struct Live {
     pub(super) sandbox: Sandbox,
     pub(super) client: ActionExecutionClient,
     /// Its processes reach none outside, so what is done to its server is done from here.
-    is_apart: bool,
+    pub(super) is_apart: bool,
 }
 
 /// What becomes of a sandbox whose server was killed.

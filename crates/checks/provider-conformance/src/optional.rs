@@ -35,7 +35,9 @@ async fn pause(bench: &Bench) -> Found {
     }
     let live = bench.start(&bench.spec("a")?).await?;
     let id = &live.sandbox.id;
-    live.run("FILE=${TMPDIR:-/tmp}/gp-$$; echo kept > $FILE; sleep 1000 & JOB=$!").await?;
+    // One that is kept apart has a place of its own.
+    let place = if live.is_apart { "$TMPDIR" } else { "/tmp" };
+    live.run(&format!("FILE={place}/gp-$$; echo kept > $FILE; sleep 1000 & JOB=$!")).await?;
     bench.provider.pause(id).await.at("pause")?;
     bench.provider.pause(id).await.at("pause of one that rests")?;
     let found = bench.find(id).await?;
