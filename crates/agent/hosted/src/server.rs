@@ -43,7 +43,8 @@ pub const SERVE: &str = r#"dir=$1
 shift
 echo $$ >"$dir/pid"
 : >>"$dir/log"
-while sleep 20; do
+# It ends with this script, also if that is killed.
+while sleep 20 && kill -0 $$; do
   if test "$(wc -c <"$dir/log")" -gt 8388608; then tail -c 4194304 "$dir/log" >"$dir/log.1"; : >"$dir/log"; fi
 done </dev/null >/dev/null 2>&1 &
 "$@" >>"$dir/log" 2>&1

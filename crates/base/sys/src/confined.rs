@@ -32,7 +32,6 @@ use rustix::{
 };
 use serde::{Deserialize, Serialize};
 
-use rules::Scopes;
 pub(crate) use rules::{BesideTerminals, Layer};
 
 /// What programs may do.
@@ -132,25 +131,25 @@ fn gaps(version: ABI) -> Option<Vec<&'static str>> {
 /// What was opened and made before, so that it is only put on.
 #[derive(Debug)]
 pub(crate) struct Prepared {
-    rules: rules::Rules,
+    scopes: Option<rules::Scopes>,
     calls: calls::Filter,
 }
 
 impl Confinement {
-    /// Opens its places, for a process that works with others than it starts.
+    /// Opens its places, which the server keeps to, and all that comes from it.
     pub(crate) fn prepare_places(&self) -> Result<Places, ConfineError> {
         support()?;
-        Ok(Places(rules::Rules::new(self, Scopes::None)?))
+        Ok(Places(rules::Rules::new(self)?))
     }
 
-    /// Opens its places.
+    /// Makes what programs are kept to beside that.
     pub(crate) fn prepare(&self) -> Result<Prepared, ConfineError> {
-        support()?;
+        let version = support()?.version;
         let calls = calls::Filter::new(self.network).ok_or_else(|| ConfineError::Step {
             step: "the filter of system calls".to_owned(),
             reason: "the system calls of this processor are not known".to_owned(),
         })?;
-        Ok(Prepared { rules: rules::Rules::new(self, Scopes::Processes)?, calls })
+        Ok(Prepared { scopes: rules::Scopes::new(version)?, calls })
     }
 
     /// Looks for all places that are no terminals, which confined processes cannot.
@@ -195,7 +194,9 @@ impl Prepared {
         set_no_new_privs(true).map_err(at("PR_SET_NO_NEW_PRIVS"))?;
         // It has the socket of the server; what it starts has the same user.
         set_dumpable_behavior(DumpableBehavior::NotDumpable).map_err(at("PR_SET_DUMPABLE"))?;
-        self.rules.enter().map_err(|error| ("Landlock", error))?;
+        if let Some(scopes) = self.scopes {
+            scopes.enter().map_err(|error| ("Landlock", error))?;
+        }
         drop_capabilities().map_err(at("giving up capabilities"))?;
         self.calls.install().map_err(|error| ("seccomp", error))
     }

@@ -64,22 +64,36 @@ fn using() -> BitFlags<AccessFs> {
     make_bitflags!(AccessFs::{ReadFile | WriteFile | IoctlDev})
 }
 
-/// Which processes are reached.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Scopes {
-    /// Signals reach all processes.
-    None,
-    /// Signals reach those that have the same rules.
-    Processes,
+/// That signals and abstract names reach those that have the same rules, and nobody else.
+#[derive(Debug)]
+pub(super) struct Scopes(RulesetCreated);
+
+impl Scopes {
+    /// `None` for a version of Landlock that has none.
+    pub(super) fn new(version: u32) -> Result<Option<Self>, ConfineError> {
+        if ABI::from(version.cast_signed()) < ABI::V6 {
+            return Ok(None);
+        }
+        let made = Ruleset::default()
+            .set_compatibility(CompatLevel::HardRequirement)
+            .scope(Scope::from_all(BEST))
+            .and_then(Ruleset::create);
+        made.map(|made| Some(Self(made))).map_err(|error| failed("making the rules for signals", &error))
+    }
+
+    /// Confines this thread for good.
+    pub(super) fn enter(self) -> io::Result<()> {
+        enter(self.0)
+    }
 }
 
-/// What all programs of a guard have.
+/// The places that the server and all that comes from it have.
 #[derive(Debug)]
 pub(super) struct Rules(RulesetCreated);
 
 impl Rules {
-    pub(super) fn new(confinement: &Confinement, scopes: Scopes) -> Result<Self, ConfineError> {
-        let mut rules = Self(made(scopes).map_err(|error| failed("making the rules", &error))?);
+    pub(super) fn new(confinement: &Confinement) -> Result<Self, ConfineError> {
+        let mut rules = Self(made().map_err(|error| failed("making the rules", &error))?);
         for place in SYSTEM {
             if place == "/etc" && geteuid().is_root() {
                 // Root reads all of it, so what others may not read is left out.
@@ -134,11 +148,7 @@ impl Rules {
 
     /// Confines this thread for good.
     pub(super) fn enter(self) -> io::Result<()> {
-        let status = self.0.restrict_self().map_err(io::Error::other)?;
-        match status.ruleset {
-            RulesetStatus::NotEnforced => Err(io::Error::other("the kernel does not enforce it")),
-            RulesetStatus::PartiallyEnforced | RulesetStatus::FullyEnforced => Ok(()),
-        }
+        enter(self.0)
     }
 }
 
@@ -194,15 +204,20 @@ pub(super) fn version() -> io::Result<i32> {
     if version < 0 { Err(io::Error::last_os_error()) } else { i32::try_from(version).map_err(io::Error::other) }
 }
 
-fn made(scopes: Scopes) -> Result<RulesetCreated, landlock::RulesetError> {
-    let rules = Ruleset::default()
+fn made() -> Result<RulesetCreated, landlock::RulesetError> {
+    Ruleset::default()
         .set_compatibility(CompatLevel::HardRequirement)
         .handle_access(AccessFs::from_all(LEAST))?
         .set_compatibility(CompatLevel::BestEffort)
-        .handle_access(AccessFs::from_all(BEST))?;
-    match scopes {
-        Scopes::None => rules.create(),
-        Scopes::Processes => rules.scope(Scope::from_all(BEST))?.create(),
+        .handle_access(AccessFs::from_all(BEST))?
+        .create()
+}
+
+fn enter(rules: RulesetCreated) -> io::Result<()> {
+    let status = rules.restrict_self().map_err(io::Error::other)?;
+    match status.ruleset {
+        RulesetStatus::NotEnforced => Err(io::Error::other("the kernel does not enforce it")),
+        RulesetStatus::PartiallyEnforced | RulesetStatus::FullyEnforced => Ok(()),
     }
 }
 
