@@ -5,7 +5,7 @@ use std::{io, sync::Arc, time::Duration};
 use axum::{Router, middleware};
 use gloveport_client::{Certificates, ClientError, Pool};
 use gloveport_e2b_face::{E2bFace, FaceOptions};
-use gloveport_provider::{GcOptions, Provider};
+use gloveport_provider::{Capabilities, GcOptions, Provider};
 use http::Uri;
 use serde_json::Value;
 use tokio::{
@@ -109,7 +109,8 @@ impl Gateway {
             Self::check_public_url(url)?;
             url.truncate(url.trim_end_matches('/').len());
         }
-        let can = provider.capabilities();
+        // What clients wish has no place for a level.
+        let can = Capabilities { confine: false, ..provider.capabilities() };
         WarmPool::check(&options.warm, provider.name(), &can).map_err(GatewayError::Warm)?;
         let tenancy = match &options.database {
             Some(store) => Some(Tenancy {
