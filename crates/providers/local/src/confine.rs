@@ -30,7 +30,7 @@ const HOME: &str = "home";
 const TEMPORARY: &str = "tmp";
 const WORKSPACE: &str = "work";
 /// Where tools are that people have installed for themselves, in their home directory. Nothing secret is in them.
-const INSTALLED: [&str; 20] = [
+const INSTALLED: [&str; 21] = [
     ".asdf",
     ".bun/bin",
     ".cargo/bin",
@@ -49,7 +49,8 @@ const INSTALLED: [&str; 20] = [
     ".sdkman",
     ".volta",
     "anaconda3",
-    "go",
+    "go/bin",
+    "go/pkg",
     "miniconda3",
 ];
 
@@ -119,23 +120,26 @@ pub(crate) fn wanted(
     }
     let mut read =
         confinement.read.iter().map(|place| check("allow-read", place, false)).collect::<Result<Vec<_>, _>>()?;
-    read.extend(programs(home.as_deref(), environment));
+    read.extend(programs(home.as_deref(), state.root(), environment));
     Ok(Some(Confined { read, write, network: spec.network == NetworkPolicy::Full }))
 }
 
-/// Where programs are, beside those of the system: what `PATH` names, and what people install for themselves.
-fn programs(home: Option<&Path>, environment: &BTreeMap<String, String>) -> Vec<PathBuf> {
+/// Where programs are, beside those of the system: what `PATH` names, and what people install for themselves. A place that
+/// holds the home directory or the state of sandboxes is none.
+fn programs(home: Option<&Path>, state: &Path, environment: &BTreeMap<String, String>) -> Vec<PathBuf> {
     let path = environment.get("PATH").map_or("", String::as_str);
     let named = env::split_paths(path).filter(|place| place.is_absolute());
     let installed = home.into_iter().flat_map(|home| INSTALLED.iter().map(|name| home.join(name)));
     // A virtual environment, whose programs use what is beside them.
     let active = environment.get("VIRTUAL_ENV").map(PathBuf::from).filter(|place| place.join("pyvenv.cfg").is_file());
     let is_of_system = |place: &Path| confined::system_places().any(|system| place.starts_with(system));
+    let truly = |place: &Path| fs::canonicalize(place).unwrap_or_else(|_| place.to_owned());
+    let kept: Vec<PathBuf> = home.into_iter().chain([state]).map(truly).collect();
     let mut found = Vec::new();
     for place in named.chain(installed).chain(active) {
         let Ok(real) = fs::canonicalize(place) else { continue };
-        let holds_home = home.is_some_and(|home| home.starts_with(&real));
-        if real.is_dir() && !holds_home && !is_of_system(&real) && !found.contains(&real) {
+        let is_closed = kept.iter().any(|closed| closed.starts_with(&real));
+        if real.is_dir() && !is_closed && !is_of_system(&real) && !found.contains(&real) {
             found.push(real);
         }
     }
@@ -178,5 +182,32 @@ pub(crate) fn environment(directory: &Path, environment: &mut BTreeMap<String, S
     environment.retain(|name, _| !name.starts_with("XDG_"));
     for (name, place) in [("HOME", directory.join(PLACE).join(HOME)), ("TMPDIR", temporary(directory))] {
         environment.insert(name.to_owned(), place.display().to_string());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    #[test]
+    fn programs_are_read_and_what_holds_the_home_directory_or_keys_is_not_whatever_leads_there() {
+        let top = tempfile::tempdir().unwrap();
+        let top = top.path().canonicalize().unwrap();
+        let at = |name: &str| top.join(name);
+        for directory in ["users/me/.rustup", "users/me/go/bin", "users/me/go/src", "tools", "state/local"] {
+            fs::create_dir_all(at(directory)).unwrap();
+        }
+        symlink(at("users"), at("link")).unwrap();
+        let named = ["tools", "users", "users/me", "link", "link/me", "state", "", "none"].map(at);
+        let path = env::join_paths(named).unwrap().into_string().unwrap();
+        let environment = [("PATH".to_owned(), format!("{path}:relative:/usr/bin"))].into();
+        let expected = [at("tools"), at("users/me/.rustup"), at("users/me/go/bin")];
+        for home in ["users/me", "link/me"] {
+            let mut found = programs(Some(&at(home)), &at("state/local"), &environment);
+            found.sort();
+            assert_eq!(found, expected, "{home}");
+        }
     }
 }
