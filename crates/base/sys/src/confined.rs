@@ -37,7 +37,7 @@ pub(crate) use rules::{BesideTerminals, Layer};
 /// What programs may do.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Confinement {
-    /// Places whose files they read and run, beside those of the system ([`system_places`]).
+    /// Places, by names without links, whose files they read and run, beside those of the system ([`system_places`]).
     pub read: Vec<PathBuf>,
     /// Places in which they read, run, write, make and remove files.
     pub write: Vec<PathBuf>,

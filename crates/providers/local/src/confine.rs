@@ -153,6 +153,8 @@ pub(crate) fn make_place(directory: &Path) -> Result<PathBuf, ProviderError> {
         let made = fs::DirBuilder::new().mode(0o700).create(&part);
         made.map_err(fault::file("make the directory", &part))?;
     }
+    // By its own name, as all places.
+    let place = fs::canonicalize(&place).map_err(fault::file("look at", &place))?;
     Ok(place)
 }
 

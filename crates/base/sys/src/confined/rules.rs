@@ -4,7 +4,7 @@
 
 use std::{
     fs, io,
-    os::fd::{AsRawFd as _, BorrowedFd, OwnedFd, RawFd},
+    os::fd::{AsFd as _, AsRawFd as _, BorrowedFd, OwnedFd, RawFd},
     os::unix::fs::PermissionsExt as _,
     path::{Path, PathBuf},
 };
@@ -108,8 +108,7 @@ impl Rules {
         let given = [(&confinement.read, reading()), (&confinement.write, writing())];
         for (places, access) in given {
             for place in places {
-                let opened = PathFd::new(place)
-                    .map_err(|_| ConfineError::Place { path: place.clone(), source: why_not(place) })?;
+                let opened = open(place).map_err(|source| ConfineError::Place { path: place.clone(), source })?;
                 rules.add(opened, place, access)?;
             }
         }
@@ -259,9 +258,12 @@ fn public(directory: &Path, count: &mut usize) -> Vec<PathBuf> {
     if is_whole { vec![directory.to_owned()] } else { found }
 }
 
-/// Why a place cannot be opened.
-fn why_not(place: &Path) -> io::Error {
-    fs::metadata(place).err().unwrap_or_else(|| io::ErrorKind::PermissionDenied.into())
+/// Opens a place that was looked at under this name, which has no links on its way.
+fn open(place: &Path) -> io::Result<PathFd> {
+    let denied = || fs::metadata(place).err().unwrap_or_else(|| io::ErrorKind::PermissionDenied.into());
+    let opened = PathFd::new(place).map_err(|_| denied())?;
+    let real = fs::read_link(format!("/proc/self/fd/{}", opened.as_fd().as_raw_fd()))?;
+    if real == place { Ok(opened) } else { Err(io::Error::other(format!("it leads to {} by now", real.display()))) }
 }
 
 #[cfg(test)]
@@ -283,5 +285,20 @@ mod tests {
         let mut found = public(top.path(), &mut 0);
         found.sort();
         assert_eq!(found, [at("all"), at("b"), at("some/open")]);
+    }
+
+    #[test]
+    fn a_place_whose_name_leads_elsewhere_by_now_is_not_given() {
+        let top = tempfile::tempdir().unwrap();
+        let top = top.path().canonicalize().unwrap();
+        let (place, link) = (top.join("place"), top.join("link"));
+        fs::create_dir(&place).unwrap();
+        std::os::unix::fs::symlink(&place, &link).unwrap();
+        open(&place).unwrap();
+        for name in [link.clone(), link.join("..").join("place")] {
+            let error = open(&name).unwrap_err().to_string();
+            assert!(error.contains("leads to"), "{error}");
+        }
+        assert_eq!(open(&top.join("none")).unwrap_err().kind(), io::ErrorKind::NotFound);
     }
 }
