@@ -1,5 +1,6 @@
 // The browser of a sandbox: who may drive it and look at it, and what its pages do not reach.
 
+import { execFileSync } from "node:child_process";
 import { existsSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
 import { join } from "node:path";
@@ -20,7 +21,7 @@ async function site() {
         response.setHeader("content-type", "text/html");
         response.end(BUTTON);
     });
-    await new Promise((resolve) => server.listen(0, "127.0.0.1", resolve));
+    await new Promise((resolve) => server.listen(0, process.env.GLOVEPORT_TEST_OWN_NETWORK ? "0.0.0.0" : "127.0.0.1", resolve));
     const close = () => new Promise((resolve) => { server.closeAllConnections(); server.close(resolve); });
     return { url: `http://127.0.0.1:${server.address().port}/`, asked, close };
 }
@@ -85,6 +86,27 @@ export async function sandboxBrowser(suite, title, { here, port, place, headers,
             await view.close();
         }
     });
+
+    if (process.env.GLOVEPORT_TEST_OWN_NETWORK) {
+        await check(`${title}: a page comes, though an address of the machine comes meanwhile`, async () => {
+            const ip = (...words) => execFileSync("ip", words);
+            ip("link", "add", "gloveport0", "type", "veth", "peer", "name", "gloveport1");
+            try {
+                ip("address", "add", "198.51.100.1/24", "dev", "gloveport0");
+                for (const end of ["gloveport1", "gloveport0"]) ip("link", "set", end, "up");
+                // Nobody answers there yet, so the browser is still connecting when the address comes.
+                const url = `http://198.51.100.2:${new URL(page.url).port}/`;
+                const going = fetch(`${at}/navigate`, { method: "POST", headers, body: JSON.stringify({ url }) });
+                await new Promise((resolve) => setTimeout(resolve, 700));
+                ip("address", "add", "198.51.100.2/32", "dev", "gloveport0");
+                const answer = await going;
+                same("status", answer.status, 200);
+                same("what the browser shows", (await (await fetch(`${at}/page`, { headers })).text()).includes("Press"), true);
+            } finally {
+                ip("link", "delete", "gloveport0");
+            }
+        });
+    }
 
     /** What `attack` reads in a page of the sandbox's browser. */
     const attacked = async (url, target, made) => {

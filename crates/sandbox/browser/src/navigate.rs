@@ -35,16 +35,31 @@ impl WaitFor {
     }
 }
 
+/// What the browser says of requests that were under way when an interface of the machine came or went, though their server
+/// is there as before: on a machine with containers, whenever one of them starts.
+const NETWORK_CHANGED: &str = "net::ERR_NETWORK_CHANGED";
+
+/// How often a navigation is begun that ends with [`NETWORK_CHANGED`].
+const ATTEMPTS: u32 = 5;
+
+/// What the browser has answered to a navigation.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Navigated {
+    loader_id: Option<String>,
+    error_text: Option<String>,
+    #[serde(default)]
+    is_download: bool,
+}
+
+impl Navigated {
+    fn failed_with(&self) -> Option<&str> {
+        self.error_text.as_deref().filter(|text| !text.is_empty())
+    }
+}
+
 /// Goes to an address, and waits until it has loaded.
 pub(crate) async fn goto(live: &Live, target: &TargetId, url: &str, wait: WaitFor) -> Result<(), ActionError> {
-    #[derive(Deserialize)]
-    #[serde(rename_all = "camelCase")]
-    struct Navigated {
-        loader_id: Option<String>,
-        error_text: Option<String>,
-        #[serde(default)]
-        is_download: bool,
-    }
     const OPERATION: &str = "Page.goto";
     let url = &complete(url);
     // Another document brings a page that has crashed back.
@@ -53,8 +68,7 @@ pub(crate) async fn goto(live: &Live, target: &TargetId, url: &str, wait: WaitFo
     let frame = live.main_frame(target).map_err(|error| failed(OPERATION, error))?;
     let deadline = Instant::now() + live.page_limit;
     let downloads = live.shared.with(|world| world.downloads.len());
-    let answer = session.call_within("Page.navigate", json!({ "url": url }), live.page_limit).await;
-    let answer = match answer {
+    let answer = match navigated(&session, url, deadline).await {
         Ok(answer) => answer,
         Err(CdpError::TimedOut { .. }) => return Err(late(OPERATION, live.page_limit, url)),
         Err(error) => {
@@ -64,10 +78,8 @@ pub(crate) async fn goto(live: &Live, target: &TargetId, url: &str, wait: WaitFo
             return Err(failed(OPERATION, error));
         }
     };
-    let answer: Navigated =
-        crate::cdp::understood("Page.navigate", answer).map_err(|error| failed(OPERATION, error))?;
     let is_download = answer.is_download || live.shared.with(|world| world.downloads.len() > downloads);
-    match answer.error_text.filter(|text| !text.is_empty()) {
+    match answer.failed_with() {
         Some(_) | None if is_download => return Err(told(OPERATION, "Download is starting", url)),
         Some(text) => return Err(told(OPERATION, &format!("{text} at {url}"), url)),
         None => {}
@@ -76,6 +88,20 @@ pub(crate) async fn goto(live: &Live, target: &TargetId, url: &str, wait: WaitFo
     loaded(live, target, &frame, Some(&loader), wait, deadline)
         .await
         .map_err(|()| late(OPERATION, live.page_limit, url))
+}
+
+/// Lets a page go to an address, once more where the machine's network has changed meanwhile.
+async fn navigated(session: &Session, url: &str, deadline: Instant) -> Result<Navigated, CdpError> {
+    let mut attempt = 1;
+    loop {
+        let limit = deadline.saturating_duration_since(Instant::now());
+        let answer = session.call_within("Page.navigate", json!({ "url": url }), limit).await?;
+        let answer: Navigated = crate::cdp::understood("Page.navigate", answer)?;
+        if answer.failed_with() != Some(NETWORK_CHANGED) || attempt == ATTEMPTS {
+            return Ok(answer);
+        }
+        attempt += 1;
+    }
 }
 
 /// Notes whether a page has crashed; answers what was noted before.
