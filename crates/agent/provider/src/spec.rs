@@ -276,17 +276,20 @@ pub enum Level {
     None,
     /// The kernel keeps it to its own files and those of the system, and to its own processes.
     Files,
+    /// It has a root directory, users, processes and names of its own, made of this machine without an engine.
+    Container,
 }
 
 impl Level {
     /// All of them, the weakest first.
-    pub const ALL: [Self; 2] = [Self::None, Self::Files];
+    pub const ALL: [Self; 3] = [Self::None, Self::Files, Self::Container];
 
     /// Its name.
     pub const fn name(self) -> &'static str {
         match self {
             Self::None => "none",
             Self::Files => "files",
+            Self::Container => "container",
         }
     }
 }

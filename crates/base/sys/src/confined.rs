@@ -17,6 +17,7 @@
 
 mod calls;
 pub(crate) mod connections;
+pub(crate) mod rights;
 mod rules;
 
 use std::{
@@ -26,10 +27,7 @@ use std::{
 };
 
 use landlock::ABI;
-use rustix::{
-    process::{DumpableBehavior, Resource, Rlimit, geteuid, set_dumpable_behavior, setrlimit},
-    thread::{CapabilitySet, CapabilitySets, remove_capability_from_bounding_set, set_capabilities, set_no_new_privs},
-};
+use rustix::thread::set_no_new_privs;
 use serde::{Deserialize, Serialize};
 
 pub(crate) use rules::{BesideTerminals, Layer};
@@ -133,6 +131,23 @@ fn gaps(version: ABI) -> Option<Vec<&'static str>> {
 pub(crate) struct Prepared {
     scopes: Option<rules::Scopes>,
     calls: calls::Filter,
+    /// In a container the process has given them up that is the first in it, as far as they are given up.
+    has_capabilities: bool,
+}
+
+/// What programs of a container are kept to beside it, and whether they have the network of the machine.
+pub(crate) fn prepare_inside(network: bool) -> Result<Prepared, ConfineError> {
+    let calls = calls::Filter::inside().ok_or_else(no_filter)?;
+    // Sockets with abstract names belong to a network.
+    let version = if network { support().map_or(0, |support| support.version) } else { 0 };
+    Ok(Prepared { scopes: rules::Scopes::new(version)?, calls, has_capabilities: false })
+}
+
+fn no_filter() -> ConfineError {
+    ConfineError::Step {
+        step: "the filter of system calls".to_owned(),
+        reason: "the system calls of this processor are not known".to_owned(),
+    }
 }
 
 impl Confinement {
@@ -145,11 +160,8 @@ impl Confinement {
     /// Makes what programs are kept to beside that.
     pub(crate) fn prepare(&self) -> Result<Prepared, ConfineError> {
         let version = support()?.version;
-        let calls = calls::Filter::new(self.network).ok_or_else(|| ConfineError::Step {
-            step: "the filter of system calls".to_owned(),
-            reason: "the system calls of this processor are not known".to_owned(),
-        })?;
-        Ok(Prepared { scopes: rules::Scopes::new(version)?, calls })
+        let calls = calls::Filter::new(self.network).ok_or_else(no_filter)?;
+        Ok(Prepared { scopes: rules::Scopes::new(version)?, calls, has_capabilities: true })
     }
 
     /// Looks for all places that are no terminals, which confined processes cannot.
@@ -182,35 +194,21 @@ impl Prepared {
     /// Confines this process, which must have one thread, for good. Beside what is told there is what asks for connections.
     pub(crate) fn enter(self) -> (Entered, Option<OwnedFd>) {
         match self.put_on() {
-            Ok(notices) => (Entered(Ok(())), Some(notices)),
+            Ok(notices) => (Entered(Ok(())), notices),
             Err((step, error)) => (Entered(Err((step.to_owned(), error.to_string()))), None),
         }
     }
 
-    fn put_on(self) -> Result<OwnedFd, (&'static str, io::Error)> {
-        let at = |step| move |error: rustix::io::Errno| (step, io::Error::from(error));
-        let none = Rlimit { current: Some(0), maximum: Some(0) };
-        setrlimit(Resource::Core, none).map_err(at("setrlimit"))?;
-        set_no_new_privs(true).map_err(at("PR_SET_NO_NEW_PRIVS"))?;
-        // It has the socket of the server; what it starts has the same user.
-        set_dumpable_behavior(DumpableBehavior::NotDumpable).map_err(at("PR_SET_DUMPABLE"))?;
+    fn put_on(self) -> Result<Option<OwnedFd>, rights::Failed> {
+        rights::close()?;
         if let Some(scopes) = self.scopes {
             scopes.enter().map_err(|error| ("Landlock", error))?;
         }
-        drop_capabilities().map_err(at("giving up capabilities"))?;
+        if self.has_capabilities {
+            rights::drop_capabilities()?;
+        }
         self.calls.install().map_err(|error| ("seccomp", error))
     }
-}
-
-fn drop_capabilities() -> rustix::io::Result<()> {
-    if geteuid().is_root() {
-        for capability in CapabilitySet::all().iter() {
-            // Kernels refuse those that they do not know.
-            let _unknown = remove_capability_from_bounding_set(capability);
-        }
-    }
-    let none = CapabilitySet::empty();
-    set_capabilities(None, CapabilitySets { effective: none, permitted: none, inheritable: none })
 }
 
 /// What the system is made of: programs, libraries, settings, what the kernel tells. No directory of a user is among it.

@@ -7,7 +7,10 @@
 
 use std::{
     io,
-    os::unix::net::UnixStream,
+    os::{
+        fd::{AsFd as _, BorrowedFd, OwnedFd},
+        unix::net::UnixStream,
+    },
     sync::{Mutex, PoisonError},
     time::Duration,
 };
@@ -32,7 +35,7 @@ impl Errands {
     /// # Errors
     ///
     /// There are more threads, or the system refuses.
-    pub fn start<E: DeserializeOwned>(name: &str, work: impl Fn(E) -> io::Result<()>) -> io::Result<Self> {
+    pub fn start<E: DeserializeOwned>(name: &str, work: impl Fn(E) -> io::Result<Vec<OwnedFd>>) -> io::Result<Self> {
         let threads = std::fs::read_dir("/proc/self/task").map_or(1, Iterator::count);
         if threads > 1 {
             return Err(io::Error::other(format!("{threads} threads run, and a copy would have their locks")));
@@ -44,33 +47,43 @@ impl Errands {
             0 => {
                 drop(ours);
                 detach(name);
-                while let Ok(Some((errand, _))) = wire::receive::<E>(&theirs) {
-                    let done = Done(work(errand).map_err(|error| error.to_string()));
-                    if wire::send(&theirs, &done, &[]).is_err() {
-                        break;
-                    }
-                }
+                serve(&theirs, work);
                 // SAFETY: ends the copy without running the exit handlers of the original.
                 unsafe { libc::_exit(0) }
             }
-            _copy => {
-                ours.set_read_timeout(Some(LIMIT))?;
-                Ok(Self(Mutex::new(ours)))
-            }
+            _copy => Self::over(ours),
         }
     }
 
-    /// Has one done.
+    /// Errands for whoever [serves](serve) the other end.
+    pub(crate) fn over(socket: UnixStream) -> io::Result<Self> {
+        socket.set_read_timeout(Some(LIMIT))?;
+        Ok(Self(Mutex::new(socket)))
+    }
+
+    /// Has one done, and takes what was opened for it.
     ///
     /// # Errors
     ///
     /// It failed, or nobody is there who does it.
-    pub fn run(&self, errand: &impl Serialize) -> io::Result<()> {
+    pub fn run(&self, errand: &impl Serialize) -> io::Result<Vec<OwnedFd>> {
         let socket = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         wire::send(&socket, errand, &[])?;
         match wire::receive::<Done>(&socket)? {
-            Some((Done(done), _)) => done.map_err(io::Error::other),
+            Some((Done(done), opened)) => done.map(|()| opened).map_err(io::Error::other),
             None => Err(io::Error::new(io::ErrorKind::BrokenPipe, "who does errands has ended")),
+        }
+    }
+}
+
+/// Does errands until nobody is left who asks.
+pub(crate) fn serve<E: DeserializeOwned>(socket: &UnixStream, work: impl Fn(E) -> io::Result<Vec<OwnedFd>>) {
+    while let Ok(Some((errand, _))) = wire::receive::<E>(socket) {
+        let done = work(errand);
+        let opened: Vec<BorrowedFd<'_>> = done.iter().flatten().map(OwnedFd::as_fd).collect();
+        let told = Done(done.as_ref().map(|_| ()).map_err(ToString::to_string));
+        if wire::send(socket, &told, &opened).is_err() {
+            break;
         }
     }
 }
@@ -82,7 +95,7 @@ mod tests {
     #[test]
     fn nobody_is_copied_who_has_other_threads() {
         // A test has one beside that of the program.
-        let error = Errands::start("test", |_: String| Ok(())).unwrap_err();
+        let error = Errands::start("test", |_: String| Ok(Vec::new())).unwrap_err();
         assert!(error.to_string().contains("threads run"), "{error}");
     }
 }

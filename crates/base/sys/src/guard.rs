@@ -39,7 +39,7 @@ use rustix::{
 
 use crate::{
     confined::{
-        BesideTerminals, ConfineError, Confinement, Entered,
+        self, BesideTerminals, ConfineError, Confinement, Entered, Prepared,
         connections::{self, Reach},
     },
     exit::Exit,
@@ -69,6 +69,24 @@ pub struct Guard {
     is_confined: bool,
 }
 
+/// What a guard and its programs are kept to.
+#[derive(Debug)]
+struct Around {
+    mark: Mark,
+    /// Put on by the guard.
+    prepared: Option<Prepared>,
+    /// Put on by each session.
+    beside: Option<BesideTerminals>,
+    /// For who makes connections.
+    reach: Option<Reach>,
+}
+
+impl Around {
+    const fn nothing(mark: Mark) -> Self {
+        Self { mark, prepared: None, beside: None, reach: None }
+    }
+}
+
 /// Why the guard could not be started.
 #[derive(Debug, thiserror::Error)]
 pub enum GuardError {
@@ -86,29 +104,39 @@ pub enum GuardError {
 impl Guard {
     /// Starts the guard. Call it first in `main`, before any thread is made.
     pub fn start() -> Result<Self, GuardError> {
-        Self::start_in(None)
+        Self::start_with(|| Ok(Around::nothing(Mark::make()?)))
+    }
+
+    /// The same for the first process of a container ([`container`](crate::container)), with the network of the machine or
+    /// without.
+    pub fn start_inside(network: bool) -> Result<Self, GuardError> {
+        Self::start_with(|| {
+            let prepared = Some(confined::prepare_inside(network)?);
+            Ok(Around { prepared, ..Around::nothing(Mark::make_name()?) })
+        })
     }
 
     /// The same, where it and all that it starts are kept to a part of the machine, and this process to the same places. The
     /// network, and who is reached by signals, stays as it is for it.
     pub fn start_confined(confinement: &Confinement) -> Result<Self, GuardError> {
-        Self::start_in(Some(confinement))
+        Self::start_with(|| {
+            let (prepared, beside) = (Some(confinement.prepare()?), Some(confinement.beside_terminals()?));
+            let own = confinement.prepare_places()?;
+            let reach = Some(Reach::new(&confinement.write)?);
+            let mark = Mark::make_without_group()?;
+            own.enter()?;
+            Ok(Around { mark, prepared, beside, reach })
+        })
     }
 
-    fn start_in(confinement: Option<&Confinement>) -> Result<Self, GuardError> {
+    fn start_with(prepare: impl FnOnce() -> Result<Around, GuardError>) -> Result<Self, GuardError> {
         let threads = std::fs::read_dir("/proc/self/task").map_or(1, Iterator::count);
         if threads > 1 {
             return Err(GuardError::Threads(threads));
         }
-        let prepared = confinement.map(Confinement::prepare).transpose()?;
-        let beside = confinement.map(Confinement::beside_terminals).transpose()?;
-        let own = confinement.map(Confinement::prepare_places).transpose()?;
-        let reach = confinement.map(|confinement| Reach::new(&confinement.write)).transpose()?;
+        let Around { mark, prepared, beside, reach } = prepare()?;
+        let is_confined = prepared.is_some();
         let (server, guard) = UnixStream::pair()?;
-        let mark = if confinement.is_some() { Mark::make_without_group()? } else { Mark::make()? };
-        if let Some(own) = own {
-            own.enter()?;
-        }
         // What loses both its owner and the guard falls to this process.
         // SAFETY: a system call with constants.
         unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1) };
@@ -136,9 +164,9 @@ impl Guard {
                     owners: Arc::default(),
                     pid: u32::try_from(pid).unwrap_or(0),
                     mark: Arc::new(mark),
-                    is_confined: confinement.is_some(),
+                    is_confined,
                 };
-                if let Some(reach) = reach {
+                if is_confined {
                     started.check_confined(reach)?;
                 }
                 Ok(started)
@@ -146,9 +174,9 @@ impl Guard {
         }
     }
 
-    /// Waits until the guard says that it is confined, and makes connections for what it starts. One that is not ends with
-    /// this value.
-    fn check_confined(&self, reach: Reach) -> Result<(), ConfineError> {
+    /// Waits until the guard says that it is confined, and makes connections for what it starts if it has to. One that is not
+    /// ends with this value.
+    fn check_confined(&self, reach: Option<Reach>) -> Result<(), ConfineError> {
         let failed = |step: String, reason: String| ConfineError::Step { step, reason };
         let told = {
             let socket = self.socket.lock().unwrap_or_else(PoisonError::into_inner);
@@ -156,6 +184,7 @@ impl Guard {
         };
         match told {
             Ok(Some((Entered(Ok(())), descriptors))) => {
+                let Some(reach) = reach else { return Ok(()) };
                 let notices = descriptors.into_iter().next();
                 let notices = notices.ok_or_else(|| failed("seccomp".to_owned(), "there are no notices".to_owned()))?;
                 let started = connections::start(notices, reach);

@@ -5,6 +5,7 @@
 //! |---|---|
 //! | [`apart`] | work on what others wrote, in a process without rights |
 //! | [`confined`] | programs that the kernel keeps to a part of the machine |
+//! | [`container`] | a process with a root directory, users and processes of its own |
 //! | [`pty`] | a pseudo-terminal and its modes |
 //! | [`spawn`] | one program started with a controlling terminal, an identity, limits and a directory |
 //! | [`guard`] | a small process that owns every started program, and ends them all when its server is gone |
@@ -34,6 +35,8 @@ mod bpf;
 mod cgroup;
 #[cfg(target_os = "linux")]
 pub mod confined;
+#[cfg(target_os = "linux")]
+pub mod container;
 #[cfg(target_os = "linux")]
 pub mod errand;
 #[cfg(target_os = "linux")]

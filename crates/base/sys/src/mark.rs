@@ -66,6 +66,13 @@ impl Mark {
         Self::make_in(|_| None)
     }
 
+    /// A name alone: in a container everything ends with its first process.
+    pub(crate) fn make_name() -> io::Result<Self> {
+        let own = format!("{:016x}{:016x}", private::random()?, private::random()?);
+        let name = within(std::env::var(VARIABLE).ok().as_deref(), &own);
+        Ok(Self { name, cgroup: None, note: None })
+    }
+
     fn make_in(group: impl FnOnce(&str) -> Option<Cgroup>) -> io::Result<Self> {
         let own = format!("{:016x}{:016x}", private::random()?, private::random()?);
         let cgroup = group(&own);

@@ -9,14 +9,18 @@
 //! ```
 //!
 //! The directory has another name while the server starts. The kernel knows it by what it is, so the rules hold all the same.
+//!
+//! In a container these three have the names that they have elsewhere: that of the user's home directory, `/tmp`, and
+//! `/workspace`.
 
 use std::{
     collections::BTreeMap,
     env, fs,
-    os::unix::fs::DirBuilderExt as _,
-    path::{Path, PathBuf},
+    os::unix::fs::{DirBuilderExt as _, PermissionsExt as _},
+    path::{Component, Path, PathBuf},
 };
 
+use gloveport_contract::local::directory::{OWN_HOME, OWN_TEMPORARY, OWN_WORK};
 use gloveport_provider::{Level, NetworkPolicy, ProviderError, SandboxSpec, Workspace};
 use gloveport_sys::confined;
 
@@ -25,10 +29,11 @@ use crate::{
     state::{PLACE, State},
 };
 
-/// What is for the tools alone.
-const HOME: &str = "home";
-const TEMPORARY: &str = "tmp";
-const WORKSPACE: &str = "work";
+/// The home directory in a container, where the user has none that can be named there.
+const HOME_INSIDE: &str = "/home/sandbox";
+/// Temporary files in a container, and the work.
+const TEMPORARY_INSIDE: &str = "/tmp";
+const WORK_INSIDE: &str = "/workspace";
 /// Where tools are that people have installed for themselves, in their home directory. Nothing secret is in them.
 const INSTALLED: [&str; 21] = [
     ".asdf",
@@ -54,9 +59,16 @@ const INSTALLED: [&str; 21] = [
     "miniconda3",
 ];
 
+/// Of those what tools write as well, so that in a container, where the home directory has its own name, it is theirs.
+const WRITTEN: [&str; 3] = [".cargo/git", ".cargo/registry", "go/pkg"];
+
 /// What the server of a sandbox is started with.
 #[derive(Debug)]
 pub(crate) struct Confined {
+    /// The name of the home directory, in a container.
+    pub(crate) home: Option<PathBuf>,
+    /// Whether it works in a directory of its own.
+    pub(crate) has_own_work: bool,
     pub(crate) read: Vec<PathBuf>,
     pub(crate) write: Vec<PathBuf>,
     pub(crate) network: bool,
@@ -81,16 +93,16 @@ pub(crate) fn wanted(
             let reason = "places are given to sandboxes that are kept from others; choose a level other than `none`";
             return Err(wrong("isolation", reason.to_owned()));
         }
-        Level::Files => {}
+        Level::Files => {
+            let support = confined::support();
+            support.map_err(|missing| wrong("isolation", not_here(Level::Files, &format!("{}; {}", missing.reason, missing.remedy))))?;
+        }
+        // The server tells whether it can be had, when it makes one.
+        Level::Container => {}
     }
-    confined::support().map_err(|missing| {
-        let reason =
-            format!("the level `{}` cannot be had here: {}; {}", Level::Files.name(), missing.reason, missing.remedy);
-        wrong("isolation", reason)
-    })?;
     if let NetworkPolicy::Only(_) = spec.network {
-        let reason =
-            format!("at the level `{}` it is `full` or `none`; --runtime docker knows hosts", Level::Files.name());
+        let level = confinement.level.name();
+        let reason = format!("at the level `{level}` it is `full` or `none`; --runtime docker knows hosts");
         return Err(wrong("network", reason));
     }
     let home = environment.get("HOME").map(PathBuf::from).filter(|home| home.is_absolute());
@@ -121,7 +133,34 @@ pub(crate) fn wanted(
     let mut read =
         confinement.read.iter().map(|place| check("allow-read", place, false)).collect::<Result<Vec<_>, _>>()?;
     read.extend(programs(home.as_deref(), state.root(), environment));
-    Ok(Some(Confined { read, write, network: spec.network == NetworkPolicy::Full }))
+    let home = (confinement.level == Level::Container).then(|| home_inside(home.as_deref()));
+    if home.is_some() {
+        read.retain(|place| !WRITTEN.iter().any(|name| place.ends_with(name)));
+        for place in read.iter().chain(&write) {
+            if let Some(own) = ["/proc", "/dev", "/sys"].into_iter().find(|own| place.starts_with(own)) {
+                let reason = format!("a container has its own {own}, so {} cannot be given", place.display());
+                return Err(wrong("isolation", reason));
+            }
+        }
+    }
+    let has_own_work = !matches!(spec.workspace, Workspace::Directory(_));
+    Ok(Some(Confined { home, has_own_work, read, write, network: spec.network == NetworkPolicy::Full }))
+}
+
+/// That a level cannot be had, why, and what helps.
+pub(crate) fn not_here(level: Level, reason: &str) -> String {
+    format!("the level `{}` cannot be had here: {reason}", level.name())
+}
+
+/// The name of the home directory in a container: the user's own, so that what is installed there finds itself.
+fn home_inside(home: Option<&Path>) -> PathBuf {
+    let is_free = |home: &&Path| {
+        let is_of_system = confined::system_places().any(|place| home.starts_with(place) || place.starts_with(home));
+        let is_taken = ["/tmp", "/dev", "/run", WORK_INSIDE].iter().any(|place| Path::new(place) == *home);
+        let is_plain = home.components().all(|part| matches!(part, Component::RootDir | Component::Normal(_)));
+        !is_of_system && !is_taken && is_plain
+    };
+    home.filter(is_free).map_or_else(|| HOME_INSIDE.into(), Path::to_owned)
 }
 
 /// Where programs are, beside those of the system: what `PATH` names, and what people install for themselves. A place that
@@ -149,31 +188,36 @@ fn programs(home: Option<&Path>, state: &Path, environment: &BTreeMap<String, St
 /// Makes what the sandbox has for itself in the directory of its server.
 pub(crate) fn make_place(directory: &Path) -> Result<PathBuf, ProviderError> {
     let place = directory.join(PLACE);
-    for part in [place.clone(), place.join(HOME), place.join(TEMPORARY), place.join(WORKSPACE)] {
+    for part in [place.clone(), place.join(OWN_HOME), place.join(OWN_TEMPORARY), place.join(OWN_WORK)] {
         let made = fs::DirBuilder::new().mode(0o700).create(&part);
         made.map_err(fault::file("make the directory", &part))?;
     }
+    // A container may have more than one user, and `/tmp` is of all of them.
+    let temporary = place.join(OWN_TEMPORARY);
+    let open = fs::set_permissions(&temporary, fs::Permissions::from_mode(0o1777));
+    open.map_err(fault::file("open", &temporary))?;
     // By its own name, as all places.
     let place = fs::canonicalize(&place).map_err(fault::file("look at", &place))?;
     Ok(place)
 }
 
 /// Where it works if nothing else is asked for, once its directory has the last of its names.
-pub(crate) fn workspace(directory: &Path) -> PathBuf {
-    directory.join(PLACE).join(WORKSPACE)
+pub(crate) fn workspace(directory: &Path, level: Level) -> PathBuf {
+    if level == Level::Container { WORK_INSIDE.into() } else { directory.join(PLACE).join(OWN_WORK) }
 }
 
-/// Where its temporary files are, in the same directory.
-pub(crate) fn temporary(directory: &Path) -> PathBuf {
-    directory.join(PLACE).join(TEMPORARY)
+/// Where its temporary files are.
+pub(crate) fn temporary(directory: &Path, level: Level) -> PathBuf {
+    if level == Level::Container { TEMPORARY_INSIDE.into() } else { directory.join(PLACE).join(OWN_TEMPORARY) }
 }
 
 /// Programs that look in the home directory for what is installed, and the variables that tell them where it is.
 const TOLD: [(&str, &str); 2] = [("RUSTUP_HOME", ".rustup"), ("PYENV_ROOT", ".pyenv")];
 
 /// Variables that lead tools to what is theirs, and to what is installed.
-pub(crate) fn environment(directory: &Path, environment: &mut BTreeMap<String, String>) {
-    if let Some(home) = environment.get("HOME").map(PathBuf::from) {
+pub(crate) fn environment(directory: &Path, level: Level, environment: &mut BTreeMap<String, String>) {
+    let home = environment.get("HOME").map(PathBuf::from);
+    if let Some(home) = &home {
         for (name, place) in TOLD.map(|(name, place)| (name, home.join(place))) {
             if place.is_dir() {
                 environment.entry(name.to_owned()).or_insert_with(|| place.display().to_string());
@@ -182,7 +226,11 @@ pub(crate) fn environment(directory: &Path, environment: &mut BTreeMap<String, S
     }
     // The directories of the user that these name are closed.
     environment.retain(|name, _| !name.starts_with("XDG_"));
-    for (name, place) in [("HOME", directory.join(PLACE).join(HOME)), ("TMPDIR", temporary(directory))] {
+    let home = match level {
+        Level::Container => home_inside(home.as_deref()),
+        Level::None | Level::Files => directory.join(PLACE).join(OWN_HOME),
+    };
+    for (name, place) in [("HOME", home), ("TMPDIR", temporary(directory, level))] {
         environment.insert(name.to_owned(), place.display().to_string());
     }
 }
@@ -211,5 +259,16 @@ mod tests {
             found.sort();
             assert_eq!(found, expected, "{home}");
         }
+    }
+
+    #[test]
+    fn a_home_directory_has_its_own_name_in_a_container_unless_that_is_of_the_system() {
+        for home in ["/home/me", "/root", "/var/lib/me", "/tmp/home"] {
+            assert_eq!(home_inside(Some(Path::new(home))), Path::new(home));
+        }
+        for home in ["/", "/usr/me", "/var", "/nix", "/tmp", "/workspace", "/home/../usr"] {
+            assert_eq!(home_inside(Some(Path::new(home))), Path::new(HOME_INSIDE), "{home}");
+        }
+        assert_eq!(home_inside(None), Path::new(HOME_INSIDE));
     }
 }

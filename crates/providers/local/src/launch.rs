@@ -16,7 +16,7 @@ use std::{
 };
 
 use gloveport_contract::local::lifeline::{Lifeline, Reply, Request};
-use gloveport_provider::{ProviderError, SandboxId};
+use gloveport_provider::{Level, ProviderError, SandboxId};
 use gloveport_sys::{mark, reap::reaper};
 
 use crate::{
@@ -82,16 +82,22 @@ impl Server {
         };
         let talk = async {
             let mut lifeline = Lifeline::new(socket)?;
-            lifeline.send(&Request::Listen { host: inner.urls.listen(), reserve: STANDARD_PORTS }).await?;
+            let sent = lifeline.send(&Request::Listen { host: inner.urls.listen(), reserve: STANDARD_PORTS }).await;
+            // One that has ended may have said why.
             let reply = lifeline.receive().await?;
+            if reply.is_none() {
+                sent?;
+            }
             io::Result::Ok((lifeline.into_socket()?, reply))
         };
-        let reason = match talk.await {
+        let told = talk.await;
+        let is_refused = matches!(told, Ok((_, Some(Reply::Refused { .. }))));
+        let reason = match told {
             Ok((socket, Some(Reply::Listening { port, reserved }))) => {
                 inner.options.observer.tell(Step::Listening);
                 return Ok(Self { process, mark, directory, port, reserved, socket, lock });
             }
-            Ok((_, Some(Reply::Failed { reason }))) => reason,
+            Ok((_, Some(Reply::Failed { reason } | Reply::Refused { reason }))) => reason,
             Ok((_, None)) => "its server has ended".to_owned(),
             Ok((_, Some(other))) => format!("its server answered {other:?}"),
             Err(error) => format!("its server does not answer: {error}"),
@@ -101,6 +107,10 @@ impl Server {
         let cleaned = blocking(move || delete::remove_server(&removal, process, &mark, &lock, &directory)).await;
         if let Err(error) = cleaned {
             tracing::warn!(%error, "the rest of a server that did not start stays until garbage is collected");
+        }
+        if is_refused {
+            let reason = confine::not_here(Level::Container, &reason);
+            return Err(ProviderError::Spec { field: "isolation".to_owned(), reason });
         }
         Err(ProviderError::Start { reason, log })
     }
@@ -153,7 +163,20 @@ fn start(
     command.env(mark::VARIABLE, mark::within(outer, mark));
     if let Some((confined, id)) = apart {
         let place = confine::make_place(directory)?;
-        command.arg("--confine").arg("--write").arg(place);
+        command.arg("--confine");
+        let level = match &confined.home {
+            Some(home) => {
+                command.arg("--container").arg(place).arg("--home").arg(home);
+                if confined.has_own_work {
+                    command.arg("--work").arg(confine::workspace(directory, Level::Container));
+                }
+                Level::Container
+            }
+            None => {
+                command.arg("--write").arg(place);
+                Level::Files
+            }
+        };
         for (flag, places) in [("--write", &confined.write), ("--read", &confined.read)] {
             for place in places {
                 command.arg(flag).arg(place);
@@ -163,7 +186,7 @@ fn start(
             command.arg("--no-network");
         }
         // By then the sandbox has its name.
-        command.env("TMPDIR", confine::temporary(&inner.state.sandbox(id)));
+        command.env("TMPDIR", confine::temporary(&inner.state.sandbox(id), level));
     }
     command.stdin(Stdio::from(OwnedFd::from(theirs))).stdout(Stdio::from(lock)).stderr(Stdio::from(log));
     let child = command.spawn().map_err(failed)?;

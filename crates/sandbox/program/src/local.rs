@@ -1,4 +1,5 @@
 //! The server of a sandbox of the runtime `local`.
 
 mod inside;
+mod ports;
 pub(crate) mod server;

@@ -27,6 +27,11 @@ impl Owner {
         Ok(Self::of(Guard::start_confined(confinement)?))
     }
 
+    /// The same, for the first process of a container.
+    pub(crate) fn start_inside(network: bool) -> anyhow::Result<Self> {
+        Ok(Self::of(Guard::start_inside(network)?))
+    }
+
     fn of(guard: Guard) -> Self {
         let pid = guard.pid();
         Self { spawner: Spawner::Guarded(Arc::new(guard)), pid }

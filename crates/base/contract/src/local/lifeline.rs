@@ -78,6 +78,20 @@ pub enum Reply {
         /// Why.
         reason: String,
     },
+    /// This machine cannot keep it apart as it was told to. It is told before anything is asked.
+    Refused {
+        /// Why, and what helps.
+        reason: String,
+    },
+}
+
+impl Reply {
+    /// Tells it where nothing else is told any more, over a socket that waits.
+    pub fn tell(&self, mut socket: impl io::Write) -> io::Result<()> {
+        let mut line = serde_json::to_vec(self)?;
+        line.push(b'\n');
+        socket.write_all(&line)
+    }
 }
 
 /// What a server is for.

@@ -58,6 +58,9 @@ const REFUSED: &[c_long] = &[
     libc::SYS_add_key,
     libc::SYS_request_key,
     libc::SYS_keyctl,
+];
+/// What all processes of a user have together, unless they are in a container, which has its own.
+const SHARED: &[c_long] = &[
     libc::SYS_shmget,
     libc::SYS_shmat,
     libc::SYS_shmctl,
@@ -103,27 +106,49 @@ const NO_ACCESS: u32 = SECCOMP_RET_ERRNO | libc::EACCES.cast_unsigned();
 
 /// The filter, ready to be installed.
 #[derive(Debug)]
-pub(super) struct Filter(Vec<sock_filter>);
+pub(super) struct Filter {
+    program: Vec<sock_filter>,
+    /// Whether somebody is asked about connections.
+    has_notices: bool,
+}
+
+/// Where programs are that are filtered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Where {
+    /// Among all others of the machine, with its network or without.
+    Here { network: bool },
+    /// In a container, with names and sockets of its own.
+    Inside,
+}
 
 impl Filter {
     /// `None` for an architecture whose calls are not known here.
     pub(super) fn new(network: bool) -> Option<Self> {
-        program(network).map(Self)
+        program(Where::Here { network }).map(|program| Self { program, has_notices: true })
+    }
+
+    /// The same for programs in a container.
+    pub(super) fn inside() -> Option<Self> {
+        program(Where::Inside).map(|program| Self { program, has_notices: false })
     }
 
     /// Installs it for this thread, which must be the only one, for good. Connections are asked for where the result is read.
-    pub(super) fn install(&self) -> io::Result<OwnedFd> {
-        bpf::install_with_notices(&self.0)
+    pub(super) fn install(self) -> io::Result<Option<OwnedFd>> {
+        if self.has_notices {
+            return bpf::install_with_notices(&self.program).map(Some);
+        }
+        bpf::install(self.program).map(|()| None)
     }
 }
 
-fn program(network: bool) -> Option<Vec<sock_filter>> {
+fn program(place: Where) -> Option<Vec<sock_filter>> {
     let mut program = bpf::beginning()?;
     #[cfg(target_arch = "x86_64")]
     program.extend([jump(BPF_JGE, OTHER_TABLE, 0, 1), answer(NOT_PERMITTED)]);
     #[cfg(not(target_arch = "x86_64"))]
     let _only_on_other_machines = BPF_JGE;
-    for call in REFUSED.iter().chain(REFUSED_HERE) {
+    let shared = if place == Where::Inside { &[] } else { SHARED };
+    for call in REFUSED.iter().chain(REFUSED_HERE).chain(shared) {
         program.extend([jump(BPF_JEQ, number(*call)?, 0, 1), answer(NOT_PERMITTED)]);
     }
     // Its flags are in memory, which a filter does not see.
@@ -139,7 +164,10 @@ fn program(network: bool) -> Option<Vec<sock_filter>> {
     }
     judge(&mut program, libc::SYS_ioctl, commands)?;
     modes(&mut program)?;
-    sockets(&mut program, network)?;
+    match place {
+        Where::Here { network } => sockets(&mut program, network)?,
+        Where::Inside => families(&mut program)?,
+    }
     // Limits of another process, which can end it.
     judge(
         &mut program,
@@ -246,6 +274,26 @@ fn sockets(program: &mut Vec<sock_filter>, network: bool) -> Option<()> {
     Some(())
 }
 
+/// Of the families of sockets those that all programs use; the kernel has many that hardly anybody looks at.
+fn families(program: &mut Vec<sock_filter>) -> Option<()> {
+    let family = |family: c_int| u32::try_from(family).ok();
+    for call in [libc::SYS_socket, libc::SYS_socketpair] {
+        let mut steps = vec![bpf::load_argument(0)?];
+        for known in [libc::AF_INET, libc::AF_INET6, libc::AF_UNIX] {
+            steps.extend([jump(BPF_JEQ, family(known)?, 0, 1), answer(SECCOMP_RET_ALLOW)]);
+        }
+        steps.extend([
+            jump(BPF_JEQ, family(libc::AF_NETLINK)?, 0, 3),
+            bpf::load_argument(2)?,
+            jump(BPF_JEQ, family(libc::NETLINK_ROUTE)?, 0, 1),
+            answer(SECCOMP_RET_ALLOW),
+            answer(NO_ACCESS),
+        ]);
+        judge(program, call, steps)?;
+    }
+    Some(())
+}
+
 #[cfg(test)]
 mod tests {
     use libc::SECCOMP_RET_KILL_PROCESS;
@@ -254,7 +302,11 @@ mod tests {
     use crate::bpf::{ARCHITECTURE, judged};
 
     fn asked(network: bool, call: c_long, arguments: [u64; 6]) -> u32 {
-        judged(&program(network).unwrap(), ARCHITECTURE.unwrap(), call, arguments)
+        judged(&program(Where::Here { network }).unwrap(), ARCHITECTURE.unwrap(), call, arguments)
+    }
+
+    fn asked_inside(call: c_long, arguments: [u64; 6]) -> u32 {
+        judged(&program(Where::Inside).unwrap(), ARCHITECTURE.unwrap(), call, arguments)
     }
 
     fn bits(value: c_int) -> u64 {
@@ -265,12 +317,17 @@ mod tests {
     fn what_changes_the_machine_is_refused_and_what_programs_do_is_not() {
         for call in REFUSED.iter().chain(REFUSED_HERE) {
             assert_eq!(asked(true, *call, [0; 6]), NOT_PERMITTED, "{call}");
+            assert_eq!(asked_inside(*call, [0; 6]), NOT_PERMITTED, "{call}");
+        }
+        for call in SHARED {
+            assert_eq!(asked(true, *call, [0; 6]), NOT_PERMITTED, "{call}");
+            assert_eq!(asked_inside(*call, [0; 6]), SECCOMP_RET_ALLOW, "{call}");
         }
         for call in [libc::SYS_read, libc::SYS_execve, libc::SYS_kill, libc::SYS_ptrace, libc::SYS_mmap] {
             assert_eq!(asked(false, call, [u64::MAX; 6]), SECCOMP_RET_ALLOW, "{call}");
         }
         assert_eq!(asked(true, libc::SYS_clone3, [0; 6]), NOT_THERE);
-        assert_eq!(judged(&program(true).unwrap(), 0x4000_0003, libc::SYS_read, [0; 6]), SECCOMP_RET_KILL_PROCESS);
+        assert_eq!(judged(&program(Where::Inside).unwrap(), 0x4000_0003, libc::SYS_read, [0; 6]), SECCOMP_RET_KILL_PROCESS);
         #[cfg(target_arch = "x86_64")]
         assert_eq!(asked(true, c_long::from(OTHER_TABLE) | libc::SYS_read, [0; 6]), NOT_PERMITTED);
     }
@@ -345,6 +402,25 @@ mod tests {
         }
         assert_eq!(asked(true, libc::SYS_socketpair, [bits(libc::AF_INET), 1, 0, 0, 0, 0]), NO_ACCESS);
         assert_eq!(asked(true, libc::SYS_connect, [0; 6]), SECCOMP_RET_USER_NOTIF);
+    }
+
+    #[test]
+    fn in_a_container_programs_connect_as_they_like_by_what_all_programs_use() {
+        assert_eq!(asked_inside(libc::SYS_connect, [0; 6]), SECCOMP_RET_ALLOW);
+        for (family, kind, protocol, expected) in [
+            (libc::AF_INET, libc::SOCK_DGRAM, 0, SECCOMP_RET_ALLOW),
+            (libc::AF_UNIX, libc::SOCK_DGRAM, 0, SECCOMP_RET_ALLOW),
+            (libc::AF_NETLINK, libc::SOCK_RAW, libc::NETLINK_ROUTE, SECCOMP_RET_ALLOW),
+            (libc::AF_NETLINK, libc::SOCK_RAW, libc::NETLINK_NETFILTER, NO_ACCESS),
+            (libc::AF_PACKET, libc::SOCK_RAW, 0, NO_ACCESS),
+            (libc::AF_VSOCK, libc::SOCK_STREAM, 0, NO_ACCESS),
+            (libc::AF_ALG, libc::SOCK_SEQPACKET, 0, NO_ACCESS),
+        ] {
+            let arguments = [bits(family), bits(kind), bits(protocol), 0, 0, 0];
+            assert_eq!(asked_inside(libc::SYS_socket, arguments), expected, "{family} {protocol}");
+        }
+        assert_eq!(asked_inside(libc::SYS_unshare, [bits(libc::CLONE_NEWUSER), 0, 0, 0, 0, 0]), NOT_PERMITTED);
+        assert_eq!(asked_inside(libc::SYS_fchmod, [0, 0o4755, 0, 0, 0, 0]), NOT_PERMITTED);
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use std::{
     fs::{self, DirBuilder, File, OpenOptions},
     io::{self, Write},
+    net::{IpAddr, Ipv4Addr, SocketAddr},
     os::{
         fd::{AsFd as _, AsRawFd as _, OwnedFd},
         unix::{
@@ -17,9 +18,13 @@ use std::{
 use gloveport_contract::local::directory::{
     EARLIER_LOG, ENDED, LOCK, LOG, OLD, PAUSED, RecordedWorkspace, remove_tree, unpublish,
 };
-use gloveport_sys::errand::Errands;
+use gloveport_sys::{
+    container::{self, Container, ContainerError},
+    errand::Errands,
+};
 use rustix::{
     io::fcntl_dupfd_cloexec,
+    net::{self, AddressFamily, SocketFlags, SocketType},
     stdio::{dup2_stderr, dup2_stdin, dup2_stdout},
 };
 use serde::{Deserialize, Serialize};
@@ -35,14 +40,20 @@ pub(crate) struct Inside {
     lock: Arc<OwnedFd>,
     /// Who changes the directory where the server itself is kept from it.
     errands: Option<Arc<Errands>>,
+    /// Whether its network is not that of the machine.
+    has_own_network: bool,
 }
 
-/// What is done to the directory of a sandbox.
+/// What is done for a sandbox where the server cannot do it.
 #[derive(Debug, Serialize, Deserialize)]
 enum Errand {
     TellPaused(bool),
     TellEnded(String),
     Remove,
+    /// Listens on any port of this address of the machine, and gives the socket.
+    Listen(IpAddr),
+    /// Takes a port of the machine on which nobody listens, and gives the socket.
+    Reserve,
 }
 
 impl Inside {
@@ -50,7 +61,7 @@ impl Inside {
     pub(crate) fn enter() -> io::Result<Self> {
         let lock = fcntl_dupfd_cloexec(io::stdout().as_fd(), FIRST_FREE)?;
         dup2_stdout(null()?)?;
-        let inside = Self { lock: Arc::new(lock), errands: None };
+        let inside = Self { lock: Arc::new(lock), errands: None, has_own_network: false };
         // A new session: the keys of the backend's terminal do not reach it.
         let _is_leader_already = rustix::process::setsid();
         inside.directory().map(|_| inside)
@@ -63,12 +74,44 @@ impl Inside {
         Ok(Self { errands: Some(Arc::new(errands)), ..self })
     }
 
-    fn do_errand(&self, errand: Errand) -> io::Result<()> {
+    /// The same, where the server goes on in a container. Only the copy in it returns.
+    pub(crate) fn in_container(self, container: &Container) -> Result<Self, ContainerError> {
+        let own = self.clone();
+        let errands = container::enter(container, move |errand| own.do_errand(errand))?;
+        Ok(Self { errands: Some(Arc::new(errands)), has_own_network: !container.network, ..self })
+    }
+
+    fn do_errand(&self, errand: Errand) -> io::Result<Vec<OwnedFd>> {
         match errand {
-            Errand::TellPaused(paused) => self.tell_paused(paused),
-            Errand::TellEnded(reason) => self.tell_ended(&reason),
-            Errand::Remove => self.remove(),
+            Errand::TellPaused(paused) => self.tell_paused(paused).map(|()| Vec::new()),
+            Errand::TellEnded(reason) => self.tell_ended(&reason).map(|()| Vec::new()),
+            Errand::Remove => self.remove().map(|()| Vec::new()),
+            Errand::Listen(address) => Ok(vec![std::net::TcpListener::bind((address, 0))?.into()]),
+            Errand::Reserve => Ok(vec![reserve()?]),
         }
+    }
+
+    /// Whether ports of the machine have to be led into its network.
+    pub(crate) const fn has_own_network(&self) -> bool {
+        self.has_own_network
+    }
+
+    /// Listens on any port of an address of the machine, where its network is another one.
+    pub(crate) fn listen_outside(&self, address: IpAddr) -> io::Result<std::net::TcpListener> {
+        self.opened(&Errand::Listen(address)).map(std::net::TcpListener::from)
+    }
+
+    /// Keeps a port of the machine from everybody.
+    pub(crate) fn reserve(&self) -> io::Result<(OwnedFd, u16)> {
+        let socket = if self.has_own_network { self.opened(&Errand::Reserve)? } else { reserve()? };
+        let address = SocketAddr::try_from(net::getsockname(&socket)?)?;
+        Ok((socket, address.port()))
+    }
+
+    fn opened(&self, errand: &Errand) -> io::Result<OwnedFd> {
+        let errands = self.errands.as_ref().ok_or(io::ErrorKind::Unsupported)?;
+        let opened = errands.run(errand)?.into_iter().next();
+        opened.ok_or_else(|| io::Error::other("who does errands has opened nothing"))
     }
 
     /// Takes over the socket that the backend gave as standard input. Call it after the guard was started.
@@ -108,7 +151,7 @@ impl Inside {
     /// Tells others whether the sandbox is paused.
     pub(crate) fn tell_paused(&self, paused: bool) -> io::Result<()> {
         if let Some(errands) = &self.errands {
-            return errands.run(&Errand::TellPaused(paused));
+            return errands.run(&Errand::TellPaused(paused)).map(drop);
         }
         let path = self.directory()?.join(PAUSED);
         if paused {
@@ -123,7 +166,7 @@ impl Inside {
     /// Tells others why the server has ended, while the rest of the sandbox stays.
     pub(crate) fn tell_ended(&self, reason: &str) -> io::Result<()> {
         if let Some(errands) = &self.errands {
-            return errands.run(&Errand::TellEnded(reason.to_owned()));
+            return errands.run(&Errand::TellEnded(reason.to_owned())).map(drop);
         }
         fs::write(self.directory()?.join(ENDED), reason)
     }
@@ -131,7 +174,7 @@ impl Inside {
     /// Removes the directory and the temporary workspace. Nothing of the sandbox but its server runs any more.
     pub(crate) fn remove(&self) -> io::Result<()> {
         if let Some(errands) = &self.errands {
-            return errands.run(&Errand::Remove);
+            return errands.run(&Errand::Remove).map(drop);
         }
         loop {
             let Ok(directory) = self.directory() else { return Ok(()) };
@@ -162,6 +205,13 @@ impl Inside {
         let file = File::from(fcntl_dupfd_cloexec(io::stderr().as_fd(), FIRST_FREE)?);
         LogWriter::new(self.clone(), file, LONGEST_LOG, |file| Ok(dup2_stderr(file)?))
     }
+}
+
+/// Keeps a port from everybody, until it is opened or led into the sandbox.
+fn reserve() -> io::Result<OwnedFd> {
+    let socket = net::socket_with(AddressFamily::INET, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
+    net::bind(&socket, &SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0)))?;
+    Ok(socket)
 }
 
 fn null() -> io::Result<File> {
@@ -223,7 +273,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let lock = File::create(directory.path().join(LOCK)).unwrap();
         let log = File::options().append(true).create(true).open(directory.path().join(LOG)).unwrap();
-        let inside = Inside { lock: Arc::new(lock.into()), errands: None };
+        let inside = Inside { lock: Arc::new(lock.into()), errands: None, has_own_network: false };
         let mut writer = LogWriter::new(inside, log, 100, |_| Ok(())).unwrap();
         for number in 0..100 {
             writeln!(writer, "line {number:04}").unwrap();

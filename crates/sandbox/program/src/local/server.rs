@@ -3,9 +3,9 @@
 use std::{
     ffi::OsString,
     io,
-    net::{IpAddr, Ipv4Addr, SocketAddr},
+    net::{IpAddr, SocketAddr},
     os::fd::OwnedFd,
-    path::PathBuf,
+    path::{Path, PathBuf},
     process::ExitCode,
     sync::Arc,
     time::{Duration, SystemTime},
@@ -13,15 +13,21 @@ use std::{
 
 use anyhow::Context as _;
 use clap::Args;
-use gloveport_contract::local::lifeline::{Lifeline, Reply, Request, Start};
+use gloveport_contract::local::{
+    directory::{OWN_HOME, OWN_TEMPORARY, OWN_WORK},
+    lifeline::{Lifeline, Reply, Request, Start},
+};
 use gloveport_executor::Executor;
 use gloveport_server::{DrainEnd, Occupancy, PauseListener, ServerOptions, SessionKey};
-use gloveport_sys::confined::Confinement;
-use rustix::net::{self, AddressFamily, SocketFlags, SocketType, sockopt};
+use gloveport_sys::{
+    confined::Confinement,
+    container::{Container, ContainerError, Place},
+};
+use rustix::net::sockopt;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-use super::inside::Inside;
+use super::{inside::Inside, ports};
 use crate::{
     Owner, owner, plugins,
     tools::{self, bind},
@@ -49,6 +55,31 @@ pub struct ServerArgs {
     /// Tools have no network.
     #[arg(long, requires = "confine")]
     no_network: bool,
+    /// Go on in a container; this is the directory with what it has for itself.
+    #[arg(long, value_name = "DIRECTORY", requires_all = ["confine", "home"])]
+    container: Option<PathBuf>,
+    /// The name of its home directory there.
+    #[arg(long, value_name = "PATH", requires = "container")]
+    home: Option<PathBuf>,
+    /// The name of where it works there, if nothing else is given.
+    #[arg(long, value_name = "PATH", requires = "container")]
+    work: Option<PathBuf>,
+}
+
+impl ServerArgs {
+    /// The container that is asked for.
+    fn container(&self) -> Option<Container> {
+        let (own, home) = (self.container.as_ref()?, self.home.as_ref()?);
+        let work = self.work.as_ref().map(|work| (OWN_WORK, work.as_path()));
+        let own = [(OWN_HOME, home.as_path()), (OWN_TEMPORARY, Path::new("/tmp"))]
+            .into_iter()
+            .chain(work)
+            .map(|(name, target)| Place { target: target.to_owned(), source: own.join(name), is_written: true });
+        let same = |place: &PathBuf, is_written| Place { target: place.clone(), source: place.clone(), is_written };
+        let read = self.read.iter().map(|place| same(place, false));
+        let write = self.write.iter().map(|place| same(place, true));
+        Some(Container { places: own.chain(read).chain(write).collect(), network: !self.no_network })
+    }
 }
 
 /// Takes over what the backend has given, and starts what owns the tools. Call it while this is the only thread.
@@ -59,14 +90,34 @@ pub(crate) fn enter(arguments: &ServerArgs) -> anyhow::Result<(Inside, Owner)> {
     if !arguments.confine {
         return Ok((inside, Owner::start()?));
     }
-    let mut read = arguments.read.clone();
-    // It reads documents in a process of its own.
-    read.push(std::env::current_exe().context("cannot find the program that runs")?);
     let network = !arguments.no_network;
+    if let Some(container) = arguments.container() {
+        // It reads documents in a process of its own, and its program has no other name there.
+        gloveport_documents::choose_program("/proc/self/exe");
+        let inside = inside.in_container(&container).inspect_err(refuse)?;
+        return Ok((inside, Owner::start_inside(network)?));
+    }
+    let mut read = arguments.read.clone();
+    // The same here.
+    read.push(std::env::current_exe().context("cannot find the program that runs")?);
     let confinement = Confinement { read, write: arguments.write.clone(), network };
     // Clients ask the server for files, so its own directory is closed for it as well.
     let inside = inside.with_errands().context("cannot start what removes the sandbox")?;
     Ok((inside, Owner::start_confined(&confinement)?))
+}
+
+/// Tells the backend why there is no container.
+fn refuse(error: &ContainerError) {
+    let reply = match error {
+        ContainerError::Unsupported(missing) => {
+            Reply::Refused { reason: format!("{}; {}", missing.reason, missing.remedy) }
+        }
+        ContainerError::Place { .. } | ContainerError::Step { .. } => Reply::Failed { reason: error.to_string() },
+    };
+    let told = Inside::socket().and_then(|socket| reply.tell(socket));
+    if let Err(error) = told {
+        tracing::debug!(%error, "the backend does not listen");
+    }
 }
 
 /// How a server ends.
@@ -140,7 +191,13 @@ impl Waiting {
     }
 
     async fn listen(&mut self, host: IpAddr, reserve: usize) -> anyhow::Result<Reply> {
-        let listener = bind(SocketAddr::new(host, 0)).await?;
+        let listener = if self.inside.has_own_network() {
+            let listener = self.inside.listen_outside(host).with_context(|| format!("cannot listen on {host}"))?;
+            listener.set_nonblocking(true)?;
+            TcpListener::from_std(listener)?
+        } else {
+            bind(SocketAddr::new(host, 0)).await?
+        };
         let port = listener.local_addr()?.port();
         self.listener = Some(listener);
         let reserved = self.reserve(reserve)?;
@@ -151,20 +208,20 @@ impl Waiting {
         anyhow::ensure!(count <= MOST_PORTS, "{count} ports are too many at once, {MOST_PORTS} are possible");
         let mut ports = Vec::with_capacity(count);
         for _ in 0..count {
-            let (socket, port) = reserve().context("cannot reserve a port for programs of the sandbox")?;
+            let (socket, port) = self.inside.reserve().context("cannot reserve a port for programs of the sandbox")?;
             self.reserved.push(socket);
             ports.push(port);
         }
         Ok(ports)
     }
-}
 
-/// Keeps a port from everybody, until it is [opened](open).
-fn reserve() -> io::Result<(OwnedFd, u16)> {
-    let socket = net::socket_with(AddressFamily::INET, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
-    net::bind(&socket, &SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0)))?;
-    let address = SocketAddr::try_from(net::getsockname(&socket)?)?;
-    Ok((socket, address.port()))
+    /// Lets the programs of the sandbox have its ports.
+    fn open_ports(&mut self) -> anyhow::Result<()> {
+        if !self.inside.has_own_network() {
+            return open(&self.reserved).context("cannot give reserved ports to the programs of the sandbox");
+        }
+        self.reserved.drain(..).try_for_each(|socket| ports::lead(socket, self.stop.clone()))
+    }
 }
 
 /// Lets programs have a reserved port that ask for this very one and set `SO_REUSEADDR` first, as servers do; the system
@@ -179,7 +236,7 @@ async fn run(mut waiting: Waiting, start: Start, owner: &Owner) -> anyhow::Resul
     let listener = waiting.listener.take();
     let made = match listener {
         Some(listener) => {
-            open(&waiting.reserved).context("cannot give reserved ports to the programs of the sandbox")?;
+            waiting.open_ports()?;
             make(&waiting.inside, &start, owner).await.map(|executor| (listener, executor))
         }
         None => Err(anyhow::anyhow!("it was not told to listen")),
@@ -287,19 +344,29 @@ pub(crate) async fn unused(limit: Option<Duration>, occupancy: &Occupancy, execu
 
 #[cfg(test)]
 mod tests {
+    use std::net::Ipv4Addr;
+
+    use rustix::net::{self, AddressFamily, SocketFlags, SocketType};
+
     use super::*;
 
+    fn socket() -> OwnedFd {
+        net::socket_with(AddressFamily::INET, SocketType::STREAM, SocketFlags::CLOEXEC, None).unwrap()
+    }
+
     fn listens(port: u16) -> bool {
-        let socket = net::socket_with(AddressFamily::INET, SocketType::STREAM, SocketFlags::CLOEXEC, None).unwrap();
+        let socket = socket();
         sockopt::set_socket_reuseaddr(&socket, true).unwrap();
         net::bind(&socket, &SocketAddr::from((Ipv4Addr::LOCALHOST, port))).is_ok() && net::listen(&socket, 1).is_ok()
     }
 
     #[test]
     fn a_reserved_port_is_nobodys_until_the_sandbox_starts() {
-        let (socket, port) = reserve().unwrap();
+        let reserved = socket();
+        net::bind(&reserved, &SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0))).unwrap();
+        let port = SocketAddr::try_from(net::getsockname(&reserved).unwrap()).unwrap().port();
         assert!(!listens(port));
-        open(&[socket]).unwrap();
+        open(&[reserved]).unwrap();
         assert!(listens(port));
     }
 }

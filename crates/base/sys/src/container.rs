@@ -1,0 +1,261 @@
+//! A container made of this process's own machine: the isolation level `container`.
+//!
+//! The process that asks for one becomes its keeper and stays where it is. A copy of it goes on inside, as the first process
+//! of namespaces of its own, in a root directory that has what was given and nothing else. Nobody has to be root for it, and
+//! no daemon takes part.
+//!
+//! ```text
+//! keeper                        here as before: waits for its copy, does errands for it, passes signals on
+//!    └─ copy, process 1         own users, mounts, processes, IPC, names, control groups; own network, if it has none
+//!         └─ everything else    all of it ends with process 1, which ends with the keeper
+//! ```
+//!
+//! | what is in it | from where |
+//! |---|---|
+//! | `/usr`, `/etc`, … | the machine's, to be read ([`system_places`](crate::confined::system_places)) |
+//! | places that were given | the machine's, under the names that were asked for |
+//! | `/proc`, `/dev`, `/dev/pts`, `/dev/shm` | its own |
+//! | users | root has numbers that are nobody's on the machine, and its files are stored under the numbers that it sees |
+//!
+//! Root of the machine is mapped away, so that what only root may read stays closed. Everybody else is who they are.
+
+#![expect(unsafe_code, reason = "clones a process, which no safe library offers")]
+
+mod mounts;
+mod tree;
+mod users;
+
+use std::{
+    io,
+    os::{
+        fd::{AsFd as _, AsRawFd as _, OwnedFd},
+        unix::net::UnixStream,
+    },
+    path::PathBuf,
+    sync::atomic::{AtomicI32, Ordering},
+};
+
+use rustix::process::{Pid, Signal, set_parent_process_death_signal};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
+
+use crate::{
+    confined::{Unsupported, rights},
+    errand::{self, Errands},
+    signal::signal,
+    wire,
+};
+use users::Users;
+
+/// What is in a container, beside the system.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Container {
+    /// Places of the machine.
+    pub places: Vec<Place>,
+    /// Whether it has the network of the machine. Without it there is one of its own, with nobody else in it.
+    pub network: bool,
+}
+
+/// A place of the machine that is in a container.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Place {
+    /// Its name inside, from the root.
+    pub target: PathBuf,
+    /// Its name on the machine, without links.
+    pub source: PathBuf,
+    /// Whether it is written, or only read.
+    pub is_written: bool,
+}
+
+/// Why there is no container. Nothing was started.
+#[derive(Debug, thiserror::Error)]
+pub enum ContainerError {
+    /// The machine cannot do it.
+    #[error("containers cannot be made here: {}; {}", .0.reason, .0.remedy)]
+    Unsupported(#[from] Unsupported),
+    /// A place cannot be given.
+    #[error("cannot give the container the place {}: {reason}", .path.display())]
+    Place {
+        /// The place.
+        path: PathBuf,
+        /// Why.
+        reason: String,
+    },
+    /// A step failed.
+    #[error("cannot make the container: {step} failed: {reason}")]
+    Step {
+        /// What was being done.
+        step: String,
+        /// Why it failed.
+        reason: String,
+    },
+}
+
+impl ContainerError {
+    fn step(step: &str, error: &dyn std::fmt::Display) -> Self {
+        Self::Step { step: step.to_owned(), reason: error.to_string() }
+    }
+}
+
+/// What the keeper tells its copy.
+#[derive(Debug, Serialize, Deserialize)]
+enum Given {
+    /// The place with this number, which is open beside it.
+    Place(usize),
+    /// Its users are there, and all places were given that it cannot open itself.
+    Users,
+}
+
+/// What the copy tells when it is inside, or why it is not.
+#[derive(Debug, Serialize, Deserialize)]
+struct Entered(Result<(), String>);
+
+/// Puts a copy of this process into a container and returns in it. This process itself never returns: it does `work` for each
+/// errand of the copy and ends as the copy does. Call it while this is the only thread.
+///
+/// # Errors
+///
+/// In this process, before anything has changed: the machine cannot do it, a place cannot be given, a step failed.
+pub fn enter<E: DeserializeOwned>(
+    container: &Container,
+    work: impl Fn(E) -> io::Result<Vec<OwnedFd>>,
+) -> Result<Errands, ContainerError> {
+    let threads = std::fs::read_dir("/proc/self/task").map_or(1, Iterator::count);
+    if threads > 1 {
+        let reason = format!("{threads} threads run, and a copy would have their locks");
+        return Err(ContainerError::step("making a process", &reason));
+    }
+    let users = Users::of_this_process()?;
+    let (keeper, copy) = UnixStream::pair().map_err(|error| ContainerError::step("making a socket", &error))?;
+    match clone(container.network)? {
+        0 => {
+            drop(keeper);
+            let entered = go_in(container, &users, &copy);
+            let told = Entered(entered.as_ref().map(|_| ()).map_err(ToString::to_string));
+            let is_told = wire::send(&copy, &told, &[]).is_ok();
+            if let (Ok(()), true) = (entered, is_told) {
+                return Errands::over(copy).map_err(|error| ContainerError::step("making a socket", &error));
+            }
+            // SAFETY: ends the copy without running the exit handlers of the original.
+            unsafe { libc::_exit(1) }
+        }
+        pid => {
+            drop(copy);
+            match watch(pid, container, &users, &keeper) {
+                Ok(()) => keep(pid, &keeper, work),
+                Err(error) => {
+                    drop(keeper);
+                    signal(pid, Signal::KILL);
+                    wait_for(pid);
+                    Err(error)
+                }
+            }
+        }
+    }
+}
+
+/// Makes the copy; 0 in it, its id in this process.
+fn clone(network: bool) -> Result<u32, ContainerError> {
+    let mut flags = libc::CLONE_NEWUSER
+        | libc::CLONE_NEWNS
+        | libc::CLONE_NEWPID
+        | libc::CLONE_NEWIPC
+        | libc::CLONE_NEWUTS
+        | libc::CLONE_NEWCGROUP
+        | libc::SIGCHLD;
+    if !network {
+        flags |= libc::CLONE_NEWNET;
+    }
+    // SAFETY: without memory that is shared this is a fork; this process has one thread, so the copy may do anything.
+    let pid = unsafe { libc::syscall(libc::SYS_clone, libc::c_long::from(flags), 0, 0, 0, 0) };
+    if pid < 0 {
+        return Err(users::refusal(&io::Error::last_os_error()).into());
+    }
+    u32::try_from(pid).map_err(|error| ContainerError::step("making a process", &error))
+}
+
+/// The copy's way in.
+fn go_in(container: &Container, users: &Users, keeper: &UnixStream) -> Result<(), ContainerError> {
+    let mut given = Vec::new();
+    loop {
+        match wire::receive::<Given>(keeper) {
+            Ok(Some((Given::Place(number), descriptors))) => {
+                given.extend(descriptors.into_iter().next().map(|descriptor| (number, descriptor)));
+            }
+            Ok(Some((Given::Users, _))) => break,
+            Ok(None) => return Err(ContainerError::step("waiting for the keeper", &"it has ended")),
+            Err(error) => return Err(ContainerError::step("waiting for the keeper", &error)),
+        }
+    }
+    tree::enter(container, given, users)?;
+    let at = |step: &'static str| move |error: rustix::io::Errno| ContainerError::step(step, &error);
+    if !container.network {
+        mounts::loopback_up().map_err(|error| ContainerError::step("turning on the loopback interface", &error))?;
+    }
+    rights::give_up_inside().map_err(|(step, error)| ContainerError::step(step, &error))?;
+    // Whoever changes its user loses this, so it comes last.
+    set_parent_process_death_signal(Some(Signal::KILL)).map_err(at("PR_SET_PDEATHSIG"))
+}
+
+/// Gives the copy its users and what it cannot open, and waits until it is inside.
+fn watch(pid: u32, container: &Container, users: &Users, copy: &UnixStream) -> Result<(), ContainerError> {
+    let lost = |error: io::Error| ContainerError::step("talking to the container", &error);
+    users.give(pid)?;
+    if users.are_mapped() {
+        let namespace = mounts::open_users_of(pid).map_err(|error| ContainerError::step("opening its users", &error))?;
+        for (number, place) in tree::places(container).iter().enumerate() {
+            let opened = tree::open(place, Some(&namespace))?;
+            wire::send(copy, &Given::Place(number), &[opened.as_fd()]).map_err(lost)?;
+        }
+    }
+    wire::send(copy, &Given::Users, &[]).map_err(lost)?;
+    match wire::receive::<Entered>(copy).map_err(lost)? {
+        Some((Entered(Ok(())), _)) => Ok(()),
+        Some((Entered(Err(reason)), _)) => {
+            let reason = reason.trim_start_matches("cannot make the container: ");
+            Err(ContainerError::Step { step: "entering it".to_owned(), reason: reason.to_owned() })
+        }
+        None => Err(ContainerError::step("entering it", &"its first process has ended")),
+    }
+}
+
+/// The first process of the container that this process keeps.
+static FIRST: AtomicI32 = AtomicI32::new(0);
+
+extern "C" fn pass_on(number: libc::c_int) {
+    // SAFETY: a system call that may be made in a handler; the process is not waited for before this one ends.
+    unsafe { libc::kill(FIRST.load(Ordering::Relaxed), number) };
+}
+
+/// The life of the keeper.
+fn keep<E: DeserializeOwned>(pid: u32, copy: &UnixStream, work: impl Fn(E) -> io::Result<Vec<OwnedFd>>) -> ! {
+    FIRST.store(pid.cast_signed(), Ordering::Relaxed);
+    for number in [libc::SIGTERM, libc::SIGINT, libc::SIGHUP] {
+        let handler: extern "C" fn(libc::c_int) = pass_on;
+        // SAFETY: the handler makes one system call.
+        unsafe { libc::signal(number, handler as libc::sighandler_t) };
+    }
+    if let Ok(null) = std::fs::File::open("/dev/null") {
+        // What came with it is its copy's.
+        // SAFETY: replaces a standard descriptor by an open one.
+        unsafe { libc::dup2(null.as_raw_fd(), libc::STDIN_FILENO) };
+    }
+    errand::serve(copy, work);
+    let code = wait_for(pid);
+    // SAFETY: ends this process without running exit handlers, which are the copy's.
+    unsafe { libc::_exit(code) }
+}
+
+/// Waits for the end of the copy; its exit code as shells tell it.
+fn wait_for(pid: u32) -> i32 {
+    let Some(pid) = Pid::from_raw(pid.cast_signed()) else { return 1 };
+    loop {
+        match rustix::process::waitpid(Some(pid), rustix::process::WaitOptions::empty()) {
+            Ok(Some((_, status))) => {
+                let by_signal = || status.terminating_signal().map_or(1, |signal| 128 + signal);
+                return status.exit_status().unwrap_or_else(by_signal);
+            }
+            Ok(None) | Err(rustix::io::Errno::INTR) => {}
+            Err(_) => return 1,
+        }
+    }
+}
