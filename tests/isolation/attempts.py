@@ -67,12 +67,19 @@ class Missing(Exception):
     """This machine lacks what the attempt needs."""
 
 
-def attempt(name, *arguments, root=False):
-    """Makes a function an attempt; one of `root` is made by root alone, who needs its rights for it outside."""
+# What a container has of its own, so that an attempt gets it there and nothing outside has changed by it.
+OWN = set()
+
+
+def attempt(name, *arguments, root=False, own=False):
+    """Makes a function an attempt; one of `root` is made by root alone, who needs its rights for it outside. What is `own`
+    is there in a container, too: the container's."""
 
     def register(function):
         assert name not in ATTEMPTS, name
         ATTEMPTS[name] = (function, arguments, root)
+        if own:
+            OWN.add(name)
         return function
 
     return register
@@ -266,7 +273,8 @@ def changing(name):
             def try_it(kind, way=way):
                 way(Path(P["directories"][kind]))
 
-            attempt(f"in the {kind}, {name}", kind)(try_it)
+            # The home directory has its name in a container, and is another one.
+            attempt(f"in the {kind}, {name}", kind, own=kind == "home directory")(try_it)
         return way
 
     return register
@@ -417,7 +425,7 @@ def _():
     is_secret(Path(P["shared_memory"]).read_bytes())
 
 
-@attempt("shared memory of all programs is made")
+@attempt("shared memory of all programs is made", own=True)
 def _():
     Path(f"/dev/shm/gloveport-{os.getpid()}").write_text("x")
     os.unlink(f"/dev/shm/gloveport-{os.getpid()}")
@@ -493,7 +501,7 @@ def _():
     assert Path(P["signals"]).read_text() != before, "it got none"
 
 
-@attempt("the server of this sandbox gets a signal")
+@attempt("the server of this sandbox gets a signal", own=True)
 def _():
     os.kill(P["server"], signal.SIGURG)
 
@@ -554,6 +562,26 @@ def _():
 @attempt("variables of the server of this sandbox are read")
 def _():
     assert b"=" in Path(f"/proc/{P['server']}/environ").read_bytes()
+
+
+@attempt("the root directory of the server of this sandbox is listed")
+def _():
+    assert os.listdir(f"/proc/{P['server']}/root/")
+
+
+@attempt("the current directory of the server of this sandbox leads outside")
+def _():
+    is_secret(Path(f"/proc/{P['server']}/cwd/../../../../..{P['files']['a temporary file of another program']}").read_bytes())
+
+
+@attempt("the descriptors of the server of this sandbox are named")
+def _():
+    assert os.readlink(f"/proc/{P['server']}/fd/0")
+
+
+@attempt("the namespaces of the server of this sandbox are opened")
+def _():
+    os.open(f"/proc/{P['server']}/ns/mnt", os.O_RDONLY)
 
 
 @attempt("a descriptor of a process outside is taken")
@@ -838,12 +866,12 @@ def _():
     os.setpriority(os.PRIO_PROCESS, 0, -5)
 
 
-@attempt("another user is taken on", root=True)
+@attempt("another user is taken on", root=True, own=True)
 def _():
     in_child(lambda: os.setresuid(65534, 65534, 65534))
 
 
-@attempt("a file is given to another user", root=True)
+@attempt("a file is given to another user", root=True, own=True)
 def _():
     path = P["own"] + f"/given-{os.getpid()}"
     Path(path).write_text("x")
@@ -878,7 +906,7 @@ def _():
     is_secret(buffer.raw)
 
 
-@attempt("a piece of shared memory is made")
+@attempt("a piece of shared memory is made", own=True)
 def _():
     call("shmget", 0, 4096, 0o600 | 0o1000)
 
@@ -899,7 +927,7 @@ def _():
     is_secret(buffer.raw)
 
 
-@attempt("a semaphore is made")
+@attempt("a semaphore is made", own=True)
 def _():
     call("semget", 0, 1, 0o600 | 0o1000)
 
@@ -1059,7 +1087,7 @@ def _(name):
         heard(client)
 
 
-@attempt("others are waited for on a port")
+@attempt("others are waited for on a port", own=True)
 def _():
     with socket.socket(socket.AF_INET) as server:
         server.bind(("0.0.0.0", 0))
@@ -1114,12 +1142,12 @@ def _():
 # --- terminals --------------------------------------------------------------------------------------------------------
 
 
-@attempt("something is shown on another terminal")
+@attempt("something is shown on another terminal", own=True)
 def _():
     os.write(os.open(P["terminal"], os.O_WRONLY | os.O_NOCTTY), b"x")
 
 
-@attempt("another terminal is read")
+@attempt("another terminal is read", own=True)
 def _():
     terminal = os.open(P["terminal"], os.O_RDONLY | os.O_NOCTTY | os.O_NONBLOCK)
     assert select.select([terminal], [], [], 0) is not None
@@ -1166,8 +1194,10 @@ def _():
 @attempt("root has its rights", root=True)
 def _():
     status = Path("/proc/self/status").read_text()
-    assert "CapEff:\t0000000000000000" not in status
-    assert "CapBnd:\t0000000000000000" not in status
+    # Files by handle, the kernel's modules, raw devices, tracing, administration of the system and of the network.
+    wanted = sum(1 << bit for bit in (2, 12, 16, 17, 19, 21))
+    for name in ("CapEff", "CapBnd"):
+        assert int(status.split(f"{name}:\t")[1].split("\n")[0], 16) & wanted
 
 
 @attempt("what keeps programs is taken off by starting another one")
@@ -1224,16 +1254,17 @@ def attempts_in_order():
 def server():
     """The server of this sandbox: the last of the processes above that is one."""
     found, pid = 0, os.getpid()
-    while pid > 1:
+    while pid > 0:
         if b"sandbox-server" in Path(f"/proc/{pid}/cmdline").read_bytes():
             found = pid
         pid = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
     return found
 
 
-P = json.loads(Path(sys.argv[1]).read_text()) if len(sys.argv) > 1 else {}
+P = {}
 
 if __name__ == "__main__":
+    P.update(json.loads(Path(sys.argv[1]).read_text()))
     P["server"] = server()
     for name, found, why in attempts_in_order():
         print(json.dumps({"name": name, "is": found, "why": why}), flush=True)

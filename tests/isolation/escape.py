@@ -1,14 +1,15 @@
-"""Tries the ways out of attempts.py in a sandbox of the level `files`, and in one of the level `none`.
+"""Tries the ways out of attempts.py in a sandbox of a level of isolation, and in one of the level `none`.
 
-usage: escape.py BINARY SCRATCH
+usage: escape.py BINARY SCRATCH LEVEL
 
-Each has to fail inside of the first and to succeed in the second, so that it is known to try what it says. Nothing
-outside may have changed after the first. Files for it go into SCRATCH, which must not be there. Prints one line a check;
+LEVEL is `files` or `container`. Each has to fail inside of the first and to succeed in the second, so that it is known to try what it says. Nothing
+outside may have changed after the first. What a container has of its own is there in it, and is not what is outside. Files for it go into SCRATCH, which must not be there. Prints one line a check;
 the last line counts them.
 """
 
 import contextlib
 import ctypes
+import fcntl
 import json
 import os
 import secrets
@@ -19,6 +20,8 @@ import sys
 import threading
 from pathlib import Path
 
+from attempts import OWN
+
 HERE = Path(__file__).resolve().parent
 LIBC = ctypes.CDLL(None, use_errno=True)
 COUNTS = {"passed": 0, "FAILED": 0, "skipped": 0}
@@ -26,6 +29,8 @@ LIMIT = 420
 # How the system says that nobody may do something here, and how many attempts must be known to try what they say.
 REFUSALS = ("PermissionError", "Operation not permitted", "Permission denied", "Function not implemented")
 ENOUGH = 100
+# Number of a process that a sandbox does not come to.
+FIRST_PROCESS = 4000
 
 # A process with secrets, of the same user.
 VICTIM = """
@@ -114,6 +119,13 @@ class Outside:
         (own / "signals").write_text("")
         victim_environment = {"SECRET": self.secret, "PATH": os.environ["PATH"]}
         arguments = [sys.executable, "-S", "-c", VICTIM, home / "secret.txt", own / "signals"]
+        # A container counts its processes from one on, and has none of this number.
+        number = 0
+        while number < FIRST_PROCESS:
+            number = os.fork()
+            if number == 0:
+                os._exit(0)
+            os.waitpid(number, 0)
         self.victim = subprocess.Popen(arguments, cwd=scratch / "process", env=victim_environment, stdout=subprocess.PIPE)
         address, descriptor = map(int, self.victim.stdout.readline().split())
         other, other_port = self.session("--label", f"note={self.secret}")
@@ -182,6 +194,15 @@ class Outside:
                 found[str(path)] = (status.st_mode, status.st_size, text)
         return found
 
+    def shown(self):
+        """What somebody has written to the terminal."""
+        leader = self.terminal[0]
+        fcntl.fcntl(leader, fcntl.F_SETFL, os.O_NONBLOCK)
+        try:
+            return os.read(leader, 1000)
+        except BlockingIOError:
+            return b""
+
     def end(self):
         for session in self.sessions:
             self.gloveport("session", "rm", "--force", session, timeout=60)
@@ -218,11 +239,26 @@ def tried(outside, session, port, places, is_outside):
     return found
 
 
-def works(outside, session):
+# What works in a container beside that.
+IN_CONTAINER = {
+    "there is a /tmp of its own": "test \"$TMPDIR\" = /tmp && echo a > /tmp/x && rm /tmp/x && echo a > /var/tmp/x && test -e /tmp/x",
+    "the root directory is closed": "! touch /x 2>/dev/null && ! touch /usr/x 2>/dev/null && ls / > /dev/null",
+    "only its own processes are seen": "test \"$(ls -d /proc/[0-9]* | wc -l)\" -lt 20 && test \"$(cat /proc/1/comm)\" != init",
+    "a terminal in the terminal is used": f"{sys.executable} -S -c 'import pty, sys; sys.exit(pty.spawn([\"true\"]))'",
+    "processes share memory": f"{sys.executable} -c 'import multiprocessing; multiprocessing.Lock().acquire()'",
+    "an archive is unpacked with its owners": "mkdir -p a && echo x > a/f && tar -cf a.tar a && tar -xf a.tar && rm -r a a.tar",
+    "a server is started and asked": f"{sys.executable} -S -c 'import socket; s = socket.create_server((\"127.0.0.1\", 0)); "
+    "socket.create_connection(s.getsockname())'",
+    "its processes are bounded": f"! {sys.executable} -S {HERE}/fork_bomb.py",
+    "the sandbox lives after that": "true",
+}
+
+
+def works(outside, session, level):
     """What programs must be able to do all the same."""
     for what, command in {
         "files are made, changed and removed": "mkdir d && echo a > d/f && mv d/f g && chmod 700 g && rm -r d g",
-        "there is a home directory of its own": 'test -w "$HOME" && test "$(ls -A "$HOME" | wc -l)" = 0 && touch ~/x && rm ~/x',
+        "there is a home directory of its own": 'test -w "$HOME" && test ! -e ~/secret.txt && touch ~/x && rm ~/x',
         "there are temporary files": 'f=$(mktemp) && echo a > "$f" && rm "$f"',
         "what was written is run": "printf '#!/bin/sh\\necho ran\\n' > s && chmod +x s && test \"$(./s)\" = ran",
         "standard output has a name": "echo a > /dev/stdout && echo a > /dev/stderr && echo a > /dev/tty && echo a >&2",
@@ -235,27 +271,29 @@ def works(outside, session):
         "two processes talk": f"{sys.executable} -S -c 'import socket; a, b = socket.socketpair(); a.send(b\"x\"); assert b.recv(1)'",
         "sockets of its own are used": f"{sys.executable} -S {HERE}/sockets.py",
         "threads run": f"{sys.executable} -c 'import threading; t = threading.Thread(target=print); t.start(); t.join()'",
+        **(IN_CONTAINER if level == "container" else {}),
     }.items():
         done = outside.gloveport("session", "exec", session, command, timeout=60)
         check(f"inside: {what}", done.returncode == 0, done.stdout[-300:] + done.stderr[-300:])
 
 
-def main(binary, scratch):
+def main(binary, scratch, level):
     scratch = Path(scratch)
     scratch.mkdir(mode=0o755)
-    who = "root" if os.geteuid() == 0 else "a user"
+    who = f"{level}, {'root' if os.geteuid() == 0 else 'a user'}"
     outside = Outside(binary, scratch)
     try:
         places = outside.places()
         flags = ["--workspace", scratch / "own", "--allow-read", HERE, "--allow-read", scratch / "with-rights"]
         flags += python_places()
-        inside, port = outside.session("--isolation", "files", "--network", "none", *flags)
+        inside, port = outside.session("--isolation", level, "--network", "none", *flags)
         before = outside.state()
         refused = tried(outside, inside, port, places, False)
         after = outside.state()
         changed = sorted(key for key in before.keys() | after.keys() if before.get(key) != after.get(key))
         check(f"{who}: nothing outside has changed", not changed, changed)
         check(f"{who}: the process outside lives", outside.victim.poll() is None)
+        check(f"{who}: nothing is shown on the terminal outside", not outside.shown())
         free, port = outside.session("--isolation", "none", "--workspace", scratch / "own")
         got = tried(outside, free, port, places, True)
         for name, one in got.items():
@@ -269,14 +307,16 @@ def main(binary, scratch):
                 # A container, say, refuses a part of it to everybody.
                 is_refused = found["is"] == "refused" and any(word in one["why"] for word in REFUSALS)
                 tell("skipped" if is_refused else "FAILED", f"{who}: {name}", f"outside it fails as well: {one['why']}")
+            elif level == "container" and name in OWN:
+                check(f"{who}: of its own: {name}", found["is"] in ("got", "refused"), f"{found['is']}: {found['why']}")
             else:
                 check(f"{who}: refused: {name}", found["is"] == "refused", f"{found['is']}: {found['why']}")
         known = sum(one["is"] == "got" for one in got.values())
         check(f"{who}: enough succeeds outside", known >= ENOUGH, known)
         lost = set(refused) - set(got)
         check(f"{who}: both tried the same", not lost, sorted(lost))
-        works(outside, inside)
-        open_one, _ = outside.session("--isolation", "files", *flags)
+        works(outside, inside, level)
+        open_one, _ = outside.session("--isolation", level, *flags)
         command = f"{sys.executable} -S -c 'import socket; socket.create_connection((\"127.0.0.1\", {places['tcp']}))'"
         done = outside.gloveport("session", "exec", open_one, command, timeout=60)
         check(f"{who}: with a network there is one", done.returncode == 0, done.stdout + done.stderr)

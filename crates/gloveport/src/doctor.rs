@@ -45,7 +45,7 @@ impl Check {
         Self { name: name.into(), verdict: Verdict::Ok, found: found.into(), remedy: None }
     }
 
-    pub(crate) fn warning(name: &'static str, found: impl Into<String>, remedy: &'static str) -> Self {
+    pub(crate) fn warning(name: &'static str, found: impl Into<String>, remedy: impl Into<Cow<'static, str>>) -> Self {
         Self { name: name.into(), verdict: Verdict::Warning, found: found.into(), remedy: Some(remedy.into()) }
     }
 

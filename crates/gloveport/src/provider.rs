@@ -75,7 +75,7 @@ struct ConformanceArgs {
     /// Image of the sandboxes, if the provider has images.
     #[arg(long)]
     image: Option<String>,
-    /// How far the sandboxes are kept apart from this machine, if the provider knows levels: `none` or `files`.
+    /// How far the sandboxes are kept apart from this machine, if the provider knows levels: `none`, `files` or `container`.
     #[arg(long, value_name = "LEVEL", value_parser = level)]
     isolation: Option<Level>,
     /// Only checks whose id begins with this text, for example `garbage/`; may be repeated.

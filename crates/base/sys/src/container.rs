@@ -130,7 +130,7 @@ pub fn enter<E: DeserializeOwned>(
         0 => {
             drop(keeper);
             let entered = go_in(container, &users, &copy);
-            let told = Entered(entered.as_ref().map(|_| ()).map_err(ToString::to_string));
+            let told = Entered(entered.as_ref().copied().map_err(ToString::to_string));
             let is_told = wire::send(&copy, &told, &[]).is_ok();
             if let (Ok(()), true) = (entered, is_told) {
                 return Errands::over(copy).map_err(|error| ContainerError::step("making a socket", &error));
@@ -201,7 +201,8 @@ fn watch(pid: u32, container: &Container, users: &Users, copy: &UnixStream) -> R
     let lost = |error: io::Error| ContainerError::step("talking to the container", &error);
     users.give(pid)?;
     if users.are_mapped() {
-        let namespace = mounts::open_users_of(pid).map_err(|error| ContainerError::step("opening its users", &error))?;
+        let namespace =
+            mounts::open_users_of(pid).map_err(|error| ContainerError::step("opening its users", &error))?;
         for (number, place) in tree::places(container).iter().enumerate() {
             let opened = tree::open(place, Some(&namespace))?;
             wire::send(copy, &Given::Place(number), &[opened.as_fd()]).map_err(lost)?;
@@ -229,6 +230,8 @@ extern "C" fn pass_on(number: libc::c_int) {
 /// The life of the keeper.
 fn keep<E: DeserializeOwned>(pid: u32, copy: &UnixStream, work: impl Fn(E) -> io::Result<Vec<OwnedFd>>) -> ! {
     FIRST.store(pid.cast_signed(), Ordering::Relaxed);
+    // SAFETY: a system call with a text that ends with a zero.
+    unsafe { libc::prctl(libc::PR_SET_NAME, c"gloveport-keep".as_ptr()) };
     for number in [libc::SIGTERM, libc::SIGINT, libc::SIGHUP] {
         let handler: extern "C" fn(libc::c_int) = pass_on;
         // SAFETY: the handler makes one system call.

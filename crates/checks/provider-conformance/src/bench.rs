@@ -1,7 +1,7 @@
 //! Where a check works: providers made anew, sandboxes that are ended afterwards.
 
 use std::{
-    fs::OpenOptions,
+    fs::{self, OpenOptions},
     io::Write as _,
     process::Command,
     sync::{Arc, Mutex, PoisonError},
@@ -203,6 +203,12 @@ pub(super) fn client(sandbox: &Sandbox, key: Option<&Secret>) -> Result<ActionEx
     gloveport_hosting::client(&with_key).at("making a client")
 }
 
+/// A line of what this machine tells of a process.
+fn status(pid: u32, name: &str) -> Option<String> {
+    let all = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    all.lines().find_map(|line| Some(line.strip_prefix(name)?.strip_prefix(':')?.trim().to_owned()))
+}
+
 impl Live {
     /// Runs a command and gives its output, without the white space around it.
     pub(super) async fn run(&self, command: &str) -> Result<String, Problem> {
@@ -224,17 +230,37 @@ impl Live {
         Err(Problem::skip("which process is the server cannot be told from within"))
     }
 
-    /// The process id of the server, for this machine.
-    async fn server(&self) -> Result<u32, Problem> {
-        let told = self.run(&format!("{} >/dev/null; echo $p", self.climb().await?)).await?;
-        told.parse().map_err(|_| Problem::new("asking which process is the server", "a number", told))
+    /// The processes of this machine that are the shell, its owner, the guard, the server and who has started that.
+    async fn processes(&self) -> Result<[u32; 5], Problem> {
+        self.climb().await?;
+        let told = self.run("echo $$ $(readlink /proc/self/ns/pid)").await?;
+        let wrong = || Problem::new("asking which process is the shell", "a process of this machine", told.clone());
+        let (number, namespace) = told.split_once(' ').ok_or_else(wrong)?;
+        // It may be counted anew where it is, and has a number here all the same.
+        let is_it = |pid: &u32| {
+            let numbers = status(*pid, "NSpid").unwrap_or_default();
+            let here = fs::read_link(format!("/proc/{pid}/ns/pid"));
+            numbers.split_ascii_whitespace().last() == Some(number)
+                && here.is_ok_and(|here| here.as_os_str() == namespace)
+        };
+        let all = fs::read_dir("/proc").at("looking at processes")?.flatten();
+        let mut all = all.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+        let mut found = [all.find(is_it).ok_or_else(wrong)?; 5];
+        for at in 1..found.len() {
+            let parent = status(found[at - 1], "PPid").and_then(|parent| parent.parse().ok());
+            found[at] = parent.ok_or_else(wrong)?;
+        }
+        Ok(found)
     }
 
     /// Lets the server write lines, as if something had gone wrong in it. False if it lets nobody in the sandbox write
     /// in its name.
     pub(super) async fn complain(&self, lines: &str) -> Result<bool, Problem> {
         if self.is_apart {
-            let log = format!("/proc/{}/fd/2", self.server().await?);
+            // In a container the server is closed to others, and who keeps it has the same log.
+            let [.., server, keeper] = self.processes().await?;
+            let is_kept = status(keeper, "Name").is_some_and(|name| name == "gloveport-keep");
+            let log = format!("/proc/{}/fd/2", if is_kept { keeper } else { server });
             let text = lines.replace("\\n", "\n");
             let written = OpenOptions::new().append(true).open(log).and_then(|mut log| log.write_all(text.as_bytes()));
             return written.at("writing in the name of the server").map(|()| true);
@@ -248,7 +274,7 @@ impl Live {
     /// Kills the server as an out-of-memory killer would.
     pub(super) async fn kill(&self) -> Found {
         if self.is_apart {
-            let server = self.server().await?.to_string();
+            let [.., server, _] = self.processes().await?.map(|pid| pid.to_string());
             Command::new("kill").args(["-9", &server]).status().at("killing the server")?;
             self.until_silent().await;
             return Ok(());

@@ -185,7 +185,7 @@ async fn ports(bench: &Bench) -> Found {
     let Some(port) = live.sandbox.ports.get("web") else {
         return Err(Problem::new("the ports of the sandbox", "one called `web`", format!("{:?}", live.sandbox.ports)));
     };
-    if live.run("command -v python3 || echo none").await? == "none" {
+    if live.run("python3 -c 1 >/dev/null 2>&1 || echo none").await? == "none" {
         return Err(Problem::skip("no python3 in the sandbox, to serve something"));
     }
     live.run(&format!(

@@ -8,7 +8,7 @@ use std::{
 use gloveport_executor::{Executor, ExecutorOptions};
 use gloveport_kernel::{KernelOptions, Python};
 use gloveport_protocol::{Action, ActionEvent, ActionExecutor as _, Observation, RunAction};
-use gloveport_sandbox::{Owner, plugins, tools};
+use gloveport_sandbox::{Owner, plugins, tools, trial};
 use gloveport_sys::{Surroundings, confined, host, users::UserDatabase};
 use gloveport_vscode::VsCode;
 
@@ -51,6 +51,7 @@ pub(crate) async fn checks(owner: anyhow::Result<Owner>) -> Vec<Check> {
     }
     checks.extend([
         isolation(),
+        containers(),
         processes(),
         spool(),
         users(),
@@ -117,6 +118,24 @@ fn isolation() -> Check {
             );
             Check::warning(NAME, found, "use a later kernel, or a runtime with containers")
         }
+    }
+}
+
+/// Whether `--isolation container` can be had: a container is made, and ended.
+fn containers() -> Check {
+    const NAME: &str = "isolation container";
+    const INSTEAD: &str = "use --isolation files, or a runtime with containers";
+    let began = Instant::now();
+    let tried = std::env::current_exe().map_err(anyhow::Error::from).and_then(|program| trial::containers(&program));
+    match tried {
+        Ok(Ok(())) => {
+            Check::ok(NAME, format!("a container without an engine, made in {} ms", began.elapsed().as_millis()))
+        }
+        Ok(Err(why)) => match why.split_once("; ") {
+            Some((reason, remedy)) => Check::warning(NAME, reason, remedy.to_owned()),
+            None => Check::warning(NAME, &*why, INSTEAD),
+        },
+        Err(error) => Check::warning(NAME, format!("{error:#}"), INSTEAD),
     }
 }
 

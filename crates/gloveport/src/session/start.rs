@@ -25,14 +25,27 @@ use crate::{
 
 /// What a person must know of the runtime that is chosen when none is.
 const NO_ISOLATION: &str = "note: the runtime `local` has no isolation: commands run on this machine as you, with all your \
-    files; --isolation files keeps them to theirs, --runtime docker runs them in a container";
+    files; --isolation container gives them a place of their own, without an engine";
 /// The same of one that is kept apart: what it still has.
 const FILES: &str = "note: the sandbox is kept to its own files and those of the system; it is not kept from";
+
+/// Of one in a container of this machine's own.
+const CONTAINER: &str = "note: the sandbox is in a container of its own, with its workspace and what the system has to be read, \
+    and has no network";
+const CONTAINER_WITH_NETWORK: &str = "note: the sandbox is in a container of its own, with its workspace and what the system \
+    has to be read; it has this machine's network (--network none closes it)";
 
 /// What a person must know of a sandbox on this machine.
 pub(super) fn about_isolation(spec: &SandboxSpec) -> String {
     if spec.confinement.as_ref().is_none_or(|confinement| confinement.level == Level::None) {
         return NO_ISOLATION.to_owned();
+    }
+    let is_container = spec.confinement.as_ref().is_some_and(|confinement| confinement.level == Level::Container);
+    if is_container {
+        return match spec.network {
+            NetworkPolicy::Full => CONTAINER_WITH_NETWORK.to_owned(),
+            NetworkPolicy::None | NetworkPolicy::Only(_) => CONTAINER.to_owned(),
+        };
     }
     let mut open = here::isolation_gaps();
     if spec.network == NetworkPolicy::Full {

@@ -1,8 +1,8 @@
 //! The provider `local` where it keeps sandboxes apart from this machine. `tests/isolation` tries to get out of them.
 
-use std::{fs, path::PathBuf};
+use std::{fs, os::unix::fs::MetadataExt as _, path::PathBuf};
 
-use crate::sandboxes::{Place, alive_in, client, run, spec, until};
+use crate::sandboxes::{Place, alive_in, client, has_containers, run, spec, until};
 use gloveport_protocol::{
     Action, ActionEvent, ActionExecutor as _, ExecuteError, Observation, ReadAction, WriteAction,
 };
@@ -13,6 +13,11 @@ use gloveport_provider_local::Local;
 
 fn apart(name: &str) -> SandboxSpec {
     let confinement = Confinement { level: Level::Files, ..Confinement::default() };
+    SandboxSpec { confinement: Some(confinement), ..spec(name) }
+}
+
+fn contained(name: &str) -> SandboxSpec {
+    let confinement = Confinement { level: Level::Container, ..Confinement::default() };
     SandboxSpec { confinement: Some(confinement), ..spec(name) }
 }
 
@@ -82,18 +87,129 @@ async fn a_killed_server_that_kept_a_sandbox_apart_leaves_no_process_and_no_file
     let workspace = PathBuf::from(sandbox.workspace.clone().unwrap());
     run(&sandbox, "touch file; setsid -f sleep 600 >/dev/null 2>&1").await;
     assert!(workspace.starts_with(place.state()) && workspace.join("file").exists());
-    let line = |pid| gloveport_sys::process::command_line(pid).unwrap_or_default();
-    let all = gloveport_sys::process::descendants(std::process::id());
-    let servers = all.into_iter().filter(|pid| line(*pid).contains(&place.state().display().to_string()));
-    for server in servers {
-        let pid = rustix::process::Pid::from_raw(i32::try_from(server).unwrap()).unwrap();
-        let _ended_with_another = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
-    }
+    servers(&place).into_iter().for_each(kill);
     until("nothing of it lives", || alive_in(&place).is_empty()).await;
     let again = create(&local, &apart("one")).await.unwrap();
     assert_eq!(run(&again, "ls").await, "");
     local.close().await;
     assert_eq!(place.left(), Vec::<String>::new());
+}
+
+/// All processes of servers in this place, each after those that started it.
+fn servers(place: &Place) -> Vec<u32> {
+    let line = |pid| gloveport_sys::process::command_line(pid).unwrap_or_default();
+    let all = gloveport_sys::process::descendants(std::process::id());
+    all.into_iter().filter(|pid| line(*pid).contains(&place.state().display().to_string())).collect()
+}
+
+fn kill(server: u32) {
+    let pid = i32::try_from(server).ok().and_then(rustix::process::Pid::from_raw);
+    let _ended_with_another = pid.map(|pid| rustix::process::kill_process(pid, rustix::process::Signal::KILL));
+}
+
+#[tokio::test]
+async fn a_container_has_what_it_was_given_and_sees_nothing_else_whoever_asks() {
+    if !has_containers() {
+        return;
+    }
+    let place = Place::new();
+    let (secret, work) = (place.path().join("home/secret"), place.path().join("work"));
+    fs::write(&secret, "a secret").unwrap();
+    let local = place.backend();
+    let wanted = SandboxSpec { workspace: Workspace::Directory(work.clone()), ..contained("one") };
+    let sandbox = create(&local, &wanted).await.unwrap();
+    // What runs in it.
+    let path = secret.display().to_string();
+    let tried =
+        run(&sandbox, &format!("cat {path}; pwd; echo x > file; cat file; echo y > ~/secret; cat {path}")).await;
+    assert!(tried.contains("No such file") && !tried.contains("a secret"), "{tried}");
+    assert!(
+        tried.contains(&work.display().to_string()) && tried.ends_with("x\r\ny") || tried.ends_with("x\ny"),
+        "{tried}"
+    );
+    let own =
+        run(&sandbox, "echo $TMPDIR; touch /tmp/b; ls -A ~ /tmp; tty; readlink /proc/1/ns/pid /proc/self/ns/pid").await;
+    for found in ["/tmp", "secret", "b", "/dev/pts/0"] {
+        assert!(own.contains(found), "{own}");
+    }
+    // What its server does for clients.
+    for action in [Action::Read(ReadAction::new(&path)), Action::Write(WriteAction::new(&path, "another"))] {
+        let done = act(&sandbox, action).await;
+        let told = done.map_or_else(|error| error.to_string(), |observation| format!("{observation:?}"));
+        assert!(!told.contains("a secret"), "{told}");
+    }
+    assert_eq!(fs::read_to_string(&secret).unwrap(), "a secret");
+    let here = work.join("here").display().to_string();
+    act(&sandbox, Action::Write(WriteAction::new(&here, "words"))).await.unwrap();
+    assert_eq!(fs::read_to_string(&here).unwrap(), "words\n");
+    // Files are stored as whoever asked for the sandbox, not as who works in it.
+    assert_eq!(fs::metadata(&here).unwrap().uid(), rustix::process::geteuid().as_raw());
+    let ended = run(&sandbox, "sleep 600 & kill $! && wait $!; echo $?").await;
+    assert!(ended.ends_with("143"), "{ended}");
+    assert!(local.delete(&sandbox.id).await.unwrap());
+    assert!(work.join("file").exists());
+    local.close().await;
+    assert_eq!((alive_in(&place), place.left()), (Vec::new(), Vec::new()));
+}
+
+#[tokio::test]
+async fn a_container_without_a_network_has_its_own_and_its_ports_lead_into_it() {
+    if !has_containers() {
+        return;
+    }
+    let place = Place::new();
+    let local = place.backend();
+    let closed = create(&local, &SandboxSpec { network: NetworkPolicy::None, ..contained("closed") }).await.unwrap();
+    let port = closed.url.clone().unwrap().rsplit_once(':').unwrap().1.to_owned();
+    let ask = format!("bash -c 'echo > /dev/tcp/127.0.0.1/{port}' 2>&1");
+    assert!(run(&closed, &ask).await.contains("Connection refused"));
+    let interfaces = run(&closed, "grep -c : /proc/net/dev").await;
+    assert_eq!(interfaces, "1", "there is more than the loopback interface");
+    if run(&closed, "command -v /usr/bin/python3").await.is_empty() {
+        println!("skipped the ports: there is no python3");
+    } else {
+        run(&closed, "echo served > file; setsid -f /usr/bin/python3 -m http.server $WORK_PORT_1 >/dev/null 2>&1")
+            .await;
+        let url = format!("{}/file", closed.urls["work-1"]);
+        let mut text = String::new();
+        for _attempt in 0..100 {
+            text = match reqwest::get(&url).await {
+                Ok(answer) => answer.text().await.unwrap(),
+                Err(_not_yet) => String::new(),
+            };
+            if !text.is_empty() {
+                break;
+            }
+            tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+        }
+        assert_eq!(text, "served\n");
+        // Nobody listens on the other one, which is told at once.
+        assert!(reqwest::get(&closed.urls["work-2"]).await.is_err());
+    }
+    let open = create(&local, &contained("open")).await.unwrap();
+    assert_eq!(run(&open, &ask).await, "");
+    local.close().await;
+    assert_eq!((alive_in(&place), place.left()), (Vec::new(), Vec::new()));
+}
+
+#[tokio::test]
+async fn of_a_container_that_loses_its_keeper_or_its_first_process_nothing_lives() {
+    if !has_containers() {
+        return;
+    }
+    for victim in [0, 1] {
+        let place = Place::new();
+        let local = place.backend();
+        let sandbox = create(&local, &contained("one")).await.unwrap();
+        run(&sandbox, "touch file; setsid -f sleep 600 >/dev/null 2>&1; trap '' TERM HUP; (trap '' TERM; sleep 600) &")
+            .await;
+        kill(servers(&place)[victim]);
+        until("nothing of it lives", || alive_in(&place).is_empty()).await;
+        let again = create(&local, &contained("one")).await.unwrap();
+        assert_eq!(run(&again, "ls").await, "");
+        local.close().await;
+        assert_eq!(place.left(), Vec::<String>::new());
+    }
 }
 
 #[tokio::test]
@@ -106,6 +222,10 @@ async fn what_a_level_cannot_have_is_refused_and_nothing_is_made() {
         confinement: Some(Confinement { level: Level::Files, read, write }),
         ..spec("s")
     };
+    let inside = |path: &str| {
+        let confinement = Confinement { level: Level::Container, read: vec![path.into()], write: Vec::new() };
+        SandboxSpec { confinement: Some(confinement), ..spec("s") }
+    };
     let nothing_kept = Confinement { level: Level::None, read: vec![home.clone()], write: Vec::new() };
     for (wanted, expected) in [
         (SandboxSpec { workspace: Workspace::Directory(home.clone()), ..apart("s") }, "your home directory"),
@@ -116,6 +236,10 @@ async fn what_a_level_cannot_have_is_refused_and_nothing_is_made() {
         (with(vec!["/there/is/none".into()], vec![]), "No such file"),
         (SandboxSpec { network: NetworkPolicy::Only(vec!["a.test".to_owned()]), ..apart("s") }, "`full` or `none`"),
         (SandboxSpec { confinement: Some(nothing_kept), ..spec("s") }, "choose a level"),
+        (SandboxSpec { workspace: Workspace::Directory(home.clone()), ..contained("s") }, "your home directory"),
+        (SandboxSpec { network: NetworkPolicy::Only(vec!["a.test".to_owned()]), ..contained("s") }, "`full` or `none`"),
+        (inside("/dev/shm"), "its own /dev"),
+        (inside("/proc/self"), "its own /proc"),
     ] {
         let error = create(&local, &wanted).await.unwrap_err();
         assert!(matches!(error, ProviderError::Spec { .. }) && error.to_string().contains(expected), "{error}");

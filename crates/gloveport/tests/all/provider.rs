@@ -79,6 +79,13 @@ fn the_provider_of_this_machine_passes_the_suite_when_it_keeps_sandboxes_apart()
     passes_here(&["--isolation", "files"]);
 }
 
+#[test]
+fn the_provider_of_this_machine_passes_the_suite_when_sandboxes_are_containers() {
+    if crate::sandboxes::has_containers() {
+        passes_here(&["--isolation", "container"]);
+    }
+}
+
 /// The whole suite passes for the provider of this machine, and nothing is left.
 fn passes_here(flags: &[&str]) {
     let home = tempfile::tempdir().unwrap();

@@ -10,8 +10,7 @@
 //!
 //! The directory has another name while the server starts. The kernel knows it by what it is, so the rules hold all the same.
 //!
-//! In a container these three have the names that they have elsewhere: that of the user's home directory, `/tmp`, and
-//! `/workspace`.
+//! In a container the first two have the names that they have elsewhere: that of the user's home directory, and `/tmp`.
 
 use std::{
     collections::BTreeMap,
@@ -31,9 +30,8 @@ use crate::{
 
 /// The home directory in a container, where the user has none that can be named there.
 const HOME_INSIDE: &str = "/home/sandbox";
-/// Temporary files in a container, and the work.
+/// Temporary files in a container.
 const TEMPORARY_INSIDE: &str = "/tmp";
-const WORK_INSIDE: &str = "/workspace";
 /// Where tools are that people have installed for themselves, in their home directory. Nothing secret is in them.
 const INSTALLED: [&str; 21] = [
     ".asdf",
@@ -61,6 +59,9 @@ const INSTALLED: [&str; 21] = [
 
 /// Of those what tools write as well, so that in a container, where the home directory has its own name, it is theirs.
 const WRITTEN: [&str; 3] = [".cargo/git", ".cargo/registry", "go/pkg"];
+
+/// Where environments of IPython are, in the home directory.
+const ENVIRONMENTS: &str = ".cache/gloveport/kernels";
 
 /// What the server of a sandbox is started with.
 #[derive(Debug)]
@@ -95,7 +96,9 @@ pub(crate) fn wanted(
         }
         Level::Files => {
             let support = confined::support();
-            support.map_err(|missing| wrong("isolation", not_here(Level::Files, &format!("{}; {}", missing.reason, missing.remedy))))?;
+            support.map_err(|missing| {
+                wrong("isolation", not_here(Level::Files, &format!("{}; {}", missing.reason, missing.remedy)))
+            })?;
         }
         // The server tells whether it can be had, when it makes one.
         Level::Container => {}
@@ -134,8 +137,9 @@ pub(crate) fn wanted(
         confinement.read.iter().map(|place| check("allow-read", place, false)).collect::<Result<Vec<_>, _>>()?;
     read.extend(programs(home.as_deref(), state.root(), environment));
     let home = (confinement.level == Level::Container).then(|| home_inside(home.as_deref()));
-    if home.is_some() {
+    if let Some(name) = &home {
         read.retain(|place| !WRITTEN.iter().any(|name| place.ends_with(name)));
+        read.extend(environments(name));
         for place in read.iter().chain(&write) {
             if let Some(own) = ["/proc", "/dev", "/sys"].into_iter().find(|own| place.starts_with(own)) {
                 let reason = format!("a container has its own {own}, so {} cannot be given", place.display());
@@ -147,6 +151,14 @@ pub(crate) fn wanted(
     Ok(Some(Confined { home, has_own_work, read, write, network: spec.network == NetworkPolicy::Full }))
 }
 
+/// Environments of IPython that were made on this machine, each by itself: others are made beside them.
+fn environments(home: &Path) -> Vec<PathBuf> {
+    let all = fs::read_dir(home.join(ENVIRONMENTS)).into_iter().flatten().flatten();
+    let found = all.filter(|entry| entry.path().join("pyvenv.cfg").is_file());
+    // A link is not what it seems.
+    found.filter_map(|entry| fs::canonicalize(entry.path()).ok().filter(|real| *real == entry.path())).collect()
+}
+
 /// That a level cannot be had, why, and what helps.
 pub(crate) fn not_here(level: Level, reason: &str) -> String {
     format!("the level `{}` cannot be had here: {reason}", level.name())
@@ -156,7 +168,7 @@ pub(crate) fn not_here(level: Level, reason: &str) -> String {
 fn home_inside(home: Option<&Path>) -> PathBuf {
     let is_free = |home: &&Path| {
         let is_of_system = confined::system_places().any(|place| home.starts_with(place) || place.starts_with(home));
-        let is_taken = ["/tmp", "/dev", "/run", WORK_INSIDE].iter().any(|place| Path::new(place) == *home);
+        let is_taken = [TEMPORARY_INSIDE, "/dev", "/run"].iter().any(|place| Path::new(place) == *home);
         let is_plain = home.components().all(|part| matches!(part, Component::RootDir | Component::Normal(_)));
         !is_of_system && !is_taken && is_plain
     };
@@ -169,13 +181,14 @@ fn programs(home: Option<&Path>, state: &Path, environment: &BTreeMap<String, St
     let path = environment.get("PATH").map_or("", String::as_str);
     let named = env::split_paths(path).filter(|place| place.is_absolute());
     let installed = home.into_iter().flat_map(|home| INSTALLED.iter().map(|name| home.join(name)));
-    // A virtual environment, whose programs use what is beside them.
+    // A virtual environment, whose programs use what is beside them, and an editor that has no other name.
+    let editor = environment.get("OPENVSCODE_SERVER_ROOT").map(PathBuf::from).filter(|place| place.is_absolute());
     let active = environment.get("VIRTUAL_ENV").map(PathBuf::from).filter(|place| place.join("pyvenv.cfg").is_file());
     let is_of_system = |place: &Path| confined::system_places().any(|system| place.starts_with(system));
     let truly = |place: &Path| fs::canonicalize(place).unwrap_or_else(|_| place.to_owned());
     let kept: Vec<PathBuf> = home.into_iter().chain([state]).map(truly).collect();
     let mut found = Vec::new();
-    for place in named.chain(installed).chain(active) {
+    for place in named.chain(installed).chain(active).chain(editor) {
         let Ok(real) = fs::canonicalize(place) else { continue };
         let is_closed = kept.iter().any(|closed| closed.starts_with(&real));
         if real.is_dir() && !is_closed && !is_of_system(&real) && !found.contains(&real) {
@@ -202,8 +215,8 @@ pub(crate) fn make_place(directory: &Path) -> Result<PathBuf, ProviderError> {
 }
 
 /// Where it works if nothing else is asked for, once its directory has the last of its names.
-pub(crate) fn workspace(directory: &Path, level: Level) -> PathBuf {
-    if level == Level::Container { WORK_INSIDE.into() } else { directory.join(PLACE).join(OWN_WORK) }
+pub(crate) fn workspace(directory: &Path) -> PathBuf {
+    directory.join(PLACE).join(OWN_WORK)
 }
 
 /// Where its temporary files are.
@@ -266,7 +279,7 @@ mod tests {
         for home in ["/home/me", "/root", "/var/lib/me", "/tmp/home"] {
             assert_eq!(home_inside(Some(Path::new(home))), Path::new(home));
         }
-        for home in ["/", "/usr/me", "/var", "/nix", "/tmp", "/workspace", "/home/../usr"] {
+        for home in ["/", "/usr/me", "/var", "/nix", "/tmp", "/home/../usr"] {
             assert_eq!(home_inside(Some(Path::new(home))), Path::new(HOME_INSIDE), "{home}");
         }
         assert_eq!(home_inside(None), Path::new(HOME_INSIDE));

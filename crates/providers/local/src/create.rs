@@ -282,7 +282,7 @@ impl Inner {
         let (workspace, temporary) = match &spec.workspace {
             Workspace::Directory(directory) => (directory.clone(), false),
             // It goes with the directory that it is in.
-            Workspace::Temporary if level != Level::None => (confine::workspace(directory, level), false),
+            Workspace::Temporary if level != Level::None => (confine::workspace(directory), false),
             Workspace::Temporary | Workspace::Volume(_) => {
                 let name = format!("openhands_workspace_{}-{}", spec.session_id, random_name()?);
                 (self.options.temporary.join(name), true)

@@ -164,18 +164,15 @@ fn start(
     if let Some((confined, id)) = apart {
         let place = confine::make_place(directory)?;
         command.arg("--confine");
-        let level = match &confined.home {
-            Some(home) => {
-                command.arg("--container").arg(place).arg("--home").arg(home);
-                if confined.has_own_work {
-                    command.arg("--work").arg(confine::workspace(directory, Level::Container));
-                }
-                Level::Container
+        let level = if let Some(home) = &confined.home {
+            command.arg("--container").arg(place).arg("--home").arg(home);
+            if confined.has_own_work {
+                command.arg("--work").arg(confine::workspace(&inner.state.sandbox(id)));
             }
-            None => {
-                command.arg("--write").arg(place);
-                Level::Files
-            }
+            Level::Container
+        } else {
+            command.arg("--write").arg(place);
+            Level::Files
         };
         for (flag, places) in [("--write", &confined.write), ("--read", &confined.read)] {
             for place in places {

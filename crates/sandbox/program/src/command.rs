@@ -75,6 +75,9 @@ pub fn run(command: Command) -> anyhow::Result<ExitCode> {
             runtime()?.block_on(agent_server::serve(arguments, &owner))
         }
         Command::SandboxServer(arguments) => {
+            if let Some(code) = arguments.tried() {
+                return Ok(code);
+            }
             let (inside, owner) = local_server::enter(&arguments)?;
             logging::for_sandbox(inside.log()?);
             runtime()?.block_on(local_server::serve(inside, &owner))

@@ -13,6 +13,7 @@
 //! | `local`, `container` | the server of a sandbox of the runtimes `local` and `docker` |
 //! | `relayed` | the server of a sandbox that only its `agent-server` can reach |
 //! | `gate` | the only way out of a closed network and into it |
+//! | [`trial`] | whether this machine can make containers |
 //! | [`tools`], [`plugins`] | what the tools of a server are made from |
 //! | [`owner`] | who owns the processes that are started |
 
@@ -33,4 +34,5 @@ pub mod tools;
 mod wire;
 
 pub use command::{Command, run};
+pub use local::trial;
 pub use owner::Owner;

@@ -3,3 +3,4 @@
 mod inside;
 mod ports;
 pub(crate) mod server;
+pub mod trial;

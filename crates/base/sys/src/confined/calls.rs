@@ -327,7 +327,10 @@ mod tests {
             assert_eq!(asked(false, call, [u64::MAX; 6]), SECCOMP_RET_ALLOW, "{call}");
         }
         assert_eq!(asked(true, libc::SYS_clone3, [0; 6]), NOT_THERE);
-        assert_eq!(judged(&program(Where::Inside).unwrap(), 0x4000_0003, libc::SYS_read, [0; 6]), SECCOMP_RET_KILL_PROCESS);
+        assert_eq!(
+            judged(&program(Where::Inside).unwrap(), 0x4000_0003, libc::SYS_read, [0; 6]),
+            SECCOMP_RET_KILL_PROCESS
+        );
         #[cfg(target_arch = "x86_64")]
         assert_eq!(asked(true, c_long::from(OTHER_TABLE) | libc::SYS_read, [0; 6]), NOT_PERMITTED);
     }

@@ -12,8 +12,8 @@ use libc::{c_long, c_uint};
 use rustix::{
     fs::CWD,
     mount::{
-        FsMountFlags, FsOpenFlags, MountAttrFlags, MoveMountFlags, fsconfig_create, fsconfig_set_string, fsmount, fsopen,
-        move_mount,
+        FsMountFlags, FsOpenFlags, MountAttrFlags, MoveMountFlags, fsconfig_create, fsconfig_set_string, fsmount,
+        fsopen, move_mount,
     },
     net::{AddressFamily, SocketFlags, SocketType, socket_with},
 };

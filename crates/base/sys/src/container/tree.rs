@@ -60,10 +60,9 @@ pub(super) fn places(container: &Container) -> Vec<Place> {
         found.insert(device.to_owned(), read(device));
     }
     // Who tells addresses is often told by a file elsewhere.
-    if let Ok(file) = fs::canonicalize("/etc/resolv.conf") {
-        if !found.keys().any(|place| file.starts_with(place)) {
-            found.insert(file.clone(), read(&file));
-        }
+    let tells = fs::canonicalize("/etc/resolv.conf").ok();
+    if let Some(file) = tells.filter(|file| !found.keys().any(|place| file.starts_with(place))) {
+        found.insert(file.clone(), read(&file));
     }
     // What was asked for counts more, and what is written more than what is read.
     for place in container.places.iter().filter(|place| !place.is_written) {
@@ -212,7 +211,9 @@ fn link(name: &Path, target: &Path) -> Result<(), ContainerError> {
     let made = name.parent().map_or(Ok(()), fs::create_dir_all).and_then(|()| symlink(target, &name));
     match made {
         // What the machine has itself.
-        Err(error) if matches!(error.kind(), io::ErrorKind::AlreadyExists | io::ErrorKind::ReadOnlyFilesystem) => Ok(()),
+        Err(error) if matches!(error.kind(), io::ErrorKind::AlreadyExists | io::ErrorKind::ReadOnlyFilesystem) => {
+            Ok(())
+        }
         made => made.map_err(|error| ContainerError::step(&format!("making {}", name.display()), &error)),
     }
 }
@@ -250,11 +251,8 @@ mod tests {
 
     #[test]
     fn what_is_in_another_place_comes_after_it_and_what_is_written_counts_more() {
-        let place = |target: &str, source: &str, is_written| Place {
-            target: target.into(),
-            source: source.into(),
-            is_written,
-        };
+        let place =
+            |target: &str, source: &str, is_written| Place { target: target.into(), source: source.into(), is_written };
         let container = Container {
             places: vec![
                 place("/home/me/work/in", "/home/me/work/in", false),

@@ -56,8 +56,9 @@ pub(crate) struct MakeArgs {
     /// What it may talk to: `full`, `none`, or hosts and networks, separated by commas.
     #[arg(long, value_name = "POLICY", value_parser = values::network)]
     pub(in crate::session) network: Option<NetworkPolicy>,
-    /// How far the runtime `local` keeps it apart from this machine: `none`, or `files`. With `files` the kernel keeps it to
-    /// its workspace, a home and temporary directory of its own, the files of the system, and its own processes.
+    /// How far the runtime `local` keeps it apart from this machine: `none`, `files` or `container`. With `files` the kernel
+    /// keeps it to its workspace, a home and temporary directory of its own, the files of the system, and its own processes.
+    /// With `container` it sees nothing else: it has a root directory, users and processes of its own. No engine is needed.
     #[arg(long, value_name = "LEVEL", value_parser = values::level)]
     pub(in crate::session) isolation: Option<Level>,
     /// With --isolation, let it read this place, too; may be repeated.

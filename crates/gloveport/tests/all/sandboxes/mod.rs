@@ -19,6 +19,16 @@ use tempfile::TempDir;
 /// Longest wait for anything.
 pub(crate) const LIMIT: Duration = Duration::from_secs(30);
 
+/// Whether this machine can make containers; if not, why is printed for the test that is skipped.
+#[expect(clippy::print_stderr, reason = "it is told to whoever reads the output of the tests")]
+pub(crate) fn has_containers() -> bool {
+    let tried = gloveport_sandbox::trial::containers(Path::new(env!("CARGO_BIN_EXE_gloveport"))).unwrap();
+    if let Err(why) = &tried {
+        eprintln!("skipped: there are no containers here: {why}");
+    }
+    tried.is_ok()
+}
+
 /// A home for backends that share their sandboxes.
 pub(crate) struct Place {
     root: TempDir,

@@ -27,7 +27,7 @@ use rustix::net::sockopt;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-use super::{inside::Inside, ports};
+use super::{inside::Inside, ports, trial};
 use crate::{
     Owner, owner, plugins,
     tools::{self, bind},
@@ -61,12 +61,20 @@ pub struct ServerArgs {
     /// The name of its home directory there.
     #[arg(long, value_name = "PATH", requires = "container")]
     home: Option<PathBuf>,
+    /// Only try whether there can be a container, in which this directory is written.
+    #[arg(long, value_name = "DIRECTORY")]
+    try_container: Option<PathBuf>,
     /// The name of where it works there, if nothing else is given.
     #[arg(long, value_name = "PATH", requires = "container")]
     work: Option<PathBuf>,
 }
 
 impl ServerArgs {
+    /// What came of a trial, if nothing else is asked for. Call it while this is the only thread.
+    pub(crate) fn tried(&self) -> Option<ExitCode> {
+        self.try_container.as_deref().map(trial::make_one)
+    }
+
     /// The container that is asked for.
     fn container(&self) -> Option<Container> {
         let (own, home) = (self.container.as_ref()?, self.home.as_ref()?);
@@ -108,13 +116,7 @@ pub(crate) fn enter(arguments: &ServerArgs) -> anyhow::Result<(Inside, Owner)> {
 
 /// Tells the backend why there is no container.
 fn refuse(error: &ContainerError) {
-    let reply = match error {
-        ContainerError::Unsupported(missing) => {
-            Reply::Refused { reason: format!("{}; {}", missing.reason, missing.remedy) }
-        }
-        ContainerError::Place { .. } | ContainerError::Step { .. } => Reply::Failed { reason: error.to_string() },
-    };
-    let told = Inside::socket().and_then(|socket| reply.tell(socket));
+    let told = Inside::socket().and_then(|socket| trial::why_not(error).tell(socket));
     if let Err(error) = told {
         tracing::debug!(%error, "the backend does not listen");
     }
