@@ -211,6 +211,19 @@ impl Prepared {
     }
 }
 
+/// Keeps this process, which must have one thread, from all files but those of the system, which it reads, and from getting rights,
+/// for good. Where the kernel knows no such rules it gives up its rights all the same.
+pub fn close_all_but_the_network() -> Result<(), ConfineError> {
+    let failed =
+        |(step, error): rights::Failed| ConfineError::Step { step: step.to_owned(), reason: error.to_string() };
+    rights::close().map_err(failed)?;
+    if support().is_ok() {
+        let nothing = Confinement { read: Vec::new(), write: Vec::new(), network: true };
+        nothing.prepare_places()?.enter()?;
+    }
+    rights::drop_capabilities().map_err(failed)
+}
+
 /// What the system is made of: programs, libraries, settings, what the kernel tells. No directory of a user is among it.
 pub fn system_places() -> impl Iterator<Item = &'static Path> {
     rules::SYSTEM.iter().map(Path::new)

@@ -26,12 +26,15 @@ mod tree;
 mod users;
 
 use std::{
+    ffi::OsString,
     io,
+    net::{Ipv4Addr, TcpListener},
     os::{
-        fd::{AsFd as _, AsRawFd as _, OwnedFd},
-        unix::net::UnixStream,
+        fd::{AsFd, AsRawFd as _, BorrowedFd, OwnedFd},
+        unix::{net::UnixStream, process::CommandExt as _},
     },
     path::PathBuf,
+    process::{Child, Command, Stdio},
     sync::atomic::{AtomicI32, Ordering},
 };
 
@@ -51,8 +54,36 @@ use users::Users;
 pub struct Container {
     /// Places of the machine.
     pub places: Vec<Place>,
-    /// Whether it has the network of the machine. Without it there is one of its own, with nobody else in it.
-    pub network: bool,
+    /// Whom it can talk to.
+    pub network: Network,
+    /// Most processes and threads, with those that keep it (about 20); `None` for 4,096.
+    pub processes: Option<u64>,
+}
+
+/// The network of a container.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Network {
+    /// That of the machine.
+    Machine,
+    /// One of its own, with nobody else in it.
+    None,
+    /// The same, and a program of the machine that listens in it.
+    Gate(Gate),
+}
+
+/// A program outside of a container that serves those in it on a port of its loopback interface. It ends with the container.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Gate {
+    /// The program's file, and its arguments. What listens is its standard input; it has nothing else of the container.
+    pub command: Vec<OsString>,
+    /// The port.
+    pub port: u16,
+}
+
+impl Container {
+    const fn has_own_network(&self) -> bool {
+        !matches!(self.network, Network::Machine)
+    }
 }
 
 /// A place of the machine that is in a container.
@@ -126,13 +157,14 @@ pub fn enter<E: DeserializeOwned>(
     }
     let users = Users::of_this_process()?;
     let (keeper, copy) = UnixStream::pair().map_err(|error| ContainerError::step("making a socket", &error))?;
-    match clone(container.network)? {
+    match clone(container.has_own_network())? {
         0 => {
             drop(keeper);
             let entered = go_in(container, &users, &copy);
-            let told = Entered(entered.as_ref().copied().map_err(ToString::to_string));
-            let is_told = wire::send(&copy, &told, &[]).is_ok();
-            if let (Ok(()), true) = (entered, is_told) {
+            let told = Entered(entered.as_ref().map(drop).map_err(ToString::to_string));
+            let listener: Vec<BorrowedFd<'_>> = entered.iter().flatten().map(AsFd::as_fd).collect();
+            let is_told = wire::send(&copy, &told, &listener).is_ok();
+            if entered.is_ok() && is_told {
                 return Errands::over(copy).map_err(|error| ContainerError::step("making a socket", &error));
             }
             // SAFETY: ends the copy without running the exit handlers of the original.
@@ -141,7 +173,7 @@ pub fn enter<E: DeserializeOwned>(
         pid => {
             drop(copy);
             match watch(pid, container, &users, &keeper) {
-                Ok(()) => keep(pid, &keeper, work),
+                Ok(gate) => keep(pid, &keeper, gate, work),
                 Err(error) => {
                     drop(keeper);
                     signal(pid, Signal::KILL);
@@ -154,7 +186,7 @@ pub fn enter<E: DeserializeOwned>(
 }
 
 /// Makes the copy; 0 in it, its id in this process.
-fn clone(network: bool) -> Result<u32, ContainerError> {
+fn clone(has_own_network: bool) -> Result<u32, ContainerError> {
     let mut flags = libc::CLONE_NEWUSER
         | libc::CLONE_NEWNS
         | libc::CLONE_NEWPID
@@ -162,7 +194,7 @@ fn clone(network: bool) -> Result<u32, ContainerError> {
         | libc::CLONE_NEWUTS
         | libc::CLONE_NEWCGROUP
         | libc::SIGCHLD;
-    if !network {
+    if has_own_network {
         flags |= libc::CLONE_NEWNET;
     }
     // SAFETY: without memory that is shared this is a fork; this process has one thread, so the copy may do anything.
@@ -173,8 +205,8 @@ fn clone(network: bool) -> Result<u32, ContainerError> {
     u32::try_from(pid).map_err(|error| ContainerError::step("making a process", &error))
 }
 
-/// The copy's way in.
-fn go_in(container: &Container, users: &Users, keeper: &UnixStream) -> Result<(), ContainerError> {
+/// The copy's way in. It gives what the gate listens on, if there is one.
+fn go_in(container: &Container, users: &Users, keeper: &UnixStream) -> Result<Option<TcpListener>, ContainerError> {
     let mut given = Vec::new();
     loop {
         match wire::receive::<Given>(keeper) {
@@ -188,16 +220,22 @@ fn go_in(container: &Container, users: &Users, keeper: &UnixStream) -> Result<()
     }
     tree::enter(container, given, users)?;
     let at = |step: &'static str| move |error: rustix::io::Errno| ContainerError::step(step, &error);
-    if !container.network {
+    if container.has_own_network() {
         mounts::loopback_up().map_err(|error| ContainerError::step("turning on the loopback interface", &error))?;
     }
-    rights::give_up_inside().map_err(|(step, error)| ContainerError::step(step, &error))?;
+    let listener = match &container.network {
+        Network::Gate(gate) => Some(TcpListener::bind((Ipv4Addr::LOCALHOST, gate.port))),
+        Network::Machine | Network::None => None,
+    };
+    let listener = listener.transpose().map_err(|error| ContainerError::step("taking the port of the gate", &error))?;
+    rights::give_up_inside(container.processes).map_err(|(step, error)| ContainerError::step(step, &error))?;
     // Whoever changes its user loses this, so it comes last.
-    set_parent_process_death_signal(Some(Signal::KILL)).map_err(at("PR_SET_PDEATHSIG"))
+    set_parent_process_death_signal(Some(Signal::KILL)).map_err(at("PR_SET_PDEATHSIG"))?;
+    Ok(listener)
 }
 
-/// Gives the copy its users and what it cannot open, and waits until it is inside.
-fn watch(pid: u32, container: &Container, users: &Users, copy: &UnixStream) -> Result<(), ContainerError> {
+/// Gives the copy its users and what it cannot open, waits until it is inside, and starts the gate.
+fn watch(pid: u32, container: &Container, users: &Users, copy: &UnixStream) -> Result<Option<Child>, ContainerError> {
     let lost = |error: io::Error| ContainerError::step("talking to the container", &error);
     users.give(pid)?;
     if users.are_mapped() {
@@ -210,13 +248,31 @@ fn watch(pid: u32, container: &Container, users: &Users, copy: &UnixStream) -> R
     }
     wire::send(copy, &Given::Users, &[]).map_err(lost)?;
     match wire::receive::<Entered>(copy).map_err(lost)? {
-        Some((Entered(Ok(())), _)) => Ok(()),
+        Some((Entered(Ok(())), descriptors)) => match &container.network {
+            Network::Gate(gate) => {
+                let started = start(gate, descriptors);
+                started.map(Some).map_err(|error| ContainerError::step("starting the gate", &error))
+            }
+            Network::Machine | Network::None => Ok(None),
+        },
         Some((Entered(Err(reason)), _)) => {
             let reason = reason.trim_start_matches("cannot make the container: ");
             Err(ContainerError::Step { step: "entering it".to_owned(), reason: reason.to_owned() })
         }
         None => Err(ContainerError::step("entering it", &"its first process has ended")),
     }
+}
+
+fn start(gate: &Gate, descriptors: Vec<OwnedFd>) -> io::Result<Child> {
+    let missing = || io::Error::from(io::ErrorKind::InvalidInput);
+    let (program, arguments) = gate.command.split_first().ok_or_else(missing)?;
+    let listener = descriptors.into_iter().next().ok_or_else(missing)?;
+    let mut command = Command::new(program);
+    command.args(arguments).stdin(listener).stdout(Stdio::null());
+    let end = || Ok(set_parent_process_death_signal(Some(Signal::KILL))?);
+    // SAFETY: between the fork and the program's start it makes one system call.
+    unsafe { command.pre_exec(end) };
+    command.spawn()
 }
 
 /// The first process of the container that this process keeps.
@@ -228,7 +284,12 @@ extern "C" fn pass_on(number: libc::c_int) {
 }
 
 /// The life of the keeper.
-fn keep<E: DeserializeOwned>(pid: u32, copy: &UnixStream, work: impl Fn(E) -> io::Result<Vec<OwnedFd>>) -> ! {
+fn keep<E: DeserializeOwned>(
+    pid: u32,
+    copy: &UnixStream,
+    gate: Option<Child>,
+    work: impl Fn(E) -> io::Result<Vec<OwnedFd>>,
+) -> ! {
     FIRST.store(pid.cast_signed(), Ordering::Relaxed);
     // SAFETY: a system call with a text that ends with a zero.
     unsafe { libc::prctl(libc::PR_SET_NAME, c"gloveport-keep".as_ptr()) };
@@ -244,6 +305,10 @@ fn keep<E: DeserializeOwned>(pid: u32, copy: &UnixStream, work: impl Fn(E) -> io
     }
     errand::serve(copy, work);
     let code = wait_for(pid);
+    if let Some(mut gate) = gate {
+        let _ended_already = gate.kill();
+        let _is_gone = gate.wait();
+    }
     // SAFETY: ends this process without running exit handlers, which are the copy's.
     unsafe { libc::_exit(code) }
 }

@@ -66,7 +66,7 @@ impl Bench {
             make: Arc::clone(make),
             options: options.clone(),
             prefix: prefix.to_owned(),
-            can: provider.capabilities(),
+            can: with_level(provider.capabilities(), options.level),
             name: provider.name().to_owned(),
             provider,
             others: Mutex::default(),
@@ -207,6 +207,13 @@ pub(super) fn client(sandbox: &Sandbox, key: Option<&Secret>) -> Result<ActionEx
 fn status(pid: u32, name: &str) -> Option<String> {
     let all = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
     all.lines().find_map(|line| Some(line.strip_prefix(name)?.strip_prefix(':')?.trim().to_owned()))
+}
+
+/// What a provider can do where it keeps sandboxes apart.
+fn with_level(mut can: Capabilities, level: Option<Level>) -> Capabilities {
+    can.network_policy |= level.is_some_and(|level| level != Level::None);
+    can.limit_processes |= level == Some(Level::Container);
+    can
 }
 
 impl Live {

@@ -9,8 +9,8 @@ use crate::{
     check::{At as _, Check, Found, Problem, check, must, same, unsupported},
 };
 use gloveport_provider::{
-    Capabilities, ExposedPort, Level, LogOptions, NetworkPolicy, Progress, ProviderError, ResourceLimits, RunAs,
-    SandboxSpec, Workspace,
+    Capabilities, ExposedPort, LogOptions, NetworkPolicy, Progress, ProviderError, ResourceLimits, RunAs, SandboxSpec,
+    Workspace,
 };
 
 pub(super) const CHECKS: &[Check] = &[
@@ -59,10 +59,7 @@ fn has(can: &Capabilities, field: &str) -> bool {
 
 async fn undeclared(bench: &Bench) -> Found {
     let mut seen = 0;
-    // What keeps a sandbox apart can close its network, too.
-    let is_apart = bench.options.level.is_some_and(|level| level != Level::None);
-    let may_be_had = |field: &str| has(&bench.can, field) || (is_apart && field == "network_policy");
-    for (field, ask) in ASKS.iter().filter(|(field, _)| !may_be_had(field)) {
+    for (field, ask) in ASKS.iter().filter(|(field, _)| !has(&bench.can, field)) {
         let mut spec = SandboxSpec { image: None, ..bench.spec("a")? };
         ask(&mut spec);
         let made = bench.provider.create(&spec, &Progress::silent()).await;

@@ -35,6 +35,9 @@ const CONTAINER: &str = "note: the sandbox is in a container of its own, with it
 const CONTAINER_WITH_NETWORK: &str = "note: the sandbox is in a container of its own, with its workspace and what the system \
     has to be read; it has this machine's network (--network none closes it)";
 
+const CONTAINER_WITH_HOSTS: &str = "note: the sandbox is in a container of its own, with its workspace and what the system has \
+    to be read; it reaches the hosts that were named, through a proxy";
+
 /// What a person must know of a sandbox on this machine.
 pub(super) fn about_isolation(spec: &SandboxSpec) -> String {
     if spec.confinement.as_ref().is_none_or(|confinement| confinement.level == Level::None) {
@@ -44,7 +47,8 @@ pub(super) fn about_isolation(spec: &SandboxSpec) -> String {
     if is_container {
         return match spec.network {
             NetworkPolicy::Full => CONTAINER_WITH_NETWORK.to_owned(),
-            NetworkPolicy::None | NetworkPolicy::Only(_) => CONTAINER.to_owned(),
+            NetworkPolicy::None => CONTAINER.to_owned(),
+            NetworkPolicy::Only(_) => CONTAINER_WITH_HOSTS.to_owned(),
         };
     }
     let mut open = here::isolation_gaps();

@@ -10,6 +10,10 @@ use gloveport_provider::{
     Confinement, Level, NetworkPolicy, Progress, Provider as _, ProviderError, Sandbox, SandboxSpec, Workspace,
 };
 use gloveport_provider_local::Local;
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    net::TcpListener,
+};
 
 fn apart(name: &str) -> SandboxSpec {
     let confinement = Confinement { level: Level::Files, ..Confinement::default() };
@@ -192,6 +196,58 @@ async fn a_container_without_a_network_has_its_own_and_its_ports_lead_into_it() 
     assert_eq!((alive_in(&place), place.left()), (Vec::new(), Vec::new()));
 }
 
+/// Says this to whoever asks.
+fn answer(listener: TcpListener, text: &'static str) {
+    tokio::spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            let mut asked = [0; 4096];
+            let _whatever = stream.read(&mut asked).await;
+            let head = format!("HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: {}\r\n\r\n", text.len());
+            let _gone = stream.write_all(format!("{head}{text}").as_bytes()).await;
+        }
+    });
+}
+
+#[tokio::test]
+async fn a_container_reaches_the_hosts_that_were_named_through_its_gate_and_nobody_else() {
+    let curl = std::process::Command::new("curl").arg("--version").output();
+    if curl.is_err() || !has_containers() {
+        println!("skipped: there is no curl, or there are no containers");
+        return;
+    }
+    let place = Place::new();
+    let local = place.backend();
+    // Who is named, by an address of this machine, and who is not.
+    let (named, other) =
+        (TcpListener::bind("127.0.0.1:0").await.unwrap(), TcpListener::bind("127.0.0.1:0").await.unwrap());
+    let [named_port, other_port] = [&named, &other].map(|listener| listener.local_addr().unwrap().port());
+    answer(named, "here it is");
+    answer(other, "somebody else");
+    let rules = vec![format!("127.0.0.1:{named_port}")];
+    let wanted = SandboxSpec { network: NetworkPolicy::Only(rules), ..contained("one") };
+    let sandbox = create(&local, &wanted).await.unwrap();
+    let ask = |way: &str, port: u16| format!("curl -sS -m 10 {way} http://127.0.0.1:{port}/ 2>&1");
+    // Programs do not ask the gate for this machine by themselves.
+    let through = "--noproxy '' --proxy \"$HTTP_PROXY\"";
+    assert_eq!(run(&sandbox, &ask(through, named_port)).await, "here it is");
+    let refused = run(&sandbox, &ask(through, other_port)).await;
+    assert!(refused.starts_with("gloveport:") && refused.contains("127.0.0.1"), "{refused}");
+    for port in [named_port, other_port] {
+        let alone = run(&sandbox, &ask("--noproxy '*'", port)).await;
+        assert!(alone.contains("onnect"), "{alone}");
+    }
+    // The gate is closed as well, and ends with the container.
+    let line = |pid: &u32| gloveport_sys::process::command_line(*pid).unwrap_or_default();
+    let below = gloveport_sys::process::descendants(std::process::id());
+    let gates: Vec<u32> = below.into_iter().filter(|pid| line(pid).contains("--proxy-on-input")).collect();
+    assert_eq!(gates.len(), 1);
+    let status = fs::read_to_string(format!("/proc/{}/status", gates[0])).unwrap();
+    assert!(status.contains("NoNewPrivs:\t1") && status.contains("CapEff:\t0000000000000000"), "{status}");
+    local.close().await;
+    until("the gate has ended", || gloveport_sys::process::stat(gates[0]).is_none()).await;
+    assert_eq!((alive_in(&place), place.left()), (Vec::new(), Vec::new()));
+}
+
 #[tokio::test]
 async fn of_a_container_that_loses_its_keeper_or_its_first_process_nothing_lives() {
     if !has_containers() {
@@ -237,7 +293,7 @@ async fn what_a_level_cannot_have_is_refused_and_nothing_is_made() {
         (SandboxSpec { network: NetworkPolicy::Only(vec!["a.test".to_owned()]), ..apart("s") }, "`full` or `none`"),
         (SandboxSpec { confinement: Some(nothing_kept), ..spec("s") }, "choose a level"),
         (SandboxSpec { workspace: Workspace::Directory(home.clone()), ..contained("s") }, "your home directory"),
-        (SandboxSpec { network: NetworkPolicy::Only(vec!["a.test".to_owned()]), ..contained("s") }, "`full` or `none`"),
+        (SandboxSpec { network: NetworkPolicy::Only(vec!["a b".to_owned()]), ..contained("s") }, "network"),
         (inside("/dev/shm"), "its own /dev"),
         (inside("/proc/self"), "its own /proc"),
     ] {

@@ -19,8 +19,9 @@ use std::{
     path::{Component, Path, PathBuf},
 };
 
-use gloveport_contract::local::directory::{OWN_HOME, OWN_TEMPORARY, OWN_WORK};
-use gloveport_provider::{Level, NetworkPolicy, ProviderError, SandboxSpec, Workspace};
+use gloveport_allow_list::Rules;
+use gloveport_contract::local::directory::{GATE, OWN_HOME, OWN_TEMPORARY, OWN_WORK};
+use gloveport_provider::{Capabilities, Level, NetworkPolicy, ProviderError, SandboxSpec, Workspace};
 use gloveport_sys::confined;
 
 use crate::{
@@ -60,6 +61,8 @@ const INSTALLED: [&str; 21] = [
 /// Of those what tools write as well, so that in a container, where the home directory has its own name, it is theirs.
 const WRITTEN: [&str; 3] = [".cargo/git", ".cargo/registry", "go/pkg"];
 
+/// Processes and threads of a container that are its server's.
+const OWN_PROCESSES: u64 = 20;
 /// Where environments of IPython are, in the home directory.
 const ENVIRONMENTS: &str = ".cache/gloveport/kernels";
 
@@ -72,7 +75,22 @@ pub(crate) struct Confined {
     pub(crate) has_own_work: bool,
     pub(crate) read: Vec<PathBuf>,
     pub(crate) write: Vec<PathBuf>,
-    pub(crate) network: bool,
+    pub(crate) network: Network,
+    pub(crate) processes: Option<u64>,
+}
+
+/// Whom the tools of a sandbox can talk to.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Network {
+    Full,
+    None,
+    /// What these rules name.
+    Only(Vec<String>),
+}
+
+/// What can be had with a level beside what can be had without.
+pub(crate) fn capabilities(level: Level, without: &Capabilities) -> Capabilities {
+    Capabilities { network_policy: level != Level::None, limit_processes: level == Level::Container, ..without.clone() }
 }
 
 /// How far the sandbox is kept apart.
@@ -103,11 +121,18 @@ pub(crate) fn wanted(
         // The server tells whether it can be had, when it makes one.
         Level::Container => {}
     }
-    if let NetworkPolicy::Only(_) = spec.network {
-        let level = confinement.level.name();
-        let reason = format!("at the level `{level}` it is `full` or `none`; --runtime docker knows hosts");
-        return Err(wrong("network", reason));
-    }
+    let network = match &spec.network {
+        NetworkPolicy::Full => Network::Full,
+        NetworkPolicy::None => Network::None,
+        NetworkPolicy::Only(_) if confinement.level == Level::Files => {
+            let reason = "at the level `files` it is `full` or `none`; the level `container` knows hosts";
+            return Err(wrong("network", reason.to_owned()));
+        }
+        NetworkPolicy::Only(hosts) => {
+            let rules = Rules::parse(hosts).map_err(|error| wrong("network", error.to_string()))?;
+            if rules.is_empty() { Network::None } else { Network::Only(rules.texts().collect()) }
+        }
+    };
     let home = environment.get("HOME").map(PathBuf::from).filter(|home| home.is_absolute());
     let check = |field: &str, place: &Path, is_written: bool| {
         let real = fs::canonicalize(place)
@@ -148,7 +173,8 @@ pub(crate) fn wanted(
         }
     }
     let has_own_work = !matches!(spec.workspace, Workspace::Directory(_));
-    Ok(Some(Confined { home, has_own_work, read, write, network: spec.network == NetworkPolicy::Full }))
+    let processes = spec.limits.processes.map(|count| count.saturating_add(OWN_PROCESSES));
+    Ok(Some(Confined { home, has_own_work, read, write, network, processes }))
 }
 
 /// Environments of IPython that were made on this machine, each by itself: others are made beside them.
@@ -226,6 +252,18 @@ pub(crate) fn temporary(directory: &Path, level: Level) -> PathBuf {
 
 /// Programs that look in the home directory for what is installed, and the variables that tell them where it is.
 const TOLD: [(&str, &str); 2] = [("RUSTUP_HOME", ".rustup"), ("PYENV_ROOT", ".pyenv")];
+
+/// Variables that lead tools through the gate.
+pub(crate) fn way_out(environment: &mut BTreeMap<String, String>) {
+    let proxy = format!("http://127.0.0.1:{GATE}");
+    for (name, value) in [("HTTP_PROXY", &*proxy), ("HTTPS_PROXY", &proxy), ("NO_PROXY", "localhost,127.0.0.1,::1")] {
+        environment.insert(name.to_owned(), value.to_owned());
+        environment.insert(name.to_lowercase(), value.to_owned());
+    }
+    for name in ["ALL_PROXY", "all_proxy"] {
+        environment.remove(name);
+    }
+}
 
 /// Variables that lead tools to what is theirs, and to what is installed.
 pub(crate) fn environment(directory: &Path, level: Level, environment: &mut BTreeMap<String, String>) {

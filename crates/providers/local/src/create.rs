@@ -14,7 +14,7 @@ use gloveport_contract::local::{
 };
 use gloveport_protocol::Secret;
 use gloveport_provider::{
-    Capabilities, Level, Phase, Progress, ProviderError, STARTED_AHEAD, Sandbox, SandboxId, SandboxSpec, Teller,
+    Level, NetworkPolicy, Phase, Progress, ProviderError, STARTED_AHEAD, Sandbox, SandboxId, SandboxSpec, Teller,
     Workspace, handed_over,
 };
 
@@ -46,9 +46,7 @@ impl Inner {
         spec: &SandboxSpec,
         progress: &Progress,
     ) -> Result<Sandbox, ProviderError> {
-        // With a level, the network can be closed.
-        let can = Capabilities { network_policy: confine::level(spec) != Level::None, ..CAPABILITIES };
-        spec.check(NAME, &can)?;
+        spec.check(NAME, &confine::capabilities(confine::level(spec), &CAPABILITIES))?;
         let (inner, spec) = (Arc::clone(self), spec.clone());
         let making = |tell, _| async move { inner.make(&spec, &tell).await };
         let inner = Arc::clone(self);
@@ -294,6 +292,9 @@ impl Inner {
         let mut environment = self.environment(spec, ports);
         if level != Level::None {
             confine::environment(directory, level, &mut environment);
+            if matches!(spec.network, NetworkPolicy::Only(_)) {
+                confine::way_out(&mut environment);
+            }
             // What was asked for by name counts more.
             environment.extend(spec.environment.clone());
         }

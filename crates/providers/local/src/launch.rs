@@ -20,7 +20,7 @@ use gloveport_provider::{Level, ProviderError, SandboxId};
 use gloveport_sys::{mark, reap::reaper};
 
 use crate::{
-    confine::{self, Confined},
+    confine::{self, Confined, Network},
     delete,
     fault::{self, blocking, engine},
     lock, logs,
@@ -179,8 +179,19 @@ fn start(
                 command.arg(flag).arg(place);
             }
         }
-        if !confined.network {
-            command.arg("--no-network");
+        if let Some(processes) = confined.processes {
+            command.arg("--processes").arg(processes.to_string());
+        }
+        match &confined.network {
+            Network::Full => {}
+            Network::None => {
+                command.arg("--no-network");
+            }
+            Network::Only(rules) => {
+                for rule in rules {
+                    command.arg("--allow").arg(rule);
+                }
+            }
         }
         // By then the sandbox has its name.
         command.env("TMPDIR", confine::temporary(&inner.state.sandbox(id), level));

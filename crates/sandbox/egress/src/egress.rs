@@ -157,6 +157,17 @@ impl Egress {
         Ok(Self { ways, limits })
     }
 
+    /// The way out alone, on a port that somebody has taken for it, as in a network that this process is not in.
+    pub fn on(listener: std::net::TcpListener, rules: Rules, limits: EgressLimits) -> Result<Self, EgressError> {
+        let address = listener.local_addr().unwrap_or(SocketAddr::from(([0, 0, 0, 0], 0)));
+        let failed = |source| EgressError::Listen { address, source };
+        listener.set_nonblocking(true).map_err(failed)?;
+        let listener = TcpListener::from_std(listener).map_err(failed)?;
+        let reach = Reach { rules, names: Names::of_system()?, limit: limits.connect };
+        let proxy = Proxy { reach, client: None, limits: limits.clone(), log: RefusalLog::new() };
+        Ok(Self { ways: vec![Way { listener, address, kind: Kind::Out(Arc::new(proxy)) }], limits })
+    }
+
     /// Where the forwards listen, in the order of the options.
     pub fn forwards(&self) -> Vec<SocketAddr> {
         self.ways.iter().filter(|way| matches!(way.kind, Kind::In(_))).map(|way| way.address).collect()

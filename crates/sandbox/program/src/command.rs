@@ -106,6 +106,7 @@ pub fn run(command: Command) -> anyhow::Result<ExitCode> {
         }
         Command::RelayedCall(arguments) => relayed::call::call(&arguments),
         Command::Gate(arguments) => {
+            arguments.close()?;
             logging::for_server();
             runtime()?.block_on(gate::gate(arguments))
         }

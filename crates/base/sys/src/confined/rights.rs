@@ -7,7 +7,7 @@ use rustix::{
     thread::{CapabilitySet, CapabilitySets, remove_capability_from_bounding_set, set_capabilities, set_no_new_privs},
 };
 
-/// Processes and threads of a container.
+/// Processes and threads of a container, where nothing else is asked for.
 const MOST_PROCESSES: u64 = 4_096;
 /// What root of a container may do to the files and processes in it. None of it reaches what belongs to nobody there.
 const OF_ROOT_INSIDE: CapabilitySet = CapabilitySet::CHOWN
@@ -38,9 +38,10 @@ pub(super) fn drop_capabilities() -> Result<(), Failed> {
 }
 
 /// What the first process of a container gives up once that is made.
-pub(crate) fn give_up_inside() -> Result<(), Failed> {
+pub(crate) fn give_up_inside(processes: Option<u64>) -> Result<(), Failed> {
     let now = getrlimit(Resource::Nproc);
-    let most = now.maximum.unwrap_or(MOST_PROCESSES).min(MOST_PROCESSES);
+    let wanted = processes.unwrap_or(MOST_PROCESSES);
+    let most = now.maximum.unwrap_or(wanted).min(wanted);
     let bound = Rlimit { current: Some(now.current.unwrap_or(most).min(most)), maximum: Some(most) };
     setrlimit(Resource::Nproc, bound).map_err(|error| ("setrlimit", error.into()))?;
     close()?;

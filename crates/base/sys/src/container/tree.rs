@@ -247,7 +247,7 @@ fn staged(place: &Path) -> Option<PathBuf> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::{super::Network, *};
 
     #[test]
     fn what_is_in_another_place_comes_after_it_and_what_is_written_counts_more() {
@@ -261,7 +261,8 @@ mod tests {
                 place("/home/me", "/state/own/home", true),
                 place("/usr/local/work", "/usr/local/work", true),
             ],
-            network: true,
+            network: Network::Machine,
+            processes: None,
         };
         let found = places(&container);
         let at = |target: &str| found.iter().position(|place| place.target == Path::new(target));

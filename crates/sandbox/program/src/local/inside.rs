@@ -19,7 +19,7 @@ use gloveport_contract::local::directory::{
     EARLIER_LOG, ENDED, LOCK, LOG, OLD, PAUSED, RecordedWorkspace, remove_tree, unpublish,
 };
 use gloveport_sys::{
-    container::{self, Container, ContainerError},
+    container::{self, Container, ContainerError, Network},
     errand::Errands,
 };
 use rustix::{
@@ -78,7 +78,7 @@ impl Inside {
     pub(crate) fn in_container(self, container: &Container) -> Result<Self, ContainerError> {
         let own = self.clone();
         let errands = container::enter(container, move |errand| own.do_errand(errand))?;
-        Ok(Self { errands: Some(Arc::new(errands)), has_own_network: !container.network, ..self })
+        Ok(Self { errands: Some(Arc::new(errands)), has_own_network: container.network != Network::Machine, ..self })
     }
 
     fn do_errand(&self, errand: Errand) -> io::Result<Vec<OwnedFd>> {

@@ -14,14 +14,14 @@ use std::{
 use anyhow::Context as _;
 use clap::Args;
 use gloveport_contract::local::{
-    directory::{OWN_HOME, OWN_TEMPORARY, OWN_WORK},
+    directory::{GATE, OWN_HOME, OWN_TEMPORARY, OWN_WORK},
     lifeline::{Lifeline, Reply, Request, Start},
 };
 use gloveport_executor::Executor;
 use gloveport_server::{DrainEnd, Occupancy, PauseListener, ServerOptions, SessionKey};
 use gloveport_sys::{
     confined::Confinement,
-    container::{Container, ContainerError, Place},
+    container::{Container, ContainerError, Gate, Network, Place},
 };
 use rustix::net::sockopt;
 use tokio::net::TcpListener;
@@ -58,6 +58,12 @@ pub struct ServerArgs {
     /// Go on in a container; this is the directory with what it has for itself.
     #[arg(long, value_name = "DIRECTORY", requires_all = ["confine", "home"])]
     container: Option<PathBuf>,
+    /// Most processes and threads.
+    #[arg(long, value_name = "COUNT", requires = "container")]
+    processes: Option<u64>,
+    /// Tools reach this through a gate, and nothing else; may be repeated.
+    #[arg(long, value_name = "RULE", requires = "container", conflicts_with = "no_network")]
+    allow: Vec<String>,
     /// The name of its home directory there.
     #[arg(long, value_name = "PATH", requires = "container")]
     home: Option<PathBuf>,
@@ -75,6 +81,18 @@ impl ServerArgs {
         self.try_container.as_deref().map(trial::make_one)
     }
 
+    /// Whom tools in a container can talk to.
+    fn network(&self) -> Network {
+        if self.allow.is_empty() {
+            return if self.no_network { Network::None } else { Network::Machine };
+        }
+        let mut command: Vec<OsString> = ["/proc/self/exe", "gate", "--proxy-on-input"].map(OsString::from).into();
+        for rule in &self.allow {
+            command.extend(["--allow".into(), rule.into()]);
+        }
+        Network::Gate(Gate { command, port: GATE })
+    }
+
     /// The container that is asked for.
     fn container(&self) -> Option<Container> {
         let (own, home) = (self.container.as_ref()?, self.home.as_ref()?);
@@ -86,7 +104,11 @@ impl ServerArgs {
         let same = |place: &PathBuf, is_written| Place { target: place.clone(), source: place.clone(), is_written };
         let read = self.read.iter().map(|place| same(place, false));
         let write = self.write.iter().map(|place| same(place, true));
-        Some(Container { places: own.chain(read).chain(write).collect(), network: !self.no_network })
+        Some(Container {
+            places: own.chain(read).chain(write).collect(),
+            network: self.network(),
+            processes: self.processes,
+        })
     }
 }
 
@@ -98,13 +120,13 @@ pub(crate) fn enter(arguments: &ServerArgs) -> anyhow::Result<(Inside, Owner)> {
     if !arguments.confine {
         return Ok((inside, Owner::start()?));
     }
-    let network = !arguments.no_network;
     if let Some(container) = arguments.container() {
         // It reads documents in a process of its own, and its program has no other name there.
         gloveport_documents::choose_program("/proc/self/exe");
         let inside = inside.in_container(&container).inspect_err(refuse)?;
-        return Ok((inside, Owner::start_inside(network)?));
+        return Ok((inside, Owner::start_inside(container.network == Network::Machine)?));
     }
+    let network = !arguments.no_network;
     let mut read = arguments.read.clone();
     // The same here.
     read.push(std::env::current_exe().context("cannot find the program that runs")?);

@@ -8,7 +8,7 @@ use std::{
 
 use anyhow::Context as _;
 use gloveport_contract::local::lifeline::Reply;
-use gloveport_sys::container::{self, Container, ContainerError, Place};
+use gloveport_sys::container::{self, Container, ContainerError, Network, Place};
 
 /// Why there are no containers, and what helps.
 pub type Missing = String;
@@ -37,7 +37,8 @@ pub fn containers(program: &Path) -> anyhow::Result<Result<(), Missing>> {
 /// Tries it here, with a directory that is written in it.
 pub(super) fn make_one(directory: &Path) -> ExitCode {
     let place = Place { target: "/tmp".into(), source: directory.to_owned(), is_written: true };
-    match container::enter(&Container { places: vec![place], network: true }, |(): ()| Ok(Vec::new())) {
+    let container = Container { places: vec![place], network: Network::Machine, processes: None };
+    match container::enter(&container, |(): ()| Ok(Vec::new())) {
         Ok(_) => ExitCode::SUCCESS,
         Err(error) => {
             let _nobody_reads = why_not(&error).tell(std::io::stdout()).and_then(|()| std::io::stdout().flush());
