@@ -18,6 +18,8 @@ pub enum Need {
     Ports,
     /// It has several ways to keep sandboxes apart.
     RuntimeClasses,
+    /// It keeps sandboxes apart from this machine, as far as is asked for.
+    Levels,
     /// It has sandboxes of several sizes.
     Sizes,
     /// Its sandboxes can outlive who made them.
@@ -49,6 +51,7 @@ impl Need {
             Self::Gpus => "`docker`, `kubernetes`, others with GPUs",
             Self::Ports => "`local`, `docker`, `kubernetes`, `modal`, others with exposed ports",
             Self::RuntimeClasses => "`docker`, `kubernetes`, `remote`, others with runtime classes",
+            Self::Levels => "`local`",
             Self::Sizes => "`kubernetes`, `runloop`, `modal`, `remote`, others with sizes",
             Self::KeepAlive => {
                 "`local`, `docker`, `kubernetes`, `e2b`, `daytona`, `runloop`, `modal`, `remote`, others that keep sandboxes alive"
@@ -171,6 +174,7 @@ pub const EFFECTS: &[Effect] = &[
     sandbox("remote_runtime_api_timeout").sandboxes(Need::Remote),
     sandbox("remote_runtime_enable_retries").library(),
     sandbox("remote_runtime_class").sandboxes(Need::RuntimeClasses),
+    sandbox("isolation").sandboxes(Need::Levels),
     sandbox("remote_runtime_resource_factor").sandboxes(Need::Sizes),
     sandbox("enable_auto_lint").sandboxes(Need::Nothing).library(),
     sandbox("use_host_network").sandboxes(Need::Docker),

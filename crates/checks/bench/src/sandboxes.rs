@@ -35,6 +35,8 @@ pub(crate) struct SandboxNumbers {
     pub(crate) cold: Sample,
     /// The same where the kernel keeps it to its own files; none where it cannot. The two are measured in turn.
     pub(crate) cold_apart: Option<Sample>,
+    /// The same in a container of the machine's own, where that can be made.
+    pub(crate) cold_inside: Option<Sample>,
     /// From a server that waits to the result of the first action.
     pub(crate) warm: Sample,
     /// From the wish to the end of everything.
@@ -73,13 +75,23 @@ async fn measure_in(place: &Path, binary: &Path, amount: SandboxAmount) -> anyho
     let private_memory = process::descendants(own).into_iter().filter_map(process::proportional_private).sum();
     local.delete(&first.id).await?;
 
-    let (mut cold, mut cold_apart, mut delete) = (Vec::new(), Vec::new(), Vec::new());
-    let levels = if confined::support().is_ok() { &[Level::None, Level::Files][..] } else { &[Level::None] };
+    let (mut cold, mut cold_apart, mut cold_inside, mut delete) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    let mut levels = vec![Level::None];
+    levels.extend(confined::support().is_ok().then_some(Level::Files));
+    if let Ok(sandbox) = start_on(&local, "inside", false, Level::Container).await {
+        local.delete(&sandbox.id).await?;
+        levels.push(Level::Container);
+    }
     for number in 0..amount.starts {
-        for level in levels {
+        for level in &levels {
             let began = Instant::now();
             let sandbox = start_on(&local, &format!("cold-{number}-{}", level.name()), false, *level).await?;
-            if *level == Level::None { &mut cold } else { &mut cold_apart }.push(began.elapsed());
+            let times = match level {
+                Level::None => &mut cold,
+                Level::Files => &mut cold_apart,
+                Level::Container => &mut cold_inside,
+            };
+            times.push(began.elapsed());
             let began = Instant::now();
             local.delete(&sandbox.id).await?;
             delete.push(began.elapsed());
@@ -119,6 +131,7 @@ async fn measure_in(place: &Path, binary: &Path, amount: SandboxAmount) -> anyho
     Ok(SandboxNumbers {
         cold: Sample::new(cold),
         cold_apart: (!cold_apart.is_empty()).then(|| Sample::new(cold_apart)),
+        cold_inside: (!cold_inside.is_empty()).then(|| Sample::new(cold_inside)),
         warm: Sample::new(warm),
         delete: Sample::new(delete),
         at_once: Sample::new(vec![at_once]),

@@ -131,6 +131,15 @@ impl Table {
             let most = sandboxes.cold.p50_ms + 3.0;
             rows.push(single("sandbox that is kept apart, cold start to action, p50", "ms", apart.p50_ms, most));
         }
+        if let Some(inside) = &sandboxes.cold_inside {
+            let most = sandboxes.cold.p50_ms + 12.0;
+            rows.push(single(
+                "sandbox in a container of its own, cold start to action, p50",
+                "ms",
+                inside.p50_ms,
+                most,
+            ));
+        }
         if let Some(containers) = containers {
             rows.extend([
                 single("container, start to action, p50", "ms", containers.start.p50_ms, 400.0),

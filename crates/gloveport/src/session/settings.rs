@@ -123,7 +123,8 @@ fn lay_over(
         flags.secret.iter().map(|from| read_secret(from, context)).collect::<anyhow::Result<_>>()?;
     let mut labels: BTreeMap<String, String> = flags.label.into_iter().collect();
     secrets::mark(&mut labels, &secrets, can);
-    if let Some(level) = flags.isolation.filter(|_| can.labels) {
+    let configured = spec.confinement.as_ref().map(|confinement| confinement.level);
+    if let Some(level) = flags.isolation.or(configured).filter(|_| can.labels) {
         labels.insert(ISOLATION.to_owned(), level.name().to_owned());
     }
     // Of two variables with one name the secret one counts for providers.
@@ -140,7 +141,7 @@ fn lay_over(
     let place = |path: PathBuf| std::path::absolute(&path).with_context(|| format!("cannot use {}", path.display()));
     let places = |paths: Vec<PathBuf>| paths.into_iter().map(place).collect::<anyhow::Result<Vec<_>>>();
     let confinement = match flags.isolation {
-        None => None,
+        None => spec.confinement.take(),
         Some(level) => Some(Confinement { level, read: places(flags.allow_read)?, write: places(flags.allow_write)? }),
     };
     Ok(SandboxSpec {

@@ -44,6 +44,8 @@ section! {
         remote_runtime_enable_retries: bool = true;
         /// How remote sandboxes are isolated: `gvisor` or `sysbox`; unset: the service decides.
         remote_runtime_class: Option<String> = None, example = "\"sysbox\"";
+        /// How far sandboxes of the runtime `local` are kept apart from this machine: `none`, `files` or `container`.
+        isolation: Option<String> = None, example = "\"container\"";
         /// Size of remote sandboxes: 1, 2, 4 or 8.
         remote_runtime_resource_factor: i64 = 1;
         /// Check files for errors after each edit.

@@ -7,7 +7,7 @@ use std::{collections::BTreeMap, time::Duration};
 use gloveport_config::Config;
 use gloveport_protocol::Secret;
 use gloveport_provider::{
-    Capabilities, ExposedPort, Isolation, Mount, MountSource, ResourceLimits, SessionId, Workspace,
+    Capabilities, ExposedPort, Isolation, Level, Mount, MountSource, ResourceLimits, SessionId, Workspace,
 };
 use gloveport_runtime::{FromConfig, RuntimeError};
 
@@ -146,6 +146,24 @@ fn keys_of_the_sandbox_arrive_where_the_provider_can_do_them_and_are_named_where
     assert!(one.spec.limits.gpus);
     one.spec.check("docker", &docker()).unwrap();
     assert_eq!(from(&all, "x", &Capabilities::NONE).unwrap().ignored.last(), Some(&"sandbox.keep_runtime_alive"));
+}
+
+#[test]
+fn a_level_of_isolation_is_for_this_machine_and_is_refused_where_nothing_keeps_sandboxes_from_it() {
+    let apart = |level: &str| config(|config| config.sandbox.isolation = Some(level.to_owned()));
+    let here = Capabilities { confine: true, ..local() };
+    let level = |name: &str| from(&apart(name), "local", &here).unwrap().spec.confinement.map(|found| found.level);
+    assert_eq!((level("none"), level("files"), level("container")), (None, Some(Level::Files), Some(Level::Container)));
+    // What is a container anyway needs none.
+    let made = from(&apart("container"), "docker", &docker()).unwrap();
+    assert_eq!((made.spec.confinement, made.ignored), (None, vec!["sandbox.isolation"]));
+    for (name, runtime, can, expected) in [
+        ("container", "cli", Capabilities::NONE, "keeps no sandbox"),
+        ("strong", "local", here.clone(), "`none`, `files` or `container`"),
+    ] {
+        let error = from(&apart(name), runtime, &can).unwrap_err().to_string();
+        assert!(error.contains("sandbox.isolation") && error.contains(expected), "{error}");
+    }
 }
 
 #[test]

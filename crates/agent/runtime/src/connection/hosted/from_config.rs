@@ -10,7 +10,8 @@ use gloveport_client::ClientOptions;
 use gloveport_config::{Config, EFFECTS, Loaded, Need, Origin, Origins, SandboxConfig};
 use gloveport_protocol::Secret;
 use gloveport_provider::{
-    Capabilities, ExposedPort, Isolation, Mount, MountSource, SandboxSpec, SessionId, StandsFor, Workspace,
+    Capabilities, Confinement, ExposedPort, Isolation, Level, Mount, MountSource, SandboxSpec, SessionId, StandsFor,
+    Workspace,
 };
 
 use super::{Engine, HostedOptions, WarmPool};
@@ -103,6 +104,7 @@ impl Settings<'_> {
         if can.runtime_classes {
             spec.runtime_class.clone_from(&sandbox.remote_runtime_class);
         }
+        spec.confinement = confinement(sandbox, runtime, can)?;
         spec.limits.gpus = sandbox.enable_gpu && can.gpus;
         if can.resource_factor {
             spec.limits.factor = Some(factor(sandbox, runtime)?);
@@ -160,6 +162,26 @@ fn factor(sandbox: &SandboxConfig, runtime: &str) -> Result<u32, RuntimeError> {
     })
 }
 
+/// How far it is kept apart. A runtime that does that in its own way needs no level; one that cannot is refused.
+fn confinement(
+    sandbox: &SandboxConfig,
+    runtime: &str,
+    can: &Capabilities,
+) -> Result<Option<Confinement>, RuntimeError> {
+    let Some(name) = &sandbox.isolation else { return Ok(None) };
+    let wrong =
+        |reason: String| RuntimeError::Setting { key: "sandbox.isolation", runtime: runtime.to_owned(), reason };
+    let level = Level::ALL.into_iter().find(|level| level.name() == name);
+    let level = level.ok_or_else(|| wrong("it must be `none`, `files` or `container`".to_owned()))?;
+    let is_apart = !matches!(can.isolation, Isolation::None | Isolation::Process);
+    match level {
+        Level::None => Ok(None),
+        Level::Files | Level::Container if can.confine => Ok(Some(Confinement { level, ..Confinement::default() })),
+        Level::Files | Level::Container if is_apart => Ok(None),
+        Level::Files | Level::Container => Err(wrong("it keeps no sandbox from this machine".to_owned())),
+    }
+}
+
 fn port(port: i64, runtime: &str) -> Result<u16, RuntimeError> {
     u16::try_from(port).ok().filter(|port| *port > 0).ok_or_else(|| RuntimeError::Setting {
         key: "sandbox.vscode_port",
@@ -189,6 +211,7 @@ fn unused(config: &Config, engine: Engine, can: &Capabilities) -> Vec<&'static s
         enable_gpu,
         vscode_port,
         remote_runtime_class,
+        isolation,
         remote_runtime_resource_factor,
         keep_runtime_alive,
     };
@@ -209,6 +232,7 @@ const fn meets(engine: Engine, can: &Capabilities, need: Need) -> bool {
         Need::Gpus => can.gpus,
         Need::Ports => can.ports,
         Need::RuntimeClasses => can.runtime_classes,
+        Need::Levels => can.confine,
         Need::Sizes => can.resource_factor,
         Need::KeepAlive => can.keep_alive,
         Need::Docker => matches!(engine, Engine::Docker),
