@@ -103,6 +103,9 @@ pub enum ContainerError {
     /// The machine cannot do it.
     #[error("containers cannot be made here: {}; {}", .0.reason, .0.remedy)]
     Unsupported(#[from] Unsupported),
+    /// The same, found out inside.
+    #[error("containers cannot be made here: {0}")]
+    Refused(String),
     /// A place cannot be given.
     #[error("cannot give the container the place {}: {reason}", .path.display())]
     Place {
@@ -122,6 +125,15 @@ pub enum ContainerError {
 }
 
 impl ContainerError {
+    /// Why this machine cannot do it and what helps, if that is what it is.
+    pub fn refusal(&self) -> Option<String> {
+        match self {
+            Self::Unsupported(missing) => Some(format!("{}; {}", missing.reason, missing.remedy)),
+            Self::Refused(why) => Some(why.clone()),
+            Self::Place { .. } | Self::Step { .. } => None,
+        }
+    }
+
     fn step(step: &str, error: &dyn std::fmt::Display) -> Self {
         Self::Step { step: step.to_owned(), reason: error.to_string() }
     }
@@ -138,7 +150,20 @@ enum Given {
 
 /// What the copy tells when it is inside, or why it is not.
 #[derive(Debug, Serialize, Deserialize)]
-struct Entered(Result<(), String>);
+enum Entered {
+    Inside,
+    Refused(String),
+    Failed(String),
+}
+
+impl Entered {
+    fn of<T>(result: &Result<T, ContainerError>) -> Self {
+        match result {
+            Ok(_) => Self::Inside,
+            Err(error) => error.refusal().map_or_else(|| Self::Failed(error.to_string()), Self::Refused),
+        }
+    }
+}
 
 /// Puts a copy of this process into a container and returns in it. This process itself never returns: it does `work` for each
 /// errand of the copy and ends as the copy does. Call it while this is the only thread.
@@ -161,7 +186,7 @@ pub fn enter<E: DeserializeOwned>(
         0 => {
             drop(keeper);
             let entered = go_in(container, &users, &copy);
-            let told = Entered(entered.as_ref().map(drop).map_err(ToString::to_string));
+            let told = Entered::of(&entered);
             let listener: Vec<BorrowedFd<'_>> = entered.iter().flatten().map(AsFd::as_fd).collect();
             let is_told = wire::send(&copy, &told, &listener).is_ok();
             if entered.is_ok() && is_told {
@@ -248,14 +273,15 @@ fn watch(pid: u32, container: &Container, users: &Users, copy: &UnixStream) -> R
     }
     wire::send(copy, &Given::Users, &[]).map_err(lost)?;
     match wire::receive::<Entered>(copy).map_err(lost)? {
-        Some((Entered(Ok(())), descriptors)) => match &container.network {
+        Some((Entered::Inside, descriptors)) => match &container.network {
             Network::Gate(gate) => {
                 let started = start(gate, descriptors);
                 started.map(Some).map_err(|error| ContainerError::step("starting the gate", &error))
             }
             Network::Machine | Network::None => Ok(None),
         },
-        Some((Entered(Err(reason)), _)) => {
+        Some((Entered::Refused(why), _)) => Err(ContainerError::Refused(why)),
+        Some((Entered::Failed(reason), _)) => {
             let reason = reason.trim_start_matches("cannot make the container: ");
             Err(ContainerError::Step { step: "entering it".to_owned(), reason: reason.to_owned() })
         }

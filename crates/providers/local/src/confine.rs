@@ -205,7 +205,12 @@ fn home_inside(home: Option<&Path>) -> PathBuf {
 /// holds the home directory or the state of sandboxes is none.
 fn programs(home: Option<&Path>, state: &Path, environment: &BTreeMap<String, String>) -> Vec<PathBuf> {
     let path = environment.get("PATH").map_or("", String::as_str);
-    let named = env::split_paths(path).filter(|place| place.is_absolute());
+    // Programs that start those of the version that is chosen, which are beside their directory.
+    let with_versions = |place: PathBuf| match place.parent() {
+        Some(parent) if place.ends_with("shims") => parent.to_owned(),
+        _ => place,
+    };
+    let named = env::split_paths(path).filter(|place| place.is_absolute()).map(with_versions);
     let installed = home.into_iter().flat_map(|home| INSTALLED.iter().map(|name| home.join(name)));
     // A virtual environment, whose programs use what is beside them, and an editor that has no other name.
     let editor = environment.get("OPENVSCODE_SERVER_ROOT").map(PathBuf::from).filter(|place| place.is_absolute());
@@ -297,14 +302,24 @@ mod tests {
         let top = tempfile::tempdir().unwrap();
         let top = top.path().canonicalize().unwrap();
         let at = |name: &str| top.join(name);
-        for directory in ["users/me/.rustup", "users/me/go/bin", "users/me/go/src", "tools", "state/local"] {
+        for directory in [
+            "versions/shims",
+            "users/me/shims",
+            "users/me/.rustup",
+            "users/me/go/bin",
+            "users/me/go/src",
+            "tools",
+            "state/local",
+        ] {
             fs::create_dir_all(at(directory)).unwrap();
         }
         symlink(at("users"), at("link")).unwrap();
-        let named = ["tools", "users", "users/me", "link", "link/me", "state", "", "none"].map(at);
+        let named =
+            ["versions/shims", "users/me/shims", "tools", "users", "users/me", "link", "link/me", "state", "", "none"]
+                .map(at);
         let path = env::join_paths(named).unwrap().into_string().unwrap();
         let environment = [("PATH".to_owned(), format!("{path}:relative:/usr/bin"))].into();
-        let expected = [at("tools"), at("users/me/.rustup"), at("users/me/go/bin")];
+        let expected = [at("tools"), at("users/me/.rustup"), at("users/me/go/bin"), at("versions")];
         for home in ["users/me", "link/me"] {
             let mut found = programs(Some(&at(home)), &at("state/local"), &environment);
             found.sort();

@@ -9,14 +9,13 @@ use rustix::{
 
 /// Processes and threads of a container, where nothing else is asked for.
 const MOST_PROCESSES: u64 = 4_096;
-/// What root of a container may do to the files and processes in it. None of it reaches what belongs to nobody there.
+/// What root of a container may do to the files and processes in it. None of it reaches what belongs to nobody there. It
+/// becomes no other user: processes are counted for each.
 const OF_ROOT_INSIDE: CapabilitySet = CapabilitySet::CHOWN
     .union(CapabilitySet::DAC_OVERRIDE)
     .union(CapabilitySet::FOWNER)
     .union(CapabilitySet::FSETID)
     .union(CapabilitySet::KILL)
-    .union(CapabilitySet::SETGID)
-    .union(CapabilitySet::SETUID)
     .union(CapabilitySet::NET_BIND_SERVICE);
 
 /// What failed.

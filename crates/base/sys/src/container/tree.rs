@@ -12,6 +12,7 @@ use std::{
 
 use rustix::{
     fs::{CWD, FileType, Mode, OFlags, openat},
+    io::Errno,
     mount::{MountAttrFlags, MountPropagationFlags, OpenTreeFlags, UnmountFlags, mount_change, open_tree, unmount},
     process::{Gid, Uid, pivot_root},
     thread::{set_thread_groups, set_thread_res_gid, set_thread_res_uid},
@@ -95,9 +96,9 @@ pub(super) fn open(place: &Place, users: Option<&OwnedFd>) -> Result<OwnedFd, Co
         | OpenTreeFlags::OPEN_TREE_CLOEXEC
         | OpenTreeFlags::AT_RECURSIVE
         | OpenTreeFlags::AT_EMPTY_PATH;
-    let tree = open_tree(&opened, "", flags).map_err(|error| match users::refusal_inside() {
-        Some(unsupported) => unsupported.into(),
-        None => io(error.into()),
+    let tree = open_tree(&opened, "", flags).map_err(|error| match users::refusal_inside(users.is_some()) {
+        Some(unsupported) if error == Errno::PERM => unsupported.into(),
+        _ => io(error.into()),
     })?;
     let is_device = DEVICES.iter().any(|device| place.target == Path::new(device));
     let set = match (place.is_written, is_device) {
@@ -120,7 +121,7 @@ pub(super) fn open(place: &Place, users: Option<&OwnedFd>) -> Result<OwnedFd, Co
 /// Makes the root directory of this process, which has namespaces and users of its own, and goes into it. What was given is
 /// open already, by its number among the [`places`].
 pub(super) fn enter(container: &Container, given: Vec<(usize, OwnedFd)>, users: &Users) -> Result<(), ContainerError> {
-    let at = |step: &'static str| move |error: rustix::io::Errno| ContainerError::step(step, &error);
+    let at = |step: &'static str| move |error: Errno| ContainerError::step(step, &error);
     let places = places(container);
     let mut opened: BTreeMap<usize, OwnedFd> = given.into_iter().collect();
     if !users.are_mapped() {
@@ -137,9 +138,9 @@ pub(super) fn enter(container: &Container, given: Vec<(usize, OwnedFd)>, users: 
         set_thread_res_uid(user, user, user).map_err(at("becoming root of the container"))?;
     }
     let quiet = MountPropagationFlags::PRIVATE | MountPropagationFlags::REC;
-    mount_change("/", quiet).map_err(|error| match users::refusal_inside() {
-        Some(unsupported) => unsupported.into(),
-        None => at("making mounts its own")(error),
+    mount_change("/", quiet).map_err(|error| match users::refusal_inside(false) {
+        Some(unsupported) if matches!(error, Errno::PERM | Errno::ACCESS) => unsupported.into(),
+        _ => at("making mounts its own")(error),
     })?;
     let root = mounts::make("tmpfs", &[("size", ROOT_SIZE), ("mode", "0755")], SAFE).map_err(at("making a root"))?;
     mounts::put(&root, Path::new(STAGE)).map_err(at("putting the root to its place"))?;
@@ -191,8 +192,8 @@ fn own_file_systems() -> Result<(), ContainerError> {
         make_point(&target, true).map_err(|error| failed(&error))?;
         match mounts::make(kind, options, attributes).and_then(|made| mounts::put(&made, &target)) {
             // A kernel may be built without them.
-            Err(rustix::io::Errno::NODEV) if kind == "mqueue" => {}
-            Err(rustix::io::Errno::PERM) if kind == "proc" => {
+            Err(Errno::NODEV) if kind == "mqueue" => {}
+            Err(Errno::PERM) if kind == "proc" => {
                 return Err(crate::confined::Unsupported {
                     reason: "this process sees a part of /proc only, so that it may not make a whole one",
                     remedy: "it is in a container, most likely, whose engine hides the rest (Docker's --privileged and \

@@ -120,8 +120,15 @@ pub(super) fn refusal(error: &io::Error) -> Unsupported {
     }
 }
 
-/// What forbids it though namespaces can be made: a rule of AppArmor takes all rights in them.
-pub(super) fn refusal_inside() -> Option<Unsupported> {
+/// What forbids mounts though namespaces can be made: root has no right to them, or a rule of AppArmor takes all rights in
+/// namespaces.
+pub(super) fn refusal_inside(is_root: bool) -> Option<Unsupported> {
+    if is_root {
+        return Some(Unsupported {
+            reason: "root may not make mounts here",
+            remedy: "in a container, its engine forbids them: give it CAP_SYS_ADMIN, or be another user than root",
+        });
+    }
     let read = |file: &str| fs::read_to_string(file).unwrap_or_default().trim().to_owned();
     (read("/proc/sys/kernel/apparmor_restrict_unprivileged_userns") == "1" && !geteuid().is_root()).then_some(Unsupported {
         reason: "AppArmor keeps programs that it does not know from user namespaces",

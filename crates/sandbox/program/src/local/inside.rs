@@ -31,6 +31,8 @@ use serde::{Deserialize, Serialize};
 
 /// Size at which a log gets its other name. Both together are twice as long at most.
 const LONGEST_LOG: u64 = 8 * 1024 * 1024;
+/// Characters of a reason that is kept for others. Who asks may have been taken over.
+const LONGEST_REASON: usize = 4096;
 /// Descriptors below this are the standard ones.
 const FIRST_FREE: i32 = 3;
 
@@ -84,7 +86,10 @@ impl Inside {
     fn do_errand(&self, errand: Errand) -> io::Result<Vec<OwnedFd>> {
         match errand {
             Errand::TellPaused(paused) => self.tell_paused(paused).map(|()| Vec::new()),
-            Errand::TellEnded(reason) => self.tell_ended(&reason).map(|()| Vec::new()),
+            Errand::TellEnded(reason) => {
+                let reason: String = reason.chars().take(LONGEST_REASON).collect();
+                self.tell_ended(&reason).map(|()| Vec::new())
+            }
             Errand::Remove => self.remove().map(|()| Vec::new()),
             Errand::Listen(address) => Ok(vec![std::net::TcpListener::bind((address, 0))?.into()]),
             Errand::Reserve => Ok(vec![reserve()?]),

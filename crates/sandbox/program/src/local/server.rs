@@ -35,6 +35,8 @@ use crate::{
 
 /// Time that requests in flight have to end. Who deletes a sandbox does not want their answers.
 const DRAIN: Duration = Duration::from_millis(200);
+/// The name of this program in a container.
+const PROGRAM: &str = "/run/gloveport/program";
 /// Ports that can be reserved at once.
 const MOST_PORTS: usize = 64;
 
@@ -94,7 +96,7 @@ impl ServerArgs {
     }
 
     /// The container that is asked for.
-    fn container(&self) -> Option<Container> {
+    fn container(&self, program: PathBuf) -> Option<Container> {
         let (own, home) = (self.container.as_ref()?, self.home.as_ref()?);
         let work = self.work.as_ref().map(|work| (OWN_WORK, work.as_path()));
         let own = [(OWN_HOME, home.as_path()), (OWN_TEMPORARY, Path::new("/tmp"))]
@@ -103,9 +105,11 @@ impl ServerArgs {
             .map(|(name, target)| Place { target: target.to_owned(), source: own.join(name), is_written: true });
         let same = |place: &PathBuf, is_written| Place { target: place.clone(), source: place.clone(), is_written };
         let read = self.read.iter().map(|place| same(place, false));
+        // Whoever sees a process of it must not reach its file where that can be written.
+        let program = Place { target: PROGRAM.into(), source: program, is_written: false };
         let write = self.write.iter().map(|place| same(place, true));
         Some(Container {
-            places: own.chain(read).chain(write).collect(),
+            places: own.chain([program]).chain(read).chain(write).collect(),
             network: self.network(),
             processes: self.processes,
         })
@@ -120,16 +124,17 @@ pub(crate) fn enter(arguments: &ServerArgs) -> anyhow::Result<(Inside, Owner)> {
     if !arguments.confine {
         return Ok((inside, Owner::start()?));
     }
-    if let Some(container) = arguments.container() {
-        // It reads documents in a process of its own, and its program has no other name there.
-        gloveport_documents::choose_program("/proc/self/exe");
+    let own = std::env::current_exe().context("cannot find the program that runs")?;
+    if let Some(container) = arguments.container(own.clone()) {
+        // It reads documents in a process of its own.
+        gloveport_documents::choose_program(PROGRAM);
         let inside = inside.in_container(&container).inspect_err(refuse)?;
         return Ok((inside, Owner::start_inside(container.network == Network::Machine)?));
     }
     let network = !arguments.no_network;
     let mut read = arguments.read.clone();
     // The same here.
-    read.push(std::env::current_exe().context("cannot find the program that runs")?);
+    read.push(own);
     let confinement = Confinement { read, write: arguments.write.clone(), network };
     // Clients ask the server for files, so its own directory is closed for it as well.
     let inside = inside.with_errands().context("cannot start what removes the sandbox")?;

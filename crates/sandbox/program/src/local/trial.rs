@@ -49,10 +49,8 @@ pub(super) fn make_one(directory: &Path) -> ExitCode {
 
 /// What a backend is told of it.
 pub(super) fn why_not(error: &ContainerError) -> Reply {
-    match error {
-        ContainerError::Unsupported(missing) => {
-            Reply::Refused { reason: format!("{}; {}", missing.reason, missing.remedy) }
-        }
-        ContainerError::Place { .. } | ContainerError::Step { .. } => Reply::Failed { reason: error.to_string() },
+    match error.refusal() {
+        Some(reason) => Reply::Refused { reason },
+        None => Reply::Failed { reason: error.to_string() },
     }
 }

@@ -178,7 +178,9 @@ fn confinement(
         Level::None => Ok(None),
         Level::Files | Level::Container if can.confine => Ok(Some(Confinement { level, ..Confinement::default() })),
         Level::Files | Level::Container if is_apart => Ok(None),
-        Level::Files | Level::Container => Err(wrong("it keeps no sandbox from this machine".to_owned())),
+        Level::Files | Level::Container => {
+            Err(wrong("it has no levels, and keeps no sandbox from the machine that it is on".to_owned()))
+        }
     }
 }
 
