@@ -251,14 +251,7 @@ fn sockets(program: &mut Vec<sock_filter>, network: bool) -> Option<()> {
         answer(SECCOMP_RET_ALLOW),
         answer(NO_ACCESS),
     ]);
-    // What the C library asks for the addresses of this machine.
-    steps.extend([
-        jump(BPF_JEQ, family(libc::AF_NETLINK)?, 0, 3),
-        bpf::load_argument(2)?,
-        jump(BPF_JEQ, family(libc::NETLINK_ROUTE)?, 0, 1),
-        answer(SECCOMP_RET_ALLOW),
-        answer(NO_ACCESS),
-    ]);
+    steps.extend(addresses_of_the_machine()?);
     judge(program, libc::SYS_socket, steps)?;
     let pairs = vec![
         bpf::load_argument(0)?,
@@ -274,6 +267,18 @@ fn sockets(program: &mut Vec<sock_filter>, network: bool) -> Option<()> {
     Some(())
 }
 
+/// Of the sockets to the kernel those that the C library asks for the addresses of this machine. All others are refused.
+fn addresses_of_the_machine() -> Option<[sock_filter; 5]> {
+    let family = |family: c_int| u32::try_from(family).ok();
+    Some([
+        jump(BPF_JEQ, family(libc::AF_NETLINK)?, 0, 3),
+        bpf::load_argument(2)?,
+        jump(BPF_JEQ, family(libc::NETLINK_ROUTE)?, 0, 1),
+        answer(SECCOMP_RET_ALLOW),
+        answer(NO_ACCESS),
+    ])
+}
+
 /// Of the families of sockets those that all programs use; the kernel has many that hardly anybody looks at.
 fn families(program: &mut Vec<sock_filter>) -> Option<()> {
     let family = |family: c_int| u32::try_from(family).ok();
@@ -282,13 +287,7 @@ fn families(program: &mut Vec<sock_filter>) -> Option<()> {
         for known in [libc::AF_INET, libc::AF_INET6, libc::AF_UNIX] {
             steps.extend([jump(BPF_JEQ, family(known)?, 0, 1), answer(SECCOMP_RET_ALLOW)]);
         }
-        steps.extend([
-            jump(BPF_JEQ, family(libc::AF_NETLINK)?, 0, 3),
-            bpf::load_argument(2)?,
-            jump(BPF_JEQ, family(libc::NETLINK_ROUTE)?, 0, 1),
-            answer(SECCOMP_RET_ALLOW),
-            answer(NO_ACCESS),
-        ]);
+        steps.extend(addresses_of_the_machine()?);
         judge(program, call, steps)?;
     }
     Some(())
