@@ -181,11 +181,13 @@ pub fn enter<E: DeserializeOwned>(
         return Err(ContainerError::step("making a process", &reason));
     }
     let users = Users::of_this_process()?;
+    // Both count them, so they are looked for once.
+    let places = tree::places(container);
     let (keeper, copy) = UnixStream::pair().map_err(|error| ContainerError::step("making a socket", &error))?;
     match clone(container.has_own_network())? {
         0 => {
             drop(keeper);
-            let entered = go_in(container, &users, &copy);
+            let entered = go_in(container, &places, &users, &copy);
             let told = Entered::of(&entered);
             let listener: Vec<BorrowedFd<'_>> = entered.iter().flatten().map(AsFd::as_fd).collect();
             let is_told = wire::send(&copy, &told, &listener).is_ok();
@@ -197,7 +199,7 @@ pub fn enter<E: DeserializeOwned>(
         }
         pid => {
             drop(copy);
-            match watch(pid, container, &users, &keeper) {
+            match watch(pid, container, &places, &users, &keeper) {
                 Ok(gate) => keep(pid, &keeper, gate, work),
                 Err(error) => {
                     drop(keeper);
@@ -231,7 +233,12 @@ fn clone(has_own_network: bool) -> Result<u32, ContainerError> {
 }
 
 /// The copy's way in. It gives what the gate listens on, if there is one.
-fn go_in(container: &Container, users: &Users, keeper: &UnixStream) -> Result<Option<TcpListener>, ContainerError> {
+fn go_in(
+    container: &Container,
+    places: &[Place],
+    users: &Users,
+    keeper: &UnixStream,
+) -> Result<Option<TcpListener>, ContainerError> {
     let mut given = Vec::new();
     loop {
         match wire::receive::<Given>(keeper) {
@@ -243,7 +250,7 @@ fn go_in(container: &Container, users: &Users, keeper: &UnixStream) -> Result<Op
             Err(error) => return Err(ContainerError::step("waiting for the keeper", &error)),
         }
     }
-    tree::enter(container, given, users)?;
+    tree::enter(places, given, users)?;
     let at = |step: &'static str| move |error: rustix::io::Errno| ContainerError::step(step, &error);
     if container.has_own_network() {
         mounts::loopback_up().map_err(|error| ContainerError::step("turning on the loopback interface", &error))?;
@@ -260,13 +267,19 @@ fn go_in(container: &Container, users: &Users, keeper: &UnixStream) -> Result<Op
 }
 
 /// Gives the copy its users and what it cannot open, waits until it is inside, and starts the gate.
-fn watch(pid: u32, container: &Container, users: &Users, copy: &UnixStream) -> Result<Option<Child>, ContainerError> {
+fn watch(
+    pid: u32,
+    container: &Container,
+    places: &[Place],
+    users: &Users,
+    copy: &UnixStream,
+) -> Result<Option<Child>, ContainerError> {
     let lost = |error: io::Error| ContainerError::step("talking to the container", &error);
     users.give(pid)?;
     if users.are_mapped() {
         let namespace =
             mounts::open_users_of(pid).map_err(|error| ContainerError::step("opening its users", &error))?;
-        for (number, place) in tree::places(container).iter().enumerate() {
+        for (number, place) in places.iter().enumerate() {
             let opened = tree::open(place, Some(&namespace))?;
             wire::send(copy, &Given::Place(number), &[opened.as_fd()]).map_err(lost)?;
         }

@@ -178,10 +178,8 @@ pub(super) fn network(text: &str) -> Result<NetworkPolicy, String> {
 
 /// How far a sandbox is kept apart from the machine that it is on.
 pub(crate) fn level(text: &str) -> Result<Level, String> {
-    Level::ALL.into_iter().find(|level| level.name() == text).ok_or_else(|| {
-        let names: Vec<String> = Level::ALL.iter().map(|level| format!("`{}`", level.name())).collect();
-        format!("it must be {}", names.join(" or "))
-    })
+    let known = Level::ALL.into_iter().find(|level| level.name() == text);
+    known.ok_or_else(|| "it must be `none`, `files` or `container`".to_owned())
 }
 
 /// Where the value of a secret variable comes from.
@@ -300,7 +298,7 @@ mod tests {
             assert_eq!(network(text).ok(), expected, "{text}");
         }
         assert_eq!((level("none"), level("files")), (Ok(Level::None), Ok(Level::Files)));
-        assert_eq!(level("all").unwrap_err(), "it must be `none` or `files`");
+        assert_eq!(level("all").unwrap_err(), "it must be `none`, `files` or `container`");
         assert_eq!(pair("a=b=c"), Ok(("a".to_owned(), "b=c".to_owned())));
         assert!(pair("a").is_err() && pair("=b").is_err());
         assert_eq!(variable("a=b=c"), pair("a=b=c"));

@@ -98,6 +98,7 @@ pub(super) fn open(place: &Place, users: Option<&OwnedFd>) -> Result<OwnedFd, Co
         | OpenTreeFlags::AT_EMPTY_PATH;
     let tree = open_tree(&opened, "", flags).map_err(|error| match users::refusal_inside(users.is_some()) {
         Some(unsupported) if error == Errno::PERM => unsupported.into(),
+        _ if error == Errno::NOSYS => users::TOO_OLD.into(),
         _ => io(error.into()),
     })?;
     let is_device = DEVICES.iter().any(|device| place.target == Path::new(device));
@@ -113,16 +114,15 @@ pub(super) fn open(place: &Place, users: Option<&OwnedFd>) -> Result<OwnedFd, Co
                           use a directory on ext4, xfs or btrfs, or another user than root";
             return failed(reason.to_owned());
         }
-        io(error)
+        if error.raw_os_error() == Some(libc::ENOSYS) { users::TOO_OLD.into() } else { io(error) }
     })?;
     Ok(tree)
 }
 
 /// Makes the root directory of this process, which has namespaces and users of its own, and goes into it. What was given is
 /// open already, by its number among the [`places`].
-pub(super) fn enter(container: &Container, given: Vec<(usize, OwnedFd)>, users: &Users) -> Result<(), ContainerError> {
+pub(super) fn enter(places: &[Place], given: Vec<(usize, OwnedFd)>, users: &Users) -> Result<(), ContainerError> {
     let at = |step: &'static str| move |error: Errno| ContainerError::step(step, &error);
-    let places = places(container);
     let mut opened: BTreeMap<usize, OwnedFd> = given.into_iter().collect();
     if !users.are_mapped() {
         for (number, place) in places.iter().enumerate() {

@@ -13,6 +13,10 @@ const MOST: u32 = 65_536;
 const FIRST: u32 = 0x4000_0000;
 const LAST: u32 = 0x7fff_0000;
 
+/// A kernel without the calls that change a mount which is open.
+pub(super) const TOO_OLD: Unsupported =
+    Unsupported { reason: "this kernel cannot change mounts that are open", remedy: "use Linux 5.12 or later" };
+
 /// The users of a container.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Users {
