@@ -131,7 +131,7 @@ fn gaps(version: ABI) -> Option<Vec<&'static str>> {
 pub(crate) struct Prepared {
     scopes: Option<rules::Scopes>,
     calls: calls::Filter,
-    /// In a container the process has given them up that is the first in it, as far as they are given up.
+    /// Not in a container, whose first process has given them up.
     has_capabilities: bool,
 }
 

@@ -68,15 +68,13 @@ impl Mark {
 
     /// A name alone: in a container everything ends with its first process.
     pub(crate) fn make_name() -> io::Result<Self> {
-        let own = format!("{:016x}{:016x}", private::random()?, private::random()?);
-        let name = within(std::env::var(VARIABLE).ok().as_deref(), &own);
+        let (_, name) = names()?;
         Ok(Self { name, cgroup: None, note: None })
     }
 
     fn make_in(group: impl FnOnce(&str) -> Option<Cgroup>) -> io::Result<Self> {
-        let own = format!("{:016x}{:016x}", private::random()?, private::random()?);
+        let (own, name) = names()?;
         let cgroup = group(&own);
-        let name = within(std::env::var(VARIABLE).ok().as_deref(), &own);
         // It is of use only if everything else fails.
         let note = note(&own, &name, cgroup.as_ref().map(Cgroup::path)).ok();
         Ok(Self { name, cgroup, note })
@@ -105,6 +103,13 @@ impl Mark {
             let _gone_already = fs::remove_file(path);
         }
     }
+}
+
+/// A new name, and the mark with it.
+fn names() -> io::Result<(String, String)> {
+    let own = format!("{:016x}{:016x}", private::random()?, private::random()?);
+    let name = within(std::env::var(VARIABLE).ok().as_deref(), &own);
+    Ok((own, name))
 }
 
 /// The mark of a sandbox in a sandbox, whose mark is in the environment.

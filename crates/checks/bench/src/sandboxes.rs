@@ -9,7 +9,7 @@ use std::{
 use gloveport_client::ActionExecutionClient;
 use gloveport_hosting::{WaitOptions, client, wait_until_alive};
 use gloveport_protocol::{Action, ActionEvent, ActionExecutor as _, Observation, RunAction};
-use gloveport_provider::{Confinement, Level, Progress, Provider as _, Sandbox, SandboxSpec, SessionId};
+use gloveport_provider::{Confinement, Level, Progress, Provider as _, ProviderError, Sandbox, SandboxSpec, SessionId};
 use gloveport_provider_local::{Local, LocalOptions, Observer};
 use gloveport_sys::{confined, process};
 use serde::Serialize;
@@ -78,9 +78,14 @@ async fn measure_in(place: &Path, binary: &Path, amount: SandboxAmount) -> anyho
     let (mut cold, mut cold_apart, mut cold_inside, mut delete) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     let mut levels = vec![Level::None];
     levels.extend(confined::support().is_ok().then_some(Level::Files));
-    if let Ok(sandbox) = start_on(&local, "inside", false, Level::Container).await {
-        local.delete(&sandbox.id).await?;
-        levels.push(Level::Container);
+    match start_on(&local, "inside", false, Level::Container).await {
+        Ok(sandbox) => {
+            local.delete(&sandbox.id).await?;
+            levels.push(Level::Container);
+        }
+        // This machine cannot make them.
+        Err(error) if matches!(error.downcast_ref(), Some(ProviderError::Spec { .. })) => {}
+        Err(error) => return Err(error),
     }
     for number in 0..amount.starts {
         for level in &levels {

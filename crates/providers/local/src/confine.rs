@@ -63,6 +63,8 @@ const WRITTEN: [&str; 3] = [".cargo/git", ".cargo/registry", "go/pkg"];
 
 /// Processes and threads of a container that are its server's.
 const OWN_PROCESSES: u64 = 20;
+/// Where programs are that choose a version, beside the directory of those that are named.
+const VERSIONS: [&str; 2] = ["versions", "installs"];
 /// Where environments of IPython are, in the home directory.
 const ENVIRONMENTS: &str = ".cache/gloveport/kernels";
 
@@ -207,7 +209,10 @@ fn programs(home: Option<&Path>, state: &Path, environment: &BTreeMap<String, St
     let path = environment.get("PATH").map_or("", String::as_str);
     // Programs that start those of the version that is chosen, which are beside their directory.
     let with_versions = |place: PathBuf| match place.parent() {
-        Some(parent) if place.ends_with("shims") => parent.to_owned(),
+        // Whatever else has such a directory is not given with it.
+        Some(parent) if place.ends_with("shims") && VERSIONS.iter().any(|name| parent.join(name).is_dir()) => {
+            parent.to_owned()
+        }
         _ => place,
     };
     let named = env::split_paths(path).filter(|place| place.is_absolute()).map(with_versions);
@@ -236,7 +241,7 @@ pub(crate) fn make_place(directory: &Path) -> Result<PathBuf, ProviderError> {
         let made = fs::DirBuilder::new().mode(0o700).create(&part);
         made.map_err(fault::file("make the directory", &part))?;
     }
-    // A container may have more than one user, and `/tmp` is of all of them.
+    // As `/tmp` is everywhere. Who is not of the sandbox does not get this far.
     let temporary = place.join(OWN_TEMPORARY);
     let open = fs::set_permissions(&temporary, fs::Permissions::from_mode(0o1777));
     open.map_err(fault::file("open", &temporary))?;
@@ -303,8 +308,11 @@ mod tests {
         let top = top.path().canonicalize().unwrap();
         let at = |name: &str| top.join(name);
         for directory in [
-            "versions/shims",
+            "pyenv/shims",
+            "pyenv/versions",
+            "data/shims",
             "users/me/shims",
+            "users/me/versions",
             "users/me/.rustup",
             "users/me/go/bin",
             "users/me/go/src",
@@ -314,12 +322,23 @@ mod tests {
             fs::create_dir_all(at(directory)).unwrap();
         }
         symlink(at("users"), at("link")).unwrap();
-        let named =
-            ["versions/shims", "users/me/shims", "tools", "users", "users/me", "link", "link/me", "state", "", "none"]
-                .map(at);
+        let named = [
+            "pyenv/shims",
+            "data/shims",
+            "users/me/shims",
+            "tools",
+            "users",
+            "users/me",
+            "link",
+            "link/me",
+            "state",
+            "",
+            "none",
+        ]
+        .map(at);
         let path = env::join_paths(named).unwrap().into_string().unwrap();
         let environment = [("PATH".to_owned(), format!("{path}:relative:/usr/bin"))].into();
-        let expected = [at("tools"), at("users/me/.rustup"), at("users/me/go/bin"), at("versions")];
+        let expected = ["data/shims", "pyenv", "tools", "users/me/.rustup", "users/me/go/bin"].map(at);
         for home in ["users/me", "link/me"] {
             let mut found = programs(Some(&at(home)), &at("state/local"), &environment);
             found.sort();

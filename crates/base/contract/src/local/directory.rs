@@ -33,14 +33,14 @@ pub const OLD: &str = "old";
 /// What a sandbox that is kept to a part of the machine has for itself: its home, its temporary files, and the work in it.
 /// Its name is short, as sockets in it have long ones.
 pub const PLACE: &str = "own";
-/// The port of the loopback interface of a container's own network on which its way out is.
-pub const GATE: u16 = 3128;
 /// In that place: the home directory of the tools.
 pub const OWN_HOME: &str = "home";
 /// Their temporary files.
 pub const OWN_TEMPORARY: &str = "tmp";
 /// Where they work, if no directory is given.
 pub const OWN_WORK: &str = "work";
+/// The port of the loopback interface of a container's own network on which its way out is.
+pub const GATE: u16 = 3128;
 
 /// The part of [`RECORD`] that both sides read.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
