@@ -1,0 +1,271 @@
+"""Sandboxes, for programs with an event loop."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path, PurePosixPath
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+from . import _cells as cells
+from . import _commands as commands
+from . import _errors as errors
+from . import _files as files
+from . import _session as sessions
+from . import _state as states
+from ._aio_command import LEAVING, AsyncCommand, AsyncCommandStream
+from ._aio_path import AsyncRemotePath
+from ._aio_process import AsyncProcesses
+from ._sandbox_base import SandboxBase
+from ._values import Cell, CommandStatus, Copied, Result, SandboxState, Secret
+
+if TYPE_CHECKING:
+    from ._transport import AsyncTransport
+
+
+class AsyncSandbox(SandboxBase):
+    """The same as `Sandbox`, with `async` and `await`, in one event loop of `asyncio`.
+
+    `async with AsyncSandbox() as box:` starts a session, which ends with the block, with this process, and with this
+    object, whatever comes first. Tasks may share a sandbox. A task that is cancelled while it runs a command gives
+    that up.
+    """
+
+    def __init__(
+        self,
+        runtime: str = "local",
+        *,
+        image: str | None = None,
+        workspace: str | os.PathLike[str] | None = None,
+        env: Mapping[str, str] | None = None,
+        secrets: Mapping[str, str | Secret] | None = None,
+        isolation: str | None = None,
+        network: str | Sequence[str] | None = None,
+        memory: str | None = None,
+        ports: Mapping[str, int] | None = None,
+        plugins: Sequence[str] = (),
+        labels: Mapping[str, str] | None = None,
+        flags: Sequence[str] = (),
+    ) -> None:
+        """Describes a sandbox, which `open` or an `async with` block starts; see `Sandbox`."""
+        plan = sessions.Plan(
+            runtime, image, workspace, env, secrets, isolation, network, memory, ports, plugins, labels, flags
+        )
+        super().__init__(plan, None)
+        self._opened: AsyncTransport | None = None
+
+    @classmethod
+    async def connect(cls, url: str, key: str | None = None) -> AsyncSandbox:
+        """A sandbox by the URL and the key of its server. Closing it leaves it running.
+
+        Raises `UnreachableError` or `ForbiddenError` if one of them is wrong.
+        """
+        return await cls._of(sessions.Session("", url.rstrip("/"), key))
+
+    @classmethod
+    async def attach(cls, session_id: str, *, runtime: str | None = None) -> AsyncSandbox:
+        """A session that runs, by its id. Closing it leaves it running. Raises `SessionError` if there is none."""
+        return await cls._of(await asyncio.to_thread(sessions.find, session_id, runtime))
+
+    @classmethod
+    async def _of(cls, session: sessions.Session) -> AsyncSandbox:
+        box = cls()
+        box._plan, box._session = None, session
+        await box._greet()
+        return box
+
+    async def open(self) -> AsyncSandbox:
+        """Starts it, and returns when it can be used. Raises `SessionError` with the reason if it cannot be started."""
+        if self._plan is not None and self._guard is None and not self._is_closed:
+            guard = await asyncio.to_thread(sessions.Guard, self._plan)
+            try:
+                self._session = await asyncio.to_thread(guard.started)
+                self._guard = guard
+                await self._greet()
+                self._warn_if_open()
+            except BaseException:
+                guard.give_up()
+                raise
+        self._known()
+        return self
+
+    async def _greet(self) -> None:
+        try:
+            await self._transport.run(states.greet())
+        except BaseException:
+            await self._disconnect()
+            raise
+
+    async def close(self) -> None:
+        """Ends the session if this object has started it, and waits until nothing is left. Twice is not an error."""
+        self._is_closed = True
+        guard = self._guard
+        if guard is None:
+            await self._disconnect()
+            return
+        # The end of the session does not depend on who waits for it.
+        end = asyncio.ensure_future(asyncio.to_thread(guard.end))
+        await self._disconnect()
+        await asyncio.shield(end)
+
+    async def _disconnect(self) -> None:
+        opened, self._opened = self._opened, None
+        # In a forked process the connections are the parent's.
+        if opened is not None and self._process == os.getpid():
+            await opened.close()
+
+    async def __aenter__(self) -> AsyncSandbox:
+        return await self.open()
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    @property
+    def _transport(self) -> AsyncTransport:
+        session = self._known()
+        if self._opened is None or self._process != os.getpid():
+            from ._transport import Address, AsyncTransport
+
+            self._opened, self._process = AsyncTransport(Address(session.url, session.key)), os.getpid()
+        return self._opened
+
+    async def run(
+        self,
+        command: str,
+        *,
+        cwd: str | AsyncRemotePath | None = None,
+        env: Mapping[str, str] | None = None,
+        timeout: float | None = None,
+        on_output: Callable[[str], object] | None = None,
+        keep: int = commands.KEPT,
+    ) -> Result:
+        """Runs a command in the sandbox's shell, and waits for its end; see `Sandbox.run`."""
+        return await self.stream(command, cwd=cwd, env=env, timeout=timeout, keep=keep).drain(on_output)
+
+    def stream(
+        self,
+        command: str,
+        *,
+        cwd: str | AsyncRemotePath | None = None,
+        env: Mapping[str, str] | None = None,
+        timeout: float | None = None,
+        keep: int = commands.KEPT,
+    ) -> AsyncCommandStream:
+        """The same, as an iterator over the output."""
+        spec = commands.CommandSpec(command, _text(cwd), env, timeout)
+        return AsyncCommandStream(self, spec.id, self._transport.items(commands.run(spec, keep)))
+
+    async def start(
+        self,
+        command: str,
+        *,
+        cwd: str | AsyncRemotePath | None = None,
+        env: Mapping[str, str] | None = None,
+        timeout: float | None = None,
+    ) -> AsyncCommand:
+        """Starts a command and does not wait for it.
+
+        In the sandbox's shell, those that come after it wait for their turn.
+        """
+        spec = commands.CommandSpec(command, _text(cwd), env, timeout)
+        await self._transport.run(commands.start(spec))
+        return AsyncCommand(self, spec.id, command)
+
+    async def command(self, id: str) -> AsyncCommand:
+        """A command by its id, such as one that another program has started.
+
+        Raises `NotFoundError` if there is none.
+        """
+        return AsyncCommand(self, id, (await self._transport.run(commands.status(id))).command)
+
+    async def commands(self) -> list[CommandStatus]:
+        """The commands that run or wait for their turn, and the latest that ended, in the order of their start."""
+        return await self._transport.run(commands.listed())
+
+    async def run_code(
+        self,
+        code: str,
+        *,
+        kernel: str = "default",
+        timeout: float | None = None,
+        on_output: Callable[[str], object] | None = None,
+    ) -> Cell:
+        """Runs a cell in an IPython kernel, whose variables stay for the next one; see `Sandbox.run_code`."""
+        items = self._transport.items(cells.run(code, kernel, timeout))
+        try:
+            async for text in items:
+                if on_output is not None:
+                    on_output(text)
+        except errors.GloveportError:
+            raise
+        except BaseException:
+            await items.aclose()
+            with contextlib.suppress(errors.GloveportError, asyncio.TimeoutError):
+                await asyncio.wait_for(self._transport.run(cells.give_up(kernel)), LEAVING)
+            raise
+        return items.value
+
+    async def interrupt_kernel(self, kernel: str = "default") -> None:
+        """Interrupts the cell that runs. Raises `NotFoundError` if there is no such kernel."""
+        await self._transport.run(cells.interrupt(kernel))
+
+    async def restart_kernel(self, kernel: str = "default") -> None:
+        """Ends a kernel, and starts another one of its name."""
+        await self._transport.run(cells.restart(kernel))
+
+    @property
+    def processes(self) -> AsyncProcesses:
+        """Programs with pipes."""
+        self._known()
+        return AsyncProcesses(self)
+
+    def path(self, path: str | PurePosixPath) -> AsyncRemotePath:
+        """A path in the sandbox. A relative one begins in its workspace."""
+        return AsyncRemotePath(self, path)
+
+    async def upload(self, source: str | os.PathLike[str], target: str | AsyncRemotePath) -> Copied:
+        """Copies a file of this machine to a path, or what is in a directory into a directory; see `Sandbox.upload`."""
+        from ._trees import packed, pieces_of
+
+        local = Path(source)
+        if local.is_dir():
+            return await self._transport.run(files.write_archive(str(target), packed(local)))
+        status = local.stat()
+        mode = status.st_mode & 0o777
+        await self._transport.run(files.write(str(target), pieces_of(local), mode=mode, parents=True, exclusive=False))
+        return Copied(1, status.st_size)
+
+    async def download(self, source: str | AsyncRemotePath, target: str | os.PathLike[str]) -> Copied:
+        """Copies a file to a path of this machine, or what is in a directory into a directory; see
+        `Sandbox.download`.
+        """
+        from ._trees import Incoming
+
+        path = self.path(str(source))
+        status = await path.stat()
+        operation = files.read_archive if status.is_dir() else files.read
+        with Incoming(Path(target), status) as incoming:
+            async for piece in self._transport.items(operation(str(path))):
+                await asyncio.to_thread(incoming.write, piece)
+            return await asyncio.to_thread(incoming.finish)
+
+    async def state(self) -> SandboxState:
+        """Whether it is paused, and since when nobody has used it."""
+        return await self._transport.run(states.state())
+
+    async def pause(self) -> None:
+        """Stops all its processes where they are. Until it is resumed, most methods raise `PausedError`."""
+        await self._transport.run(states.pause())
+
+    async def resume(self) -> None:
+        """Lets its processes go on. One that is not paused stays as it is."""
+        await self._transport.run(states.resume())
+
+
+def _text(path: str | AsyncRemotePath | None) -> str | None:
+    return None if path is None else str(path)

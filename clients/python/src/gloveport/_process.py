@@ -1,0 +1,127 @@
+"""Processes of a sandbox."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+
+from . import _processes as processes
+from ._errors import ConflictError
+from ._path import Place
+from ._values import Completed, ProcessInfo, ProcessOutput
+
+
+class Process:
+    """A program with pipes that runs in the sandbox, and goes on whether or not somebody follows it."""
+
+    def __init__(self, place: Place, info: ProcessInfo) -> None:
+        self._place = place
+        #: What was known of it when it was started.
+        self.info = info
+
+    @property
+    def id(self) -> str:
+        """Its id."""
+        return self.info.id
+
+    def __repr__(self) -> str:
+        return f"Process({self.id!r}, {list(self.info.argv)!r})"
+
+    def status(self) -> ProcessInfo:
+        """How it stands. Raises `NotFoundError` when the sandbox has forgotten it."""
+        return self._place._transport.run(processes.get(self.id))
+
+    def output(self) -> Iterator[ProcessOutput]:
+        """What it writes, from the beginning of what is kept (1 MiB), until it ends.
+
+        Who follows holds it back as a pipe does. Raises `ConnectionLostError` if the connection breaks; the process
+        goes on.
+        """
+        return iter(self._place._transport.items(processes.follow(self.id)))
+
+    def wait(self) -> Completed:
+        """Waits for its end, and keeps all that it writes."""
+        return self._place._transport.run(processes.completed(self.id))
+
+    def write(self, data: bytes) -> None:
+        """Gives it input, and returns when the process or its pipe has taken it.
+
+        Raises `ConflictError` if it was started without `stdin`, has ended, or takes nothing for half a minute.
+        """
+        self._place._transport.run(processes.send_input(self.id, data))
+
+    def close_stdin(self) -> None:
+        """Ends its input."""
+        self._place._transport.run(processes.close_input(self.id))
+
+    def signal(self, name: str, *, group: bool = False) -> None:
+        """Sends it a signal such as `TERM`; with `group` also to what it has started.
+
+        Raises `ConflictError` if it has ended.
+        """
+        self._place._transport.run(processes.signal(self.id, name, group))
+
+    def remove(self) -> None:
+        """Ends it and everything that it started, and forgets it."""
+        self._place._transport.run(processes.remove(self.id))
+
+
+class Processes:
+    """The processes of a sandbox: programs with pipes, whose standard output and standard error are apart."""
+
+    def __init__(self, place: Place) -> None:
+        self._place = place
+
+    def start(
+        self,
+        argv: Sequence[str],
+        *,
+        cwd: str | None = None,
+        env: Mapping[str, str] | None = None,
+        stdin: bool = False,
+        tag: str | None = None,
+        timeout: float | None = None,
+    ) -> Process:
+        """Starts a program, without a shell.
+
+        `cwd` is an absolute path, `stdin` gives it an input to write to, `tag` is a name that listings show, and
+        after `timeout` seconds it is ended. Raises `ConnectionLostError` if it is not known whether it was started.
+        """
+        info = self._place._transport.run(processes.start(argv, cwd, env, stdin, tag, timeout))
+        return Process(self._place, info)
+
+    def run(
+        self,
+        argv: Sequence[str],
+        *,
+        input: bytes | None = None,
+        cwd: str | None = None,
+        env: Mapping[str, str] | None = None,
+        timeout: float | None = None,
+    ) -> Completed:
+        """Runs a program to its end. One that is given up on the way, as by C-c, is ended."""
+        process = self.start(argv, cwd=cwd, env=env, stdin=input is not None, timeout=timeout)
+        try:
+            if input is None:
+                return process.wait()
+            feeder = threading.Thread(target=self._feed, args=(process, input), daemon=True)
+            feeder.start()
+            completed = process.wait()
+            feeder.join()
+            return completed
+        except BaseException:
+            with contextlib.suppress(Exception):
+                process.remove()
+            raise
+
+    @staticmethod
+    def _feed(process: Process, data: bytes) -> None:
+        # A program may end before it has read everything.
+        with contextlib.suppress(ConflictError):
+            process.write(data)
+            process.close_stdin()
+
+    def list(self) -> list[ProcessInfo]:
+        """Those that run, and the latest that ended, in the order of their start."""
+        return self._place._transport.run(processes.listed())

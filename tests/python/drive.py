@@ -1,0 +1,207 @@
+"""All checks of the Python package, with the one that is installed.
+
+drive.py [--speed]
+"""
+
+import asyncio
+import os
+import subprocess
+import sys
+import tempfile
+import warnings
+from pathlib import Path
+
+import attacks
+import both
+import cases
+import gloveport
+import speed
+from report import check, failed, finish, measured, tell
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+PACKAGE = ROOT / "clients/python"
+TOOLS = Path(os.environ["TEST_TOOLS"])
+WHEEL = Path(os.environ["TEST_WHEEL"])
+#: Seconds that a case may take.
+LIMIT = 60
+
+
+def succeeds(what, *command, **variables):
+    environment = {**os.environ, **variables}
+    done = subprocess.run([*map(str, command)], env=environment, capture_output=True, text=True, check=False)
+    check(what, done.returncode == 0, done.stdout + done.stderr)
+    return done.stdout
+
+
+def package():
+    """What is built, before it is used."""
+    succeeds("twine finds nothing wrong with the wheel", TOOLS / "twine", "check", "--strict", WHEEL)
+    size = WHEEL.stat().st_size / 1024 / 1024
+    if size <= 20:
+        check("the wheel has at most 20 MiB", True)
+    else:
+        tell(
+            "skipped",
+            f"the wheel has at most 20 MiB: it has {size:.1f}, and counts only with a program of profile dist",
+        )
+    module = succeeds("`python -m gloveport` is the program", sys.executable, "-m", "gloveport", "--version")
+    check("it says its version", module.startswith("gloveport "), module)
+    found = gloveport.find_program()
+    check("the program is that of the wheel", Path(found).parent == Path(sys.executable).parent, found)
+    again = subprocess.run(
+        [ROOT / "scripts/wheel", "--program", found, "--output", Path(os.environ["HOME"]) / "again"],
+        capture_output=True, text=True, check=True,
+    ).stdout.strip()  # fmt: skip
+    check("the same input gives the same wheel", Path(again).read_bytes() == WHEEL.read_bytes())
+    generate = PACKAGE / "generate.py"
+    succeeds("the types of the wire are those of openapi.json", sys.executable, generate, "--check")
+    succeeds("ruff finds nothing", TOOLS / "ruff", "check", "--no-cache", PACKAGE)
+    succeeds("the code is formatted", TOOLS / "ruff", "format", "--no-cache", "--check", PACKAGE)
+    mypy = [TOOLS / "mypy", "--strict", f"--cache-dir={os.devnull}", "--python-executable", sys.executable]
+    succeeds("mypy --strict finds nothing in the package", *mypy, "-p", "gloveport", MYPYPATH=str(PACKAGE / "src"))
+    succeeds("mypy --strict finds nothing in the examples", *mypy, *(PACKAGE / "examples").glob("*.py"), generate)
+    # It keeps itself in the home directory that its tools were installed for.
+    home = str(TOOLS.parents[3])
+    succeeds("pyright finds nothing", TOOLS / "pyright", "--pythonpath", sys.executable, HOME=home)
+    for example in sorted((PACKAGE / "examples").glob("*.py")):
+        told = succeeds(f"the example {example.name} runs", sys.executable, "-W", "ignore", example)
+        check(f"the example {example.name} prints something", bool(told.strip()))
+
+
+async def case(function, what, *arguments):
+    with tempfile.TemporaryDirectory() as scratch:
+        try:
+            await asyncio.wait_for(function(*arguments, Path(scratch)), LIMIT)
+        except Exception:
+            failed(what)
+        else:
+            check(what, True)
+
+
+async def both_clients():
+    """The same cases for both."""
+    for make in (both.Sync(), both.Async()):
+        async with make(isolation="none") as box:
+            for function in cases.CASES:
+                await case(function, f"{make.name}: {function.__name__.replace('_', ' ')}", box, make)
+        what = f"{make.name}: cells run in kernels"
+        if Path(os.environ["TEST_IPYTHON"]).exists():
+            await case(cases.cells_run_in_kernels, what, make)
+        else:
+            tell("skipped", f"{what}: there is no Python with IPython; scripts/setup installs it")
+
+
+def default_isolation():
+    """A sandbox is kept apart, or says that it is not."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        with gloveport.Sandbox() as box:
+            level = box.isolation
+    is_warned = any(issubclass(each.category, gloveport.NotIsolatedWarning) for each in caught)
+    check(
+        f"a sandbox with the default isolation, {level}, warns if that is none", is_warned == (level == "none"), caught
+    )
+
+
+def isolation(level):
+    """What a sandbox that is kept apart sees, and that it ends as the others."""
+    secret = Path(os.environ["HOME"]) / "secret"
+    secret.write_text("mine")
+    what = f"a sandbox with the isolation {level}"
+    try:
+        with gloveport.Sandbox(isolation=level) as box:
+            check(f"{what} says so", box.isolation == level, box.isolation)
+            box.run("echo works > file").check()
+            check(f"{what} works", box.path("file").read_text() == "works\n")
+            seen = box.run(f"cat {secret}")
+            check(f"{what} does not see files of this machine's user", not seen.ok and "mine" not in seen.output, seen)
+            ended = box.id
+    except gloveport.SessionError as error:
+        tell("skipped", f"{what}: {error.message}")
+        return
+    check(f"{what} ends", ended not in attacks.sessions())
+
+
+def secret_at_the_edge():
+    """A secret with hosts is put into requests by the gate, and a placeholder is all that the sandbox has."""
+    what = "a secret with hosts is not in the sandbox"
+    told = subprocess.check_output([gloveport.find_program(), "session", "start", "--help"], text=True)
+    if "@HOST" not in told:
+        tell("skipped", f"{what}: this program knows no hosts of secrets")
+        return
+    hidden = gloveport.Secret("hunter2-hunter2", hosts=("example.org",))
+    try:
+        with gloveport.Sandbox(isolation="container", secrets={"TOKEN": hidden}, network="example.org") as box:
+            seen = box.run('echo "[$TOKEN]"').check().output
+    except gloveport.SessionError as error:
+        tell("skipped", f"{what}: {error.message}")
+        return
+    check(what, seen.strip() != "[]" and "hunter2" not in seen, seen)
+
+
+def flags():
+    """What a sandbox is described with reaches the program, and values of secrets are in no argument."""
+    home = Path(os.environ["HOME"])
+    described = {
+        "image": "debian:13",
+        "workspace": home,
+        "env": {"A": "b c"},
+        "isolation": "files",
+        "network": ["a.org", "10.0.0.0/8"],
+        "secrets": {"TOKEN": gloveport.Secret("hunter2", hosts=("a.org", "b.org:8443")), "PLAIN": "x"},
+        "memory": "2g",
+        "ports": {"web": 80},
+        "plugins": ["jupyter"],
+        "labels": {"team": "x"},
+        "flags": ("--cpus", "2"),
+    }
+    expected = [
+        *("session", "--runtime", "docker", "start", "--quiet", "--json", "--id", "ID", "--image=debian:13"),
+        *(f"--workspace={home}", "--isolation=files", "--network=a.org,10.0.0.0/8", "--memory=2g", "--env=A=b c"),
+        *("--secret=TOKEN@a.org,b.org:8443", "--secret=PLAIN", "--port=web:80", "--plugin=jupyter"),
+        *("--label=team=x", "--cpus", "2", "hunter2"),
+    ]
+    program = home / "program"
+    program.write_text(
+        "#!/bin/sh\n"
+        f'[ "$4" = rm ] || printf "%s\\n" "$@" "$TOKEN" >{home}/words\n'
+        'echo "gloveport: that is why" >&2\n'
+        "exit 1\n"
+    )
+    program.chmod(0o755)
+    os.environ["GLOVEPORT_PROGRAM"] = str(program)
+    try:
+        gloveport.Sandbox("docker", **described).open()
+        told = "nothing"
+    except gloveport.SessionError as error:
+        told = error.message
+    finally:
+        del os.environ["GLOVEPORT_PROGRAM"]
+    check("what the program says of a failure is the message", told == "that is why", told)
+    words = (home / "words").read_text().splitlines()
+    words[7] = "ID"
+    check("what a sandbox is described with are flags, but for the values of secrets", words == expected, words)
+
+
+def main():
+    if "--speed" in sys.argv:
+        speed.measure()
+        return
+    package()
+    inventory = both.Inventory()
+    measured(f"{len(inventory.there)} public functions")
+    asyncio.run(both_clients())
+    missing = inventory.missing()
+    if Path(os.environ["TEST_IPYTHON"]).exists():
+        check("every public function has a case", not missing, missing)
+    flags()
+    default_isolation()
+    isolation("files")
+    isolation("container")
+    secret_at_the_edge()
+    attacks.attack()
+    speed.measure()
+    finish()
+
+
+main()
