@@ -55,6 +55,10 @@ NO_NETWORK = "it reads registries of the network"
 
 PLANS = {
     ("docs/isolation.md", "gloveport run --isolation"): Plan(given=PROJECT),
+    ("docs/isolation.md", "gloveport session start --secret"): Plan(given="export GITHUB_TOKEN=the-token-of-a-reader\n"),
+    ("docs/isolation.md", "gloveport session network log"): Plan(
+        given="gloveport session start build --isolation container --network example.org\n"
+    ),
     ("README.md", "cargo run --release"): Plan(
         given='cd "$CHECKOUT"', without={"scripts/test": "this is a part of it"}, limit=1800
     ),
@@ -68,7 +72,10 @@ PLANS = {
     ("docs/tour.md", "gloveport run 'cd /tmp"): Plan(given=PROJECT + "mkdir work && cp Makefile work\n"),
     ("docs/tour.md", "gloveport serve --plugin vscode"): Plan(given=VSCODE, needs=("vscode",)),
     ("docs/tour.md", "id=$(gloveport session start)"): Plan(
-        given=PROJECT + REPOSITORY + 'cp "$CHECKOUT/examples/providers/process.py" my-provider\n'
+        # What stands for the network's is a repository of the reader's own, which a sandbox that is kept apart does not see.
+        given=PROJECT
+        + REPOSITORY
+        + 'cp "$CHECKOUT/examples/providers/process.py" my-provider\nexport SANDBOX_ISOLATION=none\n'
     ),
     ("docs/tour.md", "gloveport run --runtime docker"): Plan(
         needs=("docker",), without={"gloveport image build": NO_NETWORK}

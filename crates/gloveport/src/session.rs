@@ -13,11 +13,13 @@ mod history;
 mod hosted;
 mod inside;
 mod ipython;
+mod isolation;
 mod known;
 mod launch;
 mod life;
 mod list;
 mod logs;
+mod network;
 mod operations;
 mod own;
 mod report;
@@ -87,6 +89,7 @@ pub(crate) async fn session(arguments: SessionArgs) -> anyhow::Result<ExitCode> 
         SessionCommand::Snapshots(SnapshotsCommand::Ls(arguments)) => snapshots::list(&runtimes, &arguments).await,
         SessionCommand::Snapshots(SnapshotsCommand::Rm(arguments)) => snapshots::remove(&runtimes, &arguments).await,
         SessionCommand::Fork(arguments) => snapshot::fork(&runtimes, &arguments).await,
+        SessionCommand::Network(command) => network::network(&runtimes, command).await,
         SessionCommand::Logs(arguments) => logs::logs(&runtimes, &arguments).await,
         SessionCommand::Cp(arguments) => copy::copy(&runtimes, arguments).await,
         SessionCommand::Gc(arguments) => gc::collect(&runtimes, &arguments).await,

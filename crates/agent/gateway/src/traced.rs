@@ -4,8 +4,8 @@ use std::{fmt, sync::Arc, time::Duration};
 
 use gloveport_protocol::BoxFuture;
 use gloveport_provider::{
-    Capabilities, Check, GcOptions, GcReport, ListFilter, LogOptions, LogStream, Progress, Provider, ProviderError,
-    Sandbox, SandboxId, SandboxSpec, SessionId, Snapshot, WarmKind,
+    Capabilities, Check, GcOptions, GcReport, ListFilter, LogOptions, LogStream, NetworkChange, NetworkState, Progress,
+    Provider, ProviderError, Sandbox, SandboxId, SandboxSpec, SessionId, Snapshot, WarmKind,
 };
 use tracing::{Instrument as _, Span, field::Empty, info_span};
 
@@ -106,6 +106,10 @@ impl Provider for Traced {
 
     fn release<'a>(&'a self, id: &'a SandboxId) -> Answer<'a, ()> {
         self.call("release", id.as_str(), self.0.release(id))
+    }
+
+    fn network<'a>(&'a self, id: &'a SandboxId, change: &'a NetworkChange) -> Answer<'a, NetworkState> {
+        self.call("network", id.as_str(), self.0.network(id, change))
     }
 
     fn snapshot<'a>(&'a self, id: &'a SandboxId, name: &'a str) -> Answer<'a, String> {

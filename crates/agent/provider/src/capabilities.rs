@@ -60,6 +60,8 @@ capabilities! {
     users = "user and group",
     /// How far sandboxes are kept apart from the machine can be chosen.
     confine = "isolation levels",
+    /// Secrets can be put into requests on their way out, so that the sandbox never has them.
+    edge_secrets = "secrets at the edge",
     /// There are several ways to keep sandboxes apart.
     runtime_classes = "runtime classes",
     /// Sandboxes can be paused and resumed; their files and, where the engine can, their processes stay.

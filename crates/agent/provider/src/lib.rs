@@ -36,7 +36,10 @@ mod snapshot;
 mod spec;
 mod warm;
 
-pub use gloveport_contract::container;
+pub use gloveport_contract::{
+    container,
+    gate::{Asked, NetworkChange, NetworkState},
+};
 
 pub use apart::{Teller, apart, handed_over};
 pub use capabilities::{Capabilities, Isolation, StandsFor};
@@ -50,6 +53,7 @@ pub use sandbox::{Lifetime, Restarts, Sandbox, SandboxState};
 pub use settings::Settings;
 pub use snapshot::{MOST_SNAPSHOTS, Snapshot};
 pub use spec::{
-    Confinement, ExposedPort, Level, Mount, MountSource, NetworkPolicy, ResourceLimits, RunAs, SandboxSpec, Workspace,
+    Confinement, EdgeSecret, ExposedPort, Level, Mount, MountSource, NetworkPolicy, ResourceLimits, RunAs, SandboxSpec,
+    Workspace,
 };
 pub use warm::{STARTED_AHEAD, WarmKind};

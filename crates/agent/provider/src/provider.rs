@@ -7,7 +7,10 @@ use futures_util::stream::BoxStream;
 use gloveport_protocol::BoxFuture;
 use serde::Serialize;
 
-use crate::{Capabilities, Progress, ProviderError, Sandbox, SandboxId, SandboxSpec, SessionId, Snapshot, WarmKind};
+use crate::{
+    Capabilities, NetworkChange, NetworkState, Progress, ProviderError, Sandbox, SandboxId, SandboxSpec, SessionId,
+    Snapshot, WarmKind,
+};
 
 /// What the server of a sandbox writes, as bytes; a piece is at most 64 KiB.
 pub type LogStream = BoxStream<'static, Result<Bytes, ProviderError>>;
@@ -73,6 +76,15 @@ pub trait Provider: Send + Sync + fmt::Debug {
     /// This backend no longer uses a kept sandbox, which is to stay.
     fn release<'a>(&'a self, _id: &'a SandboxId) -> BoxFuture<'a, Result<(), ProviderError>> {
         Box::pin(async { Ok(()) })
+    }
+
+    /// Changes whom a running sandbox may talk to, where a gate stands between it and them, and tells what that lets through.
+    fn network<'a>(
+        &'a self,
+        _id: &'a SandboxId,
+        _change: &'a NetworkChange,
+    ) -> BoxFuture<'a, Result<NetworkState, ProviderError>> {
+        Box::pin(async { Err(self.cannot("changes of the network of a running sandbox")) })
     }
 
     /// Keeps the files of a sandbox as an image of this name, and gives the name under which the engine knows it, for

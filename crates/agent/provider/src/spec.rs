@@ -10,6 +10,8 @@ use crate::{Capabilities, Isolation, ProviderError, SessionId};
 
 /// Most characters of the key of a sandbox.
 const LONGEST_KEY: usize = 1024;
+/// Fewest bytes of a secret that is put in on the way out. What is shorter is in other texts by chance.
+const SHORTEST_EDGE_SECRET: usize = 8;
 
 /// Whether a text is the same behind a header of HTTP.
 fn is_header(text: &str) -> bool {
@@ -34,6 +36,8 @@ pub struct SandboxSpec {
     pub environment: BTreeMap<String, String>,
     /// More variables, which are never logged, shown or stored where others can read them.
     pub secrets: BTreeMap<String, Secret>,
+    /// Variables whose values it uses and never sees: it gets placeholders, which are replaced on the way to these hosts.
+    pub edge_secrets: BTreeMap<String, EdgeSecret>,
     /// The key that the server asks for; `None` lets the provider make one.
     pub session_key: Option<Secret>,
     /// Where the work is.
@@ -77,6 +81,7 @@ impl SandboxSpec {
             working_dir: None,
             environment: BTreeMap::new(),
             secrets: BTreeMap::new(),
+            edge_secrets: BTreeMap::new(),
             session_key: None,
             workspace: Workspace::Temporary,
             mounts: Vec::new(),
@@ -124,6 +129,7 @@ impl SandboxSpec {
             ("labels", !self.labels.is_empty(), can.labels),
             ("a user or group", self.user.is_some(), can.users),
             ("a level of isolation (`--isolation`)", self.confinement.is_some(), can.confine),
+            ("a secret for some hosts (`--secret NAME@HOST`)", !self.edge_secrets.is_empty(), can.edge_secrets),
             ("a runtime class", self.runtime_class.is_some(), can.runtime_classes),
             ("a time to live", self.time_to_live.is_some(), can.time_to_live),
             ("stopping when idle", self.idle_stop.is_some(), can.idle_stop),
@@ -142,7 +148,7 @@ impl SandboxSpec {
         if self.command.as_ref().is_some_and(Vec::is_empty) {
             return wrong("command", "it is empty; name a program");
         }
-        for name in self.environment.keys().chain(self.secrets.keys()) {
+        for name in self.environment.keys().chain(self.secrets.keys()).chain(self.edge_secrets.keys()) {
             if name.is_empty() || name.contains(['=', '\0']) {
                 return wrong("environment", &format!("`{name}` cannot be the name of a variable"));
             }
@@ -151,6 +157,18 @@ impl SandboxSpec {
         let secrets = self.secrets.values().map(Secret::expose);
         if texts.chain(secrets).any(|value| value.contains('\0')) {
             return wrong("environment", "a value has a NUL character");
+        }
+        for (name, EdgeSecret { value, hosts }) in &self.edge_secrets {
+            if hosts.is_empty() {
+                return wrong("edge_secrets", &format!("{name} is for no host"));
+            }
+            if value.expose().len() < SHORTEST_EDGE_SECRET || value.expose().contains(|found: char| found.is_control())
+            {
+                let reason = format!(
+                    "the value of {name} must be one line of at least {SHORTEST_EDGE_SECRET} bytes, as it is looked for in answers"
+                );
+                return wrong("edge_secrets", &reason);
+            }
         }
         if self.session_key.as_ref().is_some_and(Secret::is_empty) {
             return wrong("session_key", "it is empty");
@@ -176,6 +194,15 @@ impl SandboxSpec {
         }
         Ok(())
     }
+}
+
+/// A secret that is put into requests on their way out, where the sandbox has a placeholder.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EdgeSecret {
+    /// One line of at least 8 bytes.
+    pub value: Secret,
+    /// The hosts that get it (`host`, `*.host`, `host:port`, an address or a network), at port 443 where they name none.
+    pub hosts: Vec<String>,
 }
 
 /// Where the work of a sandbox is.
@@ -267,8 +294,8 @@ pub struct RunAs {
     pub files_group: Option<u32>,
 }
 
-/// How far a sandbox on a machine is kept apart from it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+/// How far a sandbox on a machine is kept apart from it. The greater one is the stronger.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Level {
     /// Not at all.
@@ -292,6 +319,14 @@ impl Level {
             Self::Container => "container",
         }
     }
+
+    /// The label of a sandbox that has one, where its provider knows levels.
+    pub const LABEL: &str = "gloveport.isolation";
+
+    /// The one of this name.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|level| level.name() == name)
+    }
 }
 
 /// How a sandbox on a machine is kept apart from it.
@@ -299,10 +334,20 @@ impl Level {
 pub struct Confinement {
     /// How far.
     pub level: Level,
+    /// Where the machine does not have that, the strongest level that it has. Which one was taken is in the label
+    /// [`Level::LABEL`].
+    pub or_weaker: bool,
     /// Places of the machine that it reads, beside the system.
     pub read: Vec<PathBuf>,
     /// Places of the machine in which it writes, beside its workspace.
     pub write: Vec<PathBuf>,
+}
+
+impl Confinement {
+    /// As far as the machine can.
+    pub fn strongest() -> Self {
+        Self { level: Level::Container, or_weaker: true, ..Self::default() }
+    }
 }
 
 /// Whom a sandbox may talk to.

@@ -46,6 +46,38 @@ impl Rules {
         texts.into_iter().map(|text| Rule::parse(text.as_ref())).collect::<Result<_, _>>().map(Self)
     }
 
+    /// These, and those of the others that are not among them.
+    #[must_use]
+    pub fn with(mut self, others: &Self) -> Self {
+        for rule in &others.0 {
+            if !self.0.contains(rule) {
+                self.0.push(rule.clone());
+            }
+        }
+        self
+    }
+
+    /// These but for those of the others that are the same.
+    #[must_use]
+    pub fn without(mut self, others: &Self) -> Self {
+        self.0.retain(|rule| !others.0.contains(rule));
+        self
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// The same, where rules that name no port mean this one.
+    #[must_use]
+    pub fn at_port(mut self, port: u16) -> Self {
+        for rule in &mut self.0 {
+            rule.port.get_or_insert(port);
+        }
+        self
+    }
+
     /// Whether nothing may be reached.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
@@ -275,5 +307,16 @@ mod tests {
         assert_eq!(view(&["10.0.0.0/8", "*.example.org:443"]), (vec![network("10.0.0.0/8", None)], true));
         assert_eq!(view(&["example.org"]), (vec![], true));
         assert_eq!(view(&[]), (vec![], false));
+    }
+
+    #[test]
+    fn rules_are_added_once_taken_away_and_given_a_port() {
+        let rules = |text: &[&str]| Rules::parse(text).unwrap();
+        let both = rules(&["a.test", "10.0.0.0/8"]).with(&rules(&["a.test", "b.test:80", "b.test:80"]));
+        assert_eq!(both.to_string(), "a.test, 10.0.0.0/8, b.test:80");
+        assert_eq!(both.clone().without(&rules(&["a.test", "b.test:80", "c.test"])).to_string(), "10.0.0.0/8");
+        let ports = rules(&["a.test", "2001:db8::1", "*.b.test:80"]).at_port(443);
+        assert_eq!(ports.to_string(), "a.test:443, [2001:db8::1]:443, *.b.test:80");
+        assert_eq!(ports.len(), 3);
     }
 }

@@ -6,10 +6,12 @@
 //! | module | idea |
 //! |---|---|
 //! | [`container`] | a server in a container: paths, port, the line on its standard input, exit codes |
+//! | [`gate`] | what stands between a sandbox and its network, while it runs |
 //! | [`local`] | a server as a process of this machine: its directory, and the socket to its backend; on Linux only |
 //! | [`plugins`] | the plugins that every server has |
 
 pub mod container;
+pub mod gate;
 #[cfg(target_os = "linux")]
 pub mod local;
 pub mod plugins;

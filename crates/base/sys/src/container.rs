@@ -74,7 +74,8 @@ pub enum Network {
 /// A program outside of a container that serves those in it on a port of its loopback interface. It ends with the container.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Gate {
-    /// The program's file, and its arguments. What listens is its standard input; it has nothing else of the container.
+    /// The program's file, and its arguments. What listens is its standard input, and what is for it alone its standard output;
+    /// it has nothing else of the container.
     pub command: Vec<OsString>,
     /// The port.
     pub port: u16,
@@ -166,13 +167,14 @@ impl Entered {
 }
 
 /// Puts a copy of this process into a container and returns in it. This process itself never returns: it does `work` for each
-/// errand of the copy and ends as the copy does. Call it while this is the only thread.
+/// errand of the copy and ends as the copy does. `for_gate` is for the gate alone. Call it while this is the only thread.
 ///
 /// # Errors
 ///
 /// In this process, before anything has changed: the machine cannot do it, a place cannot be given, a step failed.
 pub fn enter<E: DeserializeOwned>(
     container: &Container,
+    for_gate: Option<OwnedFd>,
     work: impl Fn(E) -> io::Result<Vec<OwnedFd>>,
 ) -> Result<Errands, ContainerError> {
     let threads = std::fs::read_dir("/proc/self/task").map_or(1, Iterator::count);
@@ -186,7 +188,7 @@ pub fn enter<E: DeserializeOwned>(
     let (keeper, copy) = UnixStream::pair().map_err(|error| ContainerError::step("making a socket", &error))?;
     match clone(container.has_own_network())? {
         0 => {
-            drop(keeper);
+            drop((keeper, for_gate));
             let entered = go_in(container, &places, &users, &copy);
             let told = Entered::of(&entered);
             let listener: Vec<BorrowedFd<'_>> = entered.iter().flatten().map(AsFd::as_fd).collect();
@@ -199,7 +201,7 @@ pub fn enter<E: DeserializeOwned>(
         }
         pid => {
             drop(copy);
-            match watch(pid, container, &places, &users, &keeper) {
+            match watch(pid, container, &places, &users, (&keeper, for_gate)) {
                 Ok(gate) => keep(pid, &keeper, gate, work),
                 Err(error) => {
                     drop(keeper);
@@ -272,7 +274,7 @@ fn watch(
     container: &Container,
     places: &[Place],
     users: &Users,
-    copy: &UnixStream,
+    (copy, for_gate): (&UnixStream, Option<OwnedFd>),
 ) -> Result<Option<Child>, ContainerError> {
     let lost = |error: io::Error| ContainerError::step("talking to the container", &error);
     users.give(pid)?;
@@ -288,7 +290,7 @@ fn watch(
     match wire::receive::<Entered>(copy).map_err(lost)? {
         Some((Entered::Inside, descriptors)) => match &container.network {
             Network::Gate(gate) => {
-                let started = start(gate, descriptors);
+                let started = start(gate, descriptors, for_gate);
                 started.map(Some).map_err(|error| ContainerError::step("starting the gate", &error))
             }
             Network::Machine | Network::None => Ok(None),
@@ -302,12 +304,12 @@ fn watch(
     }
 }
 
-fn start(gate: &Gate, descriptors: Vec<OwnedFd>) -> io::Result<Child> {
+fn start(gate: &Gate, descriptors: Vec<OwnedFd>, for_gate: Option<OwnedFd>) -> io::Result<Child> {
     let missing = || io::Error::from(io::ErrorKind::InvalidInput);
     let (program, arguments) = gate.command.split_first().ok_or_else(missing)?;
     let listener = descriptors.into_iter().next().ok_or_else(missing)?;
     let mut command = Command::new(program);
-    command.args(arguments).stdin(listener).stdout(Stdio::null());
+    command.args(arguments).stdin(listener).stdout(for_gate.map_or_else(Stdio::null, Stdio::from));
     let end = || Ok(set_parent_process_death_signal(Some(Signal::KILL))?);
     // SAFETY: between the fork and the program's start it makes one system call.
     unsafe { command.pre_exec(end) };

@@ -1,6 +1,7 @@
 //! Where a check works: providers made anew, sandboxes that are ended afterwards.
 
 use std::{
+    collections::BTreeMap,
     fs::{self, OpenOptions},
     io::Write as _,
     process::Command,
@@ -26,6 +27,13 @@ use gloveport_provider::{
 const COMMAND: f64 = 30.0;
 /// Pause between two questions about something that no event tells.
 const POLL: Duration = Duration::from_millis(20);
+
+/// The labels of a sandbox that were asked for: how far it is kept apart is told by whoever does it.
+pub(super) fn labels_of(sandbox: &Sandbox) -> BTreeMap<String, String> {
+    let mut labels = sandbox.labels.clone();
+    labels.remove(Level::LABEL);
+    labels
+}
 
 pub(super) struct Bench {
     make: Make,

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::{
-    bench::Bench,
+    bench::{Bench, labels_of},
     check::{At as _, Check, Found, Problem, check, must, same},
 };
 use gloveport_provider::{
@@ -65,7 +65,7 @@ async fn labels(bench: &Bench) -> Found {
     let first = bench.create(&SandboxSpec { labels: labels("a"), ..bench.spec("a")? }).await?;
     let second = bench.create(&SandboxSpec { labels: labels("b"), ..bench.spec("b")? }).await?;
     let found = bench.find(&first.id).await?;
-    same(&found.map(|sandbox| sandbox.labels), &Some(labels("a")), "the labels of what was found")?;
+    same(&found.as_ref().map(labels_of), &Some(labels("a")), "the labels of what was found")?;
     for (filter, expected) in [
         (labels("a"), vec![&first.id]),
         (labels("b"), vec![&second.id]),

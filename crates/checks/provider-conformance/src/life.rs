@@ -9,7 +9,7 @@ use std::{
 use gloveport_protocol::Secret;
 
 use crate::{
-    bench::{Bench, client},
+    bench::{Bench, client, labels_of},
     check::{At as _, Check, Found, Problem, check, must, same},
 };
 use gloveport_hosting::{WaitOptions, wait_until_alive};
@@ -139,7 +139,7 @@ async fn description(bench: &Bench) -> Found {
     same(&sandbox.provider, &bench.name, "provider")?;
     same(&sandbox.state, &SandboxState::Running, "state")?;
     same(&sandbox.lifetime, &Lifetime::Backend, "lifetime")?;
-    same(&sandbox.labels, &spec.labels, "labels")?;
+    same(&labels_of(&sandbox), &spec.labels, "labels")?;
     if sandbox.workspace.is_none() {
         return Err(Problem::new("workspace", "where the work is", "nothing"));
     }

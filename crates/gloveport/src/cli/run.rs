@@ -17,9 +17,9 @@ use crate::{
 };
 
 /// Below `gloveport run --help`.
-pub(super) const RUN_HELP: &str = "Without --url and --runtime, and with the runtime `local`, there is no isolation: the command runs on \
-    this machine as you, with all your files. --isolation container gives it the directory that you are in and \
-    what the system has, and nothing else. It gets the variables of a fresh login; --env NAME passes another one on.\n\n\
+pub(super) const RUN_HELP: &str = "Without --url and --runtime there is no isolation: the command runs on this machine as you, with all your \
+    files. --isolation container gives it the directory that you are in and what the system has, and nothing else. The \
+    runtime `local` keeps its sandbox apart as far as this machine can. The command gets the variables of a fresh login; --env NAME passes another one on.\n\n\
     Exit codes: the command's own; 77 if it was refused as risky (--runtime); 124 if the time limit passed; 125 if \
     gloveport itself failed or the command is incomplete; 130 if it was interrupted twice; 141 if the reader of its \
     output has gone; 2 for a wrong command line.";

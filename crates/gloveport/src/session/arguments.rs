@@ -3,11 +3,12 @@
 mod inside;
 mod life;
 mod make;
+mod network;
 
 use clap::{Args, Subcommand};
 
 pub(crate) use self::make::MakeArgs;
-pub(super) use self::{inside::*, life::*, make::*};
+pub(super) use self::{inside::*, life::*, make::*, network::*};
 use super::service::GatewayFlags;
 
 /// Below `gloveport session --help`.
@@ -160,6 +161,9 @@ pub(super) enum SessionCommand {
     Snapshots(SnapshotsCommand),
     /// Start a session with the files and settings of another one, and print its id. It gets no secrets and no processes.
     Fork(ForkArgs),
+    /// Show and change whom a running session may talk to.
+    #[command(subcommand)]
+    Network(NetworkCommand),
     /// Show the log of a session's server.
     Logs(LogsArgs),
     /// Copy files and trees into and out of a session. The path in it is ID:PATH; `-` is standard input or output.

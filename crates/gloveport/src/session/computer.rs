@@ -11,11 +11,11 @@ use tokio_util::sync::CancellationToken;
 use super::{
     MakeArgs,
     handling::Handling,
-    operations,
+    isolation, operations,
     own::Own,
     runtimes::Runtimes,
     settings::{Wanted, wanted},
-    start::{about_isolation, random_id},
+    start::random_id,
 };
 use crate::{
     approve::{ApproveArgs, Person},
@@ -120,10 +120,10 @@ async fn make(fresh: FreshComputer, approver: Arc<dyn Approver>, stop: Cancellat
     let Wanted { spec, options } = wanted(&runtimes, &runtime, &provider.capabilities(), session, make, variables)?;
     let keep = keep || options.keep_alive;
     let spec = SandboxSpec { keep_alive: keep, ..spec };
-    if runtime == LOCAL {
-        tell(&about_isolation(&spec));
-    }
     let own = Own::make(provider, &spec, stop).await?;
+    if runtime == LOCAL {
+        tell(&isolation::note(&own.sandbox, &spec));
+    }
     let connected = async {
         let client = client(&own.sandbox)?;
         let directory = directory(&client, own.sandbox.workspace.as_deref()).await?;
@@ -136,7 +136,9 @@ async fn make(fresh: FreshComputer, approver: Arc<dyn Approver>, stop: Cancellat
             return Err(error);
         }
     };
-    here::refill_waiting(&runtime, &runtimes.context).await;
+    if isolation::is_none(&own.sandbox) {
+        here::refill_waiting(&runtime, &runtimes.context).await;
+    }
     Ok(Borrowed { client, operations, directory, is_here: runtime == LOCAL, made: Some(Made { own, keep }) })
 }
 

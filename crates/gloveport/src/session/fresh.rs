@@ -11,7 +11,7 @@ use gloveport_runtime::Begun;
 
 use super::{
     handling::Handling,
-    operations,
+    isolation, operations,
     own::Own,
     runtimes::Runtimes,
     settings::{Wanted, command_limit, tell_limit, wanted},
@@ -27,6 +27,7 @@ use crate::{
     here,
     input::Source,
     names::CLI,
+    output::tell,
     run::{self, Shown},
     signals::{self, Kind, Signal},
 };
@@ -54,16 +55,22 @@ pub(crate) async fn run_in_fresh(mut arguments: RunArgs) -> anyhow::Result<ExitC
     let make = std::mem::take(&mut arguments.make);
     provider.learn().await?;
     let can = provider.capabilities();
-    let Wanted { spec, options } = wanted(&runtimes, &runtime, &can, random_id()?, make, arguments.env.clone())?;
+    let wanted = wanted(&runtimes, &runtime, &can, random_id()?, make, arguments.env.clone())?;
+    let Wanted { spec, options } = wanted.kept_apart(&can);
     let has_own = arguments.timeout.is_some() || arguments.tty;
     let configured = if has_own { None } else { command_limit(&runtimes.loaded)? };
     arguments.timeout = arguments.timeout.or(configured.map(|limit| limit.as_secs_f64()));
     // While it starts, C-c gives it up; afterwards it is for the command.
     let own = Own::make(provider, &spec, signals::stop()?).await?;
+    if isolation::is_default(&spec) {
+        tell(&isolation::note(&own.sandbox, &spec));
+    }
     let limited_by = configured.map(|_| &runtimes.loaded);
     let input = Source::of_run(arguments.interactive, from_stdin);
     let done = use_up(&own.sandbox, &arguments, text, input, limited_by).await;
-    here::refill_waiting(&runtime, &runtimes.context).await;
+    if isolation::is_none(&own.sandbox) {
+        here::refill_waiting(&runtime, &runtimes.context).await;
+    }
     if options.keep_alive {
         own.leave("keep_runtime_alive").await;
     } else {

@@ -6,11 +6,18 @@ use anyhow::Context as _;
 use gloveport_config::{Effect, Loaded, Note, Origin};
 use gloveport_protocol::Secret;
 use gloveport_provider::{
-    Capabilities, Confinement, NetworkPolicy, ProviderContext, ResourceLimits, SandboxSpec, SessionId, Workspace,
+    Capabilities, Confinement, EdgeSecret, NetworkPolicy, ProviderContext, ResourceLimits, SandboxSpec, SessionId,
+    Workspace,
 };
 use gloveport_runtime::{FromConfig, HostedOptions, RuntimeError};
 
-use super::{arguments::MakeArgs, launch::session_key, runtimes::Runtimes, secrets, values::SecretFrom};
+use super::{
+    arguments::MakeArgs,
+    launch::session_key,
+    runtimes::Runtimes,
+    secrets,
+    values::{SecretFrom, SecretGiven},
+};
 use crate::directory;
 
 /// The name that the runtime `docker` had before.
@@ -45,6 +52,16 @@ pub(super) struct Wanted {
     pub(super) spec: SandboxSpec,
     /// How a session treats it; whether it goes on when nobody uses it any more is a part of that.
     pub(super) options: HostedOptions,
+}
+
+impl Wanted {
+    /// The same, as far apart from this machine as that can be, if nobody has said how far.
+    pub(super) fn kept_apart(mut self, can: &Capabilities) -> Self {
+        if can.confine {
+            self.spec.confinement.get_or_insert_with(Confinement::strongest);
+        }
+        self
+    }
 }
 
 /// What the configuration says, and above it the flags.
@@ -107,9 +124,6 @@ fn tell_ignored(loaded: &Loaded, runtime: &str, ignored: &[&str]) {
     tracing::warn!("the runtime `{runtime}` has no use for {}", named.join(", "));
 }
 
-/// The label that tells how far a sandbox is kept apart from this machine.
-const ISOLATION: &str = "gloveport.isolation";
-
 /// The flags count more than the configuration.
 fn lay_over(
     configured: SandboxSpec,
@@ -119,14 +133,17 @@ fn lay_over(
     context: &ProviderContext,
 ) -> anyhow::Result<SandboxSpec> {
     let mut spec = configured;
-    let secrets: BTreeMap<String, Secret> =
-        flags.secret.iter().map(|from| read_secret(from, context)).collect::<anyhow::Result<_>>()?;
+    let (mut secrets, mut edge_secrets) = (BTreeMap::new(), BTreeMap::new());
+    for SecretGiven { from, hosts } in flags.secret {
+        let (name, value) = read_secret(&from, context)?;
+        if hosts.is_empty() {
+            secrets.insert(name, value);
+        } else {
+            edge_secrets.insert(name, EdgeSecret { value, hosts });
+        }
+    }
     let mut labels: BTreeMap<String, String> = flags.label.into_iter().collect();
     secrets::mark(&mut labels, &secrets, can);
-    let configured = spec.confinement.as_ref().map(|confinement| confinement.level);
-    if let Some(level) = flags.isolation.or(configured).filter(|_| can.labels) {
-        labels.insert(ISOLATION.to_owned(), level.name().to_owned());
-    }
     // Of two variables with one name the secret one counts for providers.
     spec.secrets.retain(|name, _| variables.iter().all(|(other, _)| other != name));
     spec.secrets.extend(secrets);
@@ -140,13 +157,18 @@ fn lay_over(
     spec.ports.extend(flags.port);
     let place = |path: PathBuf| std::path::absolute(&path).with_context(|| format!("cannot use {}", path.display()));
     let places = |paths: Vec<PathBuf>| paths.into_iter().map(place).collect::<anyhow::Result<Vec<_>>>();
+    let (read, write) = (places(flags.allow_read)?, places(flags.allow_write)?);
+    let configured = spec.confinement.take();
     let confinement = match flags.isolation {
-        None => spec.confinement.take(),
-        Some(level) => Some(Confinement { level, read: places(flags.allow_read)?, write: places(flags.allow_write)? }),
+        Some(level) => Some(Confinement { level, ..Confinement::default() }),
+        None if configured.is_none() && !(read.is_empty() && write.is_empty()) => Some(Confinement::strongest()),
+        None => configured,
     };
+    let confinement = confinement.map(|confinement| Confinement { read, write, ..confinement });
     Ok(SandboxSpec {
         image: flags.image.or(spec.image),
         session_key: Some(session_key()?),
+        edge_secrets,
         user: flags.user,
         limits: ResourceLimits {
             memory: flags.memory,

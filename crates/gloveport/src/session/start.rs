@@ -6,11 +6,12 @@ use anyhow::Context as _;
 use gloveport_config::McpStdioServer;
 use gloveport_hosting::client;
 use gloveport_protocol::McpServerEntry;
-use gloveport_provider::{Level, NetworkPolicy, PhaseTiming, Provider, Sandbox, SandboxSpec, SessionId};
+use gloveport_provider::{PhaseTiming, Provider, Sandbox, SandboxSpec, SessionId};
 use serde_json::json;
 
 use super::{
     arguments::StartArgs,
+    isolation,
     launch::{Launch, launch},
     report::Report,
     runtimes::Runtimes,
@@ -23,44 +24,6 @@ use crate::{
     signals,
 };
 
-/// What a person must know of the runtime that is chosen when none is.
-const NO_ISOLATION: &str = "note: the runtime `local` has no isolation: commands run on this machine as you, with all your \
-    files; --isolation container gives them a place of their own, without an engine";
-/// The same of one that is kept apart: what it still has.
-const FILES: &str = "note: the sandbox is kept to its own files and those of the system; it is not kept from";
-
-/// Of one in a container of this machine's own.
-const CONTAINER: &str = "note: the sandbox is in a container of its own, with its workspace and what the system has to be read, \
-    and has no network";
-const CONTAINER_WITH_NETWORK: &str = "note: the sandbox is in a container of its own, with its workspace and what the system \
-    has to be read; it has this machine's network (--network none closes it)";
-
-const CONTAINER_WITH_HOSTS: &str = "note: the sandbox is in a container of its own, with its workspace and what the system has \
-    to be read; it reaches the hosts that were named, through a proxy";
-
-/// What a person must know of a sandbox on this machine.
-pub(super) fn about_isolation(spec: &SandboxSpec) -> String {
-    if spec.confinement.as_ref().is_none_or(|confinement| confinement.level == Level::None) {
-        return NO_ISOLATION.to_owned();
-    }
-    let is_container = spec.confinement.as_ref().is_some_and(|confinement| confinement.level == Level::Container);
-    if is_container {
-        return match spec.network {
-            NetworkPolicy::Full => CONTAINER_WITH_NETWORK.to_owned(),
-            NetworkPolicy::None => CONTAINER.to_owned(),
-            NetworkPolicy::Only(_) => CONTAINER_WITH_HOSTS.to_owned(),
-        };
-    }
-    let mut open = here::isolation_gaps();
-    if spec.network == NetworkPolicy::Full {
-        open.push("the network, nor from servers on this machine (--network none closes it)");
-    }
-    if open.is_empty() {
-        return "note: the sandbox is kept to its own files and those of the system, and has no network".to_owned();
-    }
-    format!("{FILES} {}", open.join(", nor from "))
-}
-
 pub(super) async fn start(runtimes: &Runtimes, arguments: Box<StartArgs>) -> anyhow::Result<ExitCode> {
     let (runtime, provider) = runtimes.one()?;
     let how = Launch { until_alive: !arguments.no_wait, limit: arguments.timeout, stop: signals::stop()? };
@@ -71,19 +34,22 @@ pub(super) async fn start(runtimes: &Runtimes, arguments: Box<StartArgs>) -> any
     };
     provider.learn().await?;
     let can = provider.capabilities();
-    let wanted = wanted(runtimes, &runtime, &can, session_id, arguments.make, arguments.env)?;
+    let wanted = wanted(runtimes, &runtime, &can, session_id, arguments.make, arguments.env)?.kept_apart(&can);
     // It outlives this command, whatever the configuration says of sessions of a backend.
     let spec = SandboxSpec { keep_alive: true, ..wanted.spec };
-    if runtime == LOCAL && !arguments.quiet {
-        crate::output::tell(&about_isolation(&spec));
-    }
     let progress = report.progress();
     let launched = launch(&*provider, &spec, &progress, &how).await;
     if let Ok(sandbox) = &launched {
         if how.until_alive {
             set_mcp_servers(&runtimes.context.config.mcp.stdio_servers, sandbox).await;
         }
-        here::refill_waiting(&runtime, &runtimes.context).await;
+        if isolation::is_none(sandbox) {
+            here::refill_waiting(&runtime, &runtimes.context).await;
+        }
+        if runtime == LOCAL && !arguments.quiet {
+            report.clear();
+            crate::output::tell(&isolation::note(sandbox, &spec));
+        }
     }
     tell(&*provider, &report, &progress.timings(), launched, as_json).await
 }

@@ -6,6 +6,7 @@ use std::{
     time::Duration,
 };
 
+use gloveport_allow_list::Rules;
 use gloveport_protocol::seconds;
 use gloveport_provider::{ExposedPort, Level, Mount, MountSource, NetworkPolicy, RunAs};
 
@@ -178,8 +179,7 @@ pub(super) fn network(text: &str) -> Result<NetworkPolicy, String> {
 
 /// How far a sandbox is kept apart from the machine that it is on.
 pub(crate) fn level(text: &str) -> Result<Level, String> {
-    let known = Level::ALL.into_iter().find(|level| level.name() == text);
-    known.ok_or_else(|| "it must be `none`, `files` or `container`".to_owned())
+    Level::named(text).ok_or_else(|| "it must be `none`, `files` or `container`".to_owned())
 }
 
 /// Where the value of a secret variable comes from.
@@ -198,23 +198,37 @@ impl fmt::Debug for SecretFrom {
     }
 }
 
-/// `NAME` or `NAME=@FILE`. The value itself is refused: everybody on the machine sees the arguments of processes.
-pub(super) fn secret(text: &str) -> Result<SecretFrom, String> {
+/// A secret variable.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct SecretGiven {
+    pub(super) from: SecretFrom,
+    /// The hosts that get it, while the sandbox has a placeholder; none if the sandbox has it itself.
+    pub(super) hosts: Vec<String>,
+}
+
+/// `NAME[@HOST,…]` or `NAME[@HOST,…]=@FILE`. The value itself is refused: everybody on the machine sees the arguments of
+/// processes.
+pub(super) fn secret(text: &str) -> Result<SecretGiven, String> {
     let name_is_good = |name: &str| {
         let first = name.bytes().next().is_some_and(|first| first.is_ascii_alphabetic() || first == b'_');
         first && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
     };
-    match text.split_once("=@") {
-        Some((name, file)) if name_is_good(name) && !file.is_empty() => {
-            Ok(SecretFrom::File(name.to_owned(), file.into()))
-        }
-        None if name_is_good(text) => Ok(SecretFrom::Environment(text.to_owned())),
-        _ => {
-            Err("it must have the form NAME, for a variable of this environment, or NAME=@FILE; a value itself would \
-                  be seen by everybody on this machine"
-                .to_owned())
-        }
+    let (target, file) = text.split_once("=@").map_or((text, None), |(target, file)| (target, Some(file)));
+    let (name, hosts) = target.split_once('@').map_or((target, None), |(name, hosts)| (name, Some(hosts)));
+    if !name_is_good(name) || file.is_some_and(str::is_empty) {
+        return Err(
+            "it must have the form NAME, for a variable of this environment, or NAME=@FILE, each with @HOST behind \
+                    NAME if only that host is to get it; a value itself would be seen by everybody on this machine"
+                .to_owned(),
+        );
     }
+    let hosts: Vec<String> = hosts.into_iter().flat_map(|hosts| hosts.split(',')).map(str::to_owned).collect();
+    Rules::parse(&hosts).map_err(|error| error.to_string())?;
+    let from = match file {
+        Some(file) => SecretFrom::File(name.to_owned(), file.into()),
+        None => SecretFrom::Environment(name.to_owned()),
+    };
+    Ok(SecretGiven { from, hosts })
 }
 
 #[cfg(test)]
@@ -330,9 +344,18 @@ mod tests {
 
     #[test]
     fn the_value_of_a_secret_is_not_taken_from_the_command_line() {
-        assert_eq!(secret("TOKEN"), Ok(SecretFrom::Environment("TOKEN".to_owned())));
-        assert_eq!(secret("T=@/f=x"), Ok(SecretFrom::File("T".to_owned(), "/f=x".into())));
-        for text in ["", "T=hunter2", "T=", "T=@", "=@f", "1T", "a b", "a-b"] {
+        let (token, file) =
+            (SecretFrom::Environment("T".to_owned()), SecretFrom::File("T".to_owned(), "/f=x@y".into()));
+        for (text, from, hosts) in [
+            ("T", &token, &[][..]),
+            ("T=@/f=x@y", &file, &[]),
+            ("T@a.test,*.b.test:8443", &token, &["a.test", "*.b.test:8443"]),
+            ("T@a.test=@/f=x@y", &file, &["a.test"]),
+        ] {
+            let hosts = hosts.iter().map(|host| (*host).to_owned()).collect();
+            assert_eq!(secret(text), Ok(SecretGiven { from: from.clone(), hosts }), "{text}");
+        }
+        for text in ["", "T=hunter2", "T=", "T=@", "=@f", "1T", "a b", "a-b", "T@", "T@a,,b", "T@a=hunter2", "@a"] {
             assert!(secret(text).is_err(), "{text}");
         }
         assert!(!format!("{:?}", secret("T=@/secret/file")).contains("file"));

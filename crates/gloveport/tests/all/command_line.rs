@@ -10,7 +10,10 @@ use std::{
     process::Stdio,
 };
 
-use crate::support::{Server, gloveport, run, text};
+use crate::{
+    sandboxes::has_containers,
+    support::{Server, gloveport, run, text},
+};
 use serde_json::{Value, json};
 
 fn python() -> String {
@@ -147,12 +150,12 @@ fn a_command_without_isolation_gets_the_variables_of_a_login_and_those_that_are_
         let output = command.args(words).output().unwrap();
         (text(&output.stdout), text(&output.stderr))
     };
-    for start in [&["run"][..], &["run", "--runtime", "local"]] {
+    for start in [&["run"][..], &["run", "--runtime", "local"], &["run", "--isolation", "none"]] {
         assert_eq!(ran(&[start, &[print]].concat()).0, "<||C|http://127.0.0.1:1||home>\n", "{start:?}");
         let passed = ran(&[start, &["--env", "TOKEN", print]].concat()).0;
         assert_eq!(passed, "<|s3cret|C|http://127.0.0.1:1||home>\n", "{start:?}");
     }
-    let (id, told) = ran(&["session", "start", "--id", "plain"]);
+    let (id, told) = ran(&["session", "start", "--id", "plain", "--isolation", "none"]);
     assert_eq!(id, "plain\n", "{told}");
     assert_eq!(told.matches("the runtime `local` has no isolation").count(), 1, "{told}");
     assert_eq!(ran(&["session", "exec", "plain", print]).0, "<||C|http://127.0.0.1:1||home>\n");
@@ -161,6 +164,37 @@ fn a_command_without_isolation_gets_the_variables_of_a_login_and_those_that_are_
     assert_eq!(told, "");
     assert_eq!(ran(&["session", "rm", "-f", "quiet"]).0, "quiet\n");
     assert!(ran(&["run", "--help"]).0.contains("there is no isolation"));
+}
+
+#[test]
+fn sessions_are_kept_apart_unless_somebody_wants_that_otherwise_and_it_is_told_in_one_line() {
+    let home = tempfile::tempdir().unwrap();
+    std::fs::write(home.path().join("mine"), "x").unwrap();
+    let ran = |words: &[&str]| {
+        let output = gloveport(home.path()).current_dir(home.path()).args(words).output().unwrap();
+        (text(&output.stdout), text(&output.stderr))
+    };
+    let ask = format!("cat {}/mine", home.path().display());
+    for (words, level) in
+        [(&[][..], None), (&["--isolation", "files"], Some("files")), (&["--isolation", "none"], Some("none"))]
+    {
+        let (id, told) = ran(&[&["session", "start"][..], words].concat());
+        let id = id.trim_end();
+        assert_eq!(told.matches("note: ").count(), 1, "{told}");
+        assert_eq!(told.contains("--isolation none"), words.is_empty(), "{told}");
+        let shown = ran(&["session", "show", id]).0;
+        let level = level.unwrap_or(if has_containers() { "container" } else { "files" });
+        assert!(shown.contains(&format!("gloveport.isolation={level}")), "{shown}");
+        assert_eq!(ran(&["session", "exec", id, &ask]).0 == "x", level == "none", "{level}");
+        assert_eq!(ran(&["session", "rm", "-f", id]).0.trim_end(), id);
+    }
+    let (printed, told) = ran(&["run", "--runtime", "local", &ask]);
+    assert!(printed.contains("mine: ") && told.contains("--isolation none"), "{printed} {told}");
+    // A person who chooses knows it.
+    assert_eq!(ran(&["run", "--isolation", "none", &ask]), ("x".to_owned(), String::new()));
+    std::fs::create_dir(home.path().join("work")).unwrap();
+    let (_, told) = ran(&["session", "start", "--workspace", "."]);
+    assert!(told.contains("your home directory is in it") && told.contains("--isolation none"), "{told}");
 }
 
 #[test]

@@ -8,10 +8,11 @@ use std::{
 
 use crate::sandboxes::{Place, alive_in, client, has_containers, run, spec, until};
 use gloveport_protocol::{
-    Action, ActionEvent, ActionExecutor as _, ExecuteError, Observation, ReadAction, WriteAction,
+    Action, ActionEvent, ActionExecutor as _, ExecuteError, Observation, ReadAction, Secret, WriteAction,
 };
 use gloveport_provider::{
-    Confinement, Level, NetworkPolicy, Progress, Provider as _, ProviderError, Sandbox, SandboxSpec, Workspace,
+    Confinement, EdgeSecret, Level, NetworkChange, NetworkPolicy, Progress, Provider as _, ProviderError, Sandbox,
+    SandboxSpec, Workspace,
 };
 use gloveport_provider_local::Local;
 use tokio::{
@@ -213,15 +214,22 @@ fn answer(listener: TcpListener, text: &'static str) {
     });
 }
 
-#[tokio::test]
-async fn a_container_reaches_the_hosts_that_were_named_through_its_gate_and_nobody_else() {
+/// A place for containers whose programs ask with curl; `None` where one of them cannot be had.
+#[expect(clippy::print_stdout, reason = "a test that is left out says so")]
+fn with_curl() -> Option<(Place, Local)> {
     let curl = std::process::Command::new("curl").arg("--version").output();
     if curl.is_err() || !has_containers() {
         println!("skipped: there is no curl, or there are no containers");
-        return;
+        return None;
     }
     let place = Place::new();
     let local = place.backend();
+    Some((place, local))
+}
+
+#[tokio::test]
+async fn a_container_reaches_the_hosts_that_were_named_through_its_gate_and_nobody_else() {
+    let Some((place, local)) = with_curl() else { return };
     // Who is named, by an address of this machine, and who is not.
     let (named, other) =
         (TcpListener::bind("127.0.0.1:0").await.unwrap(), TcpListener::bind("127.0.0.1:0").await.unwrap());
@@ -280,14 +288,14 @@ async fn what_a_level_cannot_have_is_refused_and_nothing_is_made() {
     let (home, state) = (place.path().join("home"), place.state());
     fs::create_dir_all(&state).unwrap();
     let with = |read: Vec<PathBuf>, write: Vec<PathBuf>| SandboxSpec {
-        confinement: Some(Confinement { level: Level::Files, read, write }),
+        confinement: Some(Confinement { level: Level::Files, read, write, ..Confinement::default() }),
         ..spec("s")
     };
     let inside = |path: &str| {
-        let confinement = Confinement { level: Level::Container, read: vec![path.into()], write: Vec::new() };
+        let confinement = Confinement { level: Level::Container, read: vec![path.into()], ..Confinement::default() };
         SandboxSpec { confinement: Some(confinement), ..spec("s") }
     };
-    let nothing_kept = Confinement { level: Level::None, read: vec![home.clone()], write: Vec::new() };
+    let nothing_kept = Confinement { read: vec![home.clone()], ..Confinement::default() };
     for (wanted, expected) in [
         (SandboxSpec { workspace: Workspace::Directory(home.clone()), ..apart("s") }, "your home directory"),
         (SandboxSpec { workspace: Workspace::Directory("/".into()), ..apart("s") }, "your home directory"),
@@ -307,6 +315,111 @@ async fn what_a_level_cannot_have_is_refused_and_nothing_is_made() {
     }
     let closed = SandboxSpec { network: NetworkPolicy::None, ..spec("s") };
     assert!(matches!(create(&local, &closed).await, Err(ProviderError::Unsupported { .. })));
+    local.close().await;
+    assert_eq!((alive_in(&place), place.left()), (Vec::new(), Vec::new()));
+}
+
+#[tokio::test]
+async fn where_nobody_chooses_the_strongest_level_that_can_be_had_is_taken_and_what_was_asked_for_is_kept() {
+    let place = Place::new();
+    let local = place.backend();
+    let strongest = |spec| SandboxSpec { confinement: Some(Confinement::strongest()), ..spec };
+    // A container has a /dev of its own.
+    let shared = tempfile::tempdir_in("/dev/shm").unwrap();
+    let in_memory = |spec| SandboxSpec { workspace: Workspace::Directory(shared.path().to_owned()), ..spec };
+    let labels: &[(SandboxSpec, &str)] = &[
+        (strongest(spec("one")), if has_containers() { "container" } else { "files" }),
+        (strongest(in_memory(spec("two"))), "files"),
+        (SandboxSpec { confinement: Some(Confinement::default()), ..spec("three") }, "none"),
+    ];
+    for (wanted, level) in labels {
+        let made = create(&local, wanted).await.unwrap();
+        assert_eq!(made.labels.get(Level::LABEL).map(String::as_str), Some(*level));
+        assert_eq!(local.find(&made.id).await.unwrap().unwrap().labels, made.labels);
+    }
+    assert_eq!(create(&local, &spec("four")).await.unwrap().labels.get(Level::LABEL), None);
+    // What only the stronger one does is not left out, and the person's own choice is not weakened.
+    let hosts = SandboxSpec { network: NetworkPolicy::Only(vec!["a.test".to_owned()]), ..spec("five") };
+    for wanted in [strongest(in_memory(hosts)), in_memory(contained("six"))] {
+        let error = create(&local, &wanted).await.unwrap_err().to_string();
+        assert!(error.contains("its own /dev"), "{error}");
+    }
+    local.close().await;
+    assert_eq!((alive_in(&place), place.left()), (Vec::new(), Vec::new()));
+}
+
+#[tokio::test]
+async fn a_secret_for_some_hosts_is_a_placeholder_in_the_sandbox_and_refused_where_it_cannot_be_put_in() {
+    const VALUE: &str = "a secret of eight bytes and more";
+    let place = Place::new();
+    let local = place.backend();
+    let with = |spec: SandboxSpec, value: &str, host: &str| {
+        let secret = EdgeSecret { value: Secret::new(value), hosts: vec![host.to_owned()] };
+        SandboxSpec { edge_secrets: [("TOKEN".to_owned(), secret)].into(), ..spec }
+    };
+    let closed = SandboxSpec { network: NetworkPolicy::None, ..contained("s") };
+    for (wanted, expected) in [
+        (with(spec("s"), VALUE, "a.test"), "a secret for some hosts"),
+        (with(apart("s"), VALUE, "a.test"), "a secret for some hosts"),
+        (with(contained("s"), "short", "a.test"), "at least 8 bytes"),
+        (with(contained("s"), "two\nlines, both long", "a.test"), "one line"),
+        (with(contained("s"), VALUE, "a b"), "says no host"),
+        (with(closed, VALUE, "a.test"), "there is no way"),
+    ] {
+        let error = create(&local, &wanted).await.unwrap_err().to_string();
+        assert!(error.contains(expected) && !error.contains(VALUE), "{error}");
+    }
+    if has_containers() {
+        let (listener, file) =
+            (TcpListener::bind("127.0.0.1:0").await.unwrap(), "/run/gloveport/trust/certificates.pem");
+        let port = listener.local_addr().unwrap().port();
+        let network = NetworkPolicy::Only(vec![format!("127.0.0.1:{port}")]);
+        let wanted = with(SandboxSpec { network, ..contained("one") }, VALUE, "a.test");
+        let sandbox = create(&local, &wanted).await.unwrap();
+        let told = run(&sandbox, "echo $TOKEN $SSL_CERT_FILE $NODE_EXTRA_CA_CERTS").await;
+        let words: Vec<&str> = told.split(' ').collect();
+        assert!(words[0].starts_with("gloveport-secret-") && words[1] == file, "{told}");
+        assert!(
+            run(&sandbox, &format!("tail -n 1 {file}; cat $NODE_EXTRA_CA_CERTS")).await.contains("END CERTIFICATE")
+        );
+        assert!(run(&sandbox, &format!("echo x >> {file}; rm {file}")).await.contains("Read-only"));
+        let seen = run(&sandbox, "env; tr '\\0' '\\n' < /proc/1/environ; cat /proc/1/cmdline /proc/1/maps").await;
+        assert!(seen.contains("TOKEN=") && !seen.contains(VALUE), "{seen}");
+    }
+    local.close().await;
+    assert_eq!((alive_in(&place), place.left()), (Vec::new(), Vec::new()));
+}
+
+#[tokio::test]
+async fn whom_a_running_container_reaches_is_changed_and_told() {
+    let Some((place, local)) = with_curl() else { return };
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let host = listener.local_addr().unwrap().to_string();
+    answer(listener, "here it is");
+    let wanted = SandboxSpec { network: NetworkPolicy::Only(vec!["a.test".to_owned()]), ..contained("one") };
+    let sandbox = create(&local, &wanted).await.unwrap();
+    let ask = format!("curl -sS -m 10 --noproxy '' --proxy \"$HTTP_PROXY\" http://{host}/ 2>&1");
+    let change = |allow: &[&str], deny: &[&str]| {
+        let [allow, deny] = [allow, deny].map(|rules| rules.iter().map(|rule| (*rule).to_owned()).collect());
+        NetworkChange { allow, deny }
+    };
+    assert!(run(&sandbox, &ask).await.starts_with("gloveport:"));
+    let state = local.network(&sandbox.id, &change(&[&host], &[])).await.unwrap();
+    assert_eq!(state.allowed, ["a.test", &host]);
+    assert_eq!(run(&sandbox, &ask).await, "here it is");
+    let state = local.network(&sandbox.id, &change(&["0.0.0.0/0"], &["127.0.0.0/8"])).await.unwrap();
+    assert_eq!((state.allowed.len(), state.denied), (3, vec!["127.0.0.0/8".to_owned()]));
+    assert!(run(&sandbox, &ask).await.starts_with("gloveport:"));
+    let asked = local.network(&sandbox.id, &NetworkChange::default()).await.unwrap().asked;
+    assert_eq!((asked.len(), &asked[0].target, asked[0].times, asked[0].allowed), (1, &host, 3, false));
+    let wrong = local.network(&sandbox.id, &change(&["b.test", "a b"], &[])).await.unwrap_err().to_string();
+    assert!(wrong.contains("`a b` says no host"), "{wrong}");
+    // Nothing of that has changed, and there is nothing to change where there is no gate.
+    assert_eq!(local.network(&sandbox.id, &NetworkChange::default()).await.unwrap().allowed.len(), 3);
+    let open = create(&local, &contained("open")).await.unwrap();
+    for id in [&open.id, &gloveport_provider::SandboxId::new("none").unwrap()] {
+        local.network(id, &NetworkChange::default()).await.unwrap_err();
+    }
     local.close().await;
     assert_eq!((alive_in(&place), place.left()), (Vec::new(), Vec::new()));
 }

@@ -111,7 +111,7 @@ fn a_session_has_the_servers_of_the_configuration() {
         script.display()
     );
     fs::write(home.path().join("config.toml"), servers).unwrap();
-    assert_eq!(home.ok(&["start", "--id", "tools"]), "tools\n");
+    assert_eq!(home.ok(&["start", "--id", "tools", "--allow-read", &script.display().to_string()]), "tools\n");
     let mut call = gloveport(home.path());
     call.env_remove("XDG_STATE_HOME").current_dir(home.path());
     let called = call.args(["mcp", "call", "echo", "{\"text\": 2}", "--session", "tools"]).output().unwrap();

@@ -120,7 +120,7 @@ fn wrong_input_is_refused_before_anything_is_made() {
         (&["start", "--id", "a/b"], 1, "cannot be the id of a session"),
         (&["start", "--workspace", "/does/not/exist"], 1, "/does/not/exist is not a directory"),
         (&["start", "--image", "debian"], 1, "the runtime `local` has no support for an image"),
-        (&["start", "--network", "none"], 1, "has no support for a network policy"),
+        (&["start", "--isolation", "none", "--network", "none"], 1, "has no support for a network policy"),
         (&["start", "--runtime", "nope"], 1, "there is no runtime `nope`: it is not one of "),
         (&["ls", "--runtime", "nope"], 1, "Runtime nope not supported"),
         (&["rm"], 2, "<ID>"),

@@ -14,6 +14,9 @@ use gloveport_sys::process;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
+/// Those that wait are kept from nothing, so only sessions that are not either take one.
+const ISOLATION: (&str, &str) = ("SANDBOX_ISOLATION", "none");
+
 /// A session command that wants so many servers to wait.
 fn with(home: &Home, count: &str, words: &[&str]) -> Output {
     command(home, count, words).output().unwrap()
@@ -21,7 +24,7 @@ fn with(home: &Home, count: &str, words: &[&str]) -> Output {
 
 fn command(home: &Home, count: &str, words: &[&str]) -> Command {
     let mut command = home.command(words);
-    command.env("DESIRED_NUM_WARM_SERVERS", count);
+    command.env("DESIRED_NUM_WARM_SERVERS", count).env(ISOLATION.0, ISOLATION.1);
     command
 }
 
@@ -70,8 +73,8 @@ fn a_session_takes_a_server_that_waits_and_others_wait_until_garbage_is_collecte
     // A command in a sandbox of its own takes one, too.
     let before = waiting(&home);
     let mut run = gloveport(home.path());
-    run.env_remove("XDG_STATE_HOME").env("DESIRED_NUM_WARM_SERVERS", "2").current_dir(home.path());
-    let ran = run.args(["run", "--runtime", "local", "echo hi"]).output().unwrap();
+    run.env_remove("XDG_STATE_HOME").env("DESIRED_NUM_WARM_SERVERS", "2").env(ISOLATION.0, ISOLATION.1);
+    let ran = run.current_dir(home.path()).args(["run", "--runtime", "local", "echo hi"]).output().unwrap();
     assert_eq!((text(&ran.stdout).as_str(), ran.status.code()), ("hi\n", Some(0)), "{}", text(&ran.stderr));
     assert!(!before.is_subset(&waiting(&home)), "{before:?}");
     until("two wait once more", || told(&home).starts_with("2 servers wait"));

@@ -21,14 +21,17 @@ use std::{
 
 use gloveport_allow_list::Rules;
 use gloveport_contract::local::directory::{GATE, OWN_HOME, OWN_TEMPORARY, OWN_WORK};
-use gloveport_provider::{Capabilities, Level, NetworkPolicy, ProviderError, SandboxSpec, Workspace};
+use gloveport_provider::{Capabilities, Confinement, Level, NetworkPolicy, ProviderError, SandboxSpec, Workspace};
 use gloveport_sys::confined;
 
 use crate::{
+    edge::{self, Edge},
     fault,
     state::{PLACE, State},
 };
 
+/// What is wrong where the machine does not have a level.
+pub(crate) const ISOLATION: &str = "isolation";
 /// The home directory in a container, where the user has none that can be named there.
 const HOME_INSIDE: &str = "/home/sandbox";
 /// Temporary files in a container.
@@ -63,8 +66,12 @@ const WRITTEN: [&str; 3] = [".cargo/git", ".cargo/registry", "go/pkg"];
 
 /// Processes and threads of a container that are its server's.
 const OWN_PROCESSES: u64 = 20;
+/// All addresses.
+const EVERYBODY: [&str; 2] = ["0.0.0.0/0", "::/0"];
 /// Where programs are that choose a version, beside the directory of those that are named.
 const VERSIONS: [&str; 2] = ["versions", "installs"];
+/// The variable that names a virtual environment.
+const VIRTUAL_ENVIRONMENT: &str = "VIRTUAL_ENV";
 /// Where environments of IPython are, in the home directory.
 const ENVIRONMENTS: &str = ".cache/gloveport/kernels";
 
@@ -79,6 +86,8 @@ pub(crate) struct Confined {
     pub(crate) write: Vec<PathBuf>,
     pub(crate) network: Network,
     pub(crate) processes: Option<u64>,
+    /// The secrets that it uses and never has.
+    pub(crate) edge: Option<Edge>,
 }
 
 /// Whom the tools of a sandbox can talk to.
@@ -92,12 +101,36 @@ pub(crate) enum Network {
 
 /// What can be had with a level beside what can be had without.
 pub(crate) fn capabilities(level: Level, without: &Capabilities) -> Capabilities {
-    Capabilities { network_policy: level != Level::None, limit_processes: level == Level::Container, ..without.clone() }
+    let is_container = level == Level::Container;
+    Capabilities {
+        network_policy: level != Level::None,
+        limit_processes: is_container,
+        edge_secrets: is_container,
+        ..without.clone()
+    }
 }
 
 /// How far the sandbox is kept apart.
 pub(crate) fn level(spec: &SandboxSpec) -> Level {
     spec.confinement.as_ref().map_or(Level::None, |confinement| confinement.level)
+}
+
+/// The same sandbox on each level that it may have, in the order in which they are tried. Each says in a label which it is.
+pub(crate) fn candidates(spec: &SandboxSpec) -> Vec<SandboxSpec> {
+    let Some(wanted) = &spec.confinement else { return vec![spec.clone()] };
+    let is_meant = |level: &Level| if wanted.or_weaker { *level <= wanted.level } else { *level == wanted.level };
+    let at = |level: Level| {
+        let mut spec = spec.clone();
+        spec.confinement = Some(Confinement { level, or_weaker: false, ..wanted.clone() });
+        spec.labels.insert(Level::LABEL.to_owned(), level.name().to_owned());
+        spec
+    };
+    Level::ALL.into_iter().rev().filter(is_meant).map(at).collect()
+}
+
+/// Whether an error says that the machine does not have the level that was tried.
+pub(crate) fn is_missing(error: &ProviderError) -> bool {
+    matches!(error, ProviderError::Spec { field, .. } if field == ISOLATION)
 }
 
 /// What the server is told; `None` where nothing keeps it. What cannot be had is refused.
@@ -112,18 +145,26 @@ pub(crate) fn wanted(
         Level::None if confinement.read.is_empty() && confinement.write.is_empty() => return Ok(None),
         Level::None => {
             let reason = "places are given to sandboxes that are kept from others; choose a level other than `none`";
-            return Err(wrong("isolation", reason.to_owned()));
+            return Err(wrong(ISOLATION, reason.to_owned()));
         }
         Level::Files => {
             let support = confined::support();
             support.map_err(|missing| {
-                wrong("isolation", not_here(Level::Files, &format!("{}; {}", missing.reason, missing.remedy)))
+                wrong(ISOLATION, not_here(Level::Files, &format!("{}; {}", missing.reason, missing.remedy)))
             })?;
         }
         // The server tells whether it can be had, when it makes one.
         Level::Container => {}
     }
+    let edge = Edge::prepare(spec, environment)?;
     let network = match &spec.network {
+        NetworkPolicy::None if edge.is_some() => {
+            let reason =
+                "a secret is put in on the way to its hosts, and there is no way; name the hosts, or leave it out";
+            return Err(wrong("network", reason.to_owned()));
+        }
+        // Whoever is to put them in stands between the sandbox and everybody.
+        NetworkPolicy::Full if edge.is_some() => Network::Only(EVERYBODY.map(str::to_owned).into()),
         NetworkPolicy::Full => Network::Full,
         NetworkPolicy::None => Network::None,
         NetworkPolicy::Only(_) if confinement.level == Level::Files => {
@@ -131,7 +172,9 @@ pub(crate) fn wanted(
             return Err(wrong("network", reason.to_owned()));
         }
         NetworkPolicy::Only(hosts) => {
-            let rules = Rules::parse(hosts).map_err(|error| wrong("network", error.to_string()))?;
+            let of_secrets = edge.iter().flat_map(|edge| &edge.rules);
+            let rules =
+                Rules::parse(hosts.iter().chain(of_secrets)).map_err(|error| wrong("network", error.to_string()))?;
             if rules.is_empty() { Network::None } else { Network::Only(rules.texts().collect()) }
         }
     };
@@ -142,8 +185,8 @@ pub(crate) fn wanted(
         let holds = |other: &Path| fs::canonicalize(other).unwrap_or_else(|_| other.to_owned()).starts_with(&real);
         let is_home = home.as_deref().is_some_and(holds);
         if is_written && is_home {
-            let reason =
-                "your home directory is in it, which is what is to be protected; name a directory with the work alone";
+            let reason = "your home directory is in it, which is what is to be protected; name a directory with the work alone, or \
+                 choose --isolation none";
             return Err(wrong(field, format!("{}: {reason}", place.display())));
         }
         if is_home || holds(state.root()) {
@@ -163,6 +206,7 @@ pub(crate) fn wanted(
     let mut read =
         confinement.read.iter().map(|place| check("allow-read", place, false)).collect::<Result<Vec<_>, _>>()?;
     read.extend(programs(home.as_deref(), state.root(), environment));
+    read.extend(active(&spec.environment).and_then(|place| check("environment", &place, false).ok()));
     let home = (confinement.level == Level::Container).then(|| home_inside(home.as_deref()));
     if let Some(name) = &home {
         read.retain(|place| !WRITTEN.iter().any(|name| place.ends_with(name)));
@@ -170,13 +214,13 @@ pub(crate) fn wanted(
         for place in read.iter().chain(&write) {
             if let Some(own) = ["/proc", "/dev", "/sys"].into_iter().find(|own| place.starts_with(own)) {
                 let reason = format!("a container has its own {own}, so {} cannot be given", place.display());
-                return Err(wrong("isolation", reason));
+                return Err(wrong(ISOLATION, reason));
             }
         }
     }
     let has_own_work = !matches!(spec.workspace, Workspace::Directory(_));
     let processes = spec.limits.processes.map(|count| count.saturating_add(OWN_PROCESSES));
-    Ok(Some(Confined { home, has_own_work, read, write, network, processes }))
+    Ok(Some(Confined { home, has_own_work, read, write, network, processes, edge }))
 }
 
 /// Environments of IPython that were made on this machine, each by itself: others are made beside them.
@@ -203,6 +247,19 @@ fn home_inside(home: Option<&Path>) -> PathBuf {
     home.filter(is_free).map_or_else(|| HOME_INSIDE.into(), Path::to_owned)
 }
 
+/// The virtual environment that variables name, whose programs use what is beside them.
+fn active(environment: &BTreeMap<String, String>) -> Option<PathBuf> {
+    let named = environment.get(VIRTUAL_ENVIRONMENT).map(PathBuf::from);
+    named.filter(|place| place.is_absolute() && place.join("pyvenv.cfg").is_file())
+}
+
+/// Names it as it is named inside, where no link leads there.
+pub(crate) fn name_active(environment: &mut BTreeMap<String, String>) {
+    if let Some(real) = active(environment).and_then(|place| fs::canonicalize(place).ok()) {
+        environment.insert(VIRTUAL_ENVIRONMENT.to_owned(), real.display().to_string());
+    }
+}
+
 /// Where programs are, beside those of the system: what `PATH` names, and what people install for themselves. A place that
 /// holds the home directory or the state of sandboxes is none.
 fn programs(home: Option<&Path>, state: &Path, environment: &BTreeMap<String, String>) -> Vec<PathBuf> {
@@ -217,14 +274,13 @@ fn programs(home: Option<&Path>, state: &Path, environment: &BTreeMap<String, St
     };
     let named = env::split_paths(path).filter(|place| place.is_absolute()).map(with_versions);
     let installed = home.into_iter().flat_map(|home| INSTALLED.iter().map(|name| home.join(name)));
-    // A virtual environment, whose programs use what is beside them, and an editor that has no other name.
+    // An editor that has no other name.
     let editor = environment.get("OPENVSCODE_SERVER_ROOT").map(PathBuf::from).filter(|place| place.is_absolute());
-    let active = environment.get("VIRTUAL_ENV").map(PathBuf::from).filter(|place| place.join("pyvenv.cfg").is_file());
     let is_of_system = |place: &Path| confined::system_places().any(|system| place.starts_with(system));
     let truly = |place: &Path| fs::canonicalize(place).unwrap_or_else(|_| place.to_owned());
     let kept: Vec<PathBuf> = home.into_iter().chain([state]).map(truly).collect();
     let mut found = Vec::new();
-    for place in named.chain(installed).chain(active).chain(editor) {
+    for place in named.chain(installed).chain(active(environment)).chain(editor) {
         let Ok(real) = fs::canonicalize(place) else { continue };
         let is_closed = kept.iter().any(|closed| closed.starts_with(&real));
         if real.is_dir() && !is_closed && !is_of_system(&real) && !found.contains(&real) {
@@ -263,13 +319,22 @@ pub(crate) fn temporary(directory: &Path, level: Level) -> PathBuf {
 /// Programs that look in the home directory for what is installed, and the variables that tell them where it is.
 const TOLD: [(&str, &str); 2] = [("RUSTUP_HOME", ".rustup"), ("PYENV_ROOT", ".pyenv")];
 
-/// Variables that lead tools through the gate.
-pub(crate) fn way_out(environment: &mut BTreeMap<String, String>) {
+/// Variables that lead tools through the gate, where there is one.
+pub(crate) fn way_out(spec: &SandboxSpec, environment: &mut BTreeMap<String, String>) {
+    let has_secrets = !spec.edge_secrets.is_empty();
+    if !has_secrets && !matches!(spec.network, NetworkPolicy::Only(_)) {
+        return;
+    }
+    if has_secrets {
+        edge::trust(environment);
+    }
     let proxy = format!("http://127.0.0.1:{GATE}");
     for (name, value) in [("HTTP_PROXY", &*proxy), ("HTTPS_PROXY", &proxy), ("NO_PROXY", "localhost,127.0.0.1,::1")] {
         environment.insert(name.to_owned(), value.to_owned());
         environment.insert(name.to_lowercase(), value.to_owned());
     }
+    // Node does not look at these otherwise.
+    environment.insert("NODE_USE_ENV_PROXY".to_owned(), "1".to_owned());
     for name in ["ALL_PROXY", "all_proxy"] {
         environment.remove(name);
     }

@@ -14,8 +14,8 @@ use gloveport_contract::local::{
 };
 use gloveport_protocol::Secret;
 use gloveport_provider::{
-    Level, NetworkPolicy, Phase, Progress, ProviderError, STARTED_AHEAD, Sandbox, SandboxId, SandboxSpec, Teller,
-    Workspace, handed_over,
+    Level, Phase, Progress, ProviderError, STARTED_AHEAD, Sandbox, SandboxId, SandboxSpec, Teller, Workspace,
+    handed_over,
 };
 
 use crate::{
@@ -46,9 +46,9 @@ impl Inner {
         spec: &SandboxSpec,
         progress: &Progress,
     ) -> Result<Sandbox, ProviderError> {
-        spec.check(NAME, &confine::capabilities(confine::level(spec), &CAPABILITIES))?;
+        check(spec)?;
         let (inner, spec) = (Arc::clone(self), spec.clone());
-        let making = |tell, _| async move { inner.make(&spec, &tell).await };
+        let making = |tell, _| async move { inner.make_apart(&spec, &tell).await };
         let inner = Arc::clone(self);
         let undo = |made: Result<Sandbox, ProviderError>| async move {
             let Ok(sandbox) = made else { return };
@@ -58,6 +58,29 @@ impl Inner {
             }
         };
         handed_over(progress, making, undo).await.map_err(|error| engine("make a sandbox", error))?
+    }
+
+    /// Makes it on the strongest of the levels that it may have and the machine has.
+    async fn make_apart(self: &Arc<Self>, spec: &SandboxSpec, progress: &Teller) -> Result<Sandbox, ProviderError> {
+        let mut first = None;
+        for candidate in confine::candidates(spec) {
+            let made = match check(&candidate) {
+                Ok(()) => self.make(&candidate, progress).await,
+                Err(error) => Err(error),
+            };
+            match made {
+                Err(error) if confine::is_missing(&error) => {
+                    tracing::debug!(%error, "a weaker level of isolation is tried, if it may be");
+                    first.get_or_insert(error);
+                }
+                // A weaker level knows less of what is asked for.
+                Err(error @ (ProviderError::Spec { .. } | ProviderError::Unsupported { .. })) => {
+                    return Err(first.unwrap_or(error));
+                }
+                made => return made,
+            }
+        }
+        Err(first.unwrap_or_else(|| engine("make a sandbox", "no level of isolation was asked for")))
     }
 
     async fn make(self: &Arc<Self>, spec: &SandboxSpec, progress: &Teller) -> Result<Sandbox, ProviderError> {
@@ -73,9 +96,11 @@ impl Inner {
             blocking(move || confine::wanted(&spec, &inner.state, &inner.options.environment)).await?
         };
         if let Some(confined) = confined {
+            let mut spec = spec.clone();
+            spec.environment.extend(confined.edge.iter().flat_map(|edge| edge.placeholders.clone()));
             // One that waits does not know yet what it may do, and cannot be told later.
             let server = Server::launch_confined(self, confined, id.clone()).await?;
-            return self.start((server, false), &id, spec, progress).await;
+            return self.start((server, false), &id, &spec, progress).await;
         }
         let made = loop {
             let own = if spec.warm { self.pool.take() } else { None };
@@ -292,11 +317,10 @@ impl Inner {
         let mut environment = self.environment(spec, ports);
         if level != Level::None {
             confine::environment(directory, level, &mut environment);
-            if matches!(spec.network, NetworkPolicy::Only(_)) {
-                confine::way_out(&mut environment);
-            }
+            confine::way_out(spec, &mut environment);
             // What was asked for by name counts more.
             environment.extend(spec.environment.clone());
+            confine::name_active(&mut environment);
         }
         let record = Record {
             version: VERSION,
@@ -343,6 +367,11 @@ impl Inner {
         environment.extend(spec.secrets.iter().map(|(name, value)| (name.clone(), value.expose().to_owned())));
         environment
     }
+}
+
+/// Whether it can be made on its level.
+fn check(spec: &SandboxSpec) -> Result<(), ProviderError> {
+    spec.check(NAME, &confine::capabilities(confine::level(spec), &CAPABILITIES))
 }
 
 fn exists(sandbox: &Sandbox) -> ProviderError {

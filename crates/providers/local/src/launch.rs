@@ -110,7 +110,7 @@ impl Server {
         }
         if is_refused {
             let reason = confine::not_here(Level::Container, &reason);
-            return Err(ProviderError::Spec { field: "isolation".to_owned(), reason });
+            return Err(ProviderError::Spec { field: confine::ISOLATION.to_owned(), reason });
         }
         Err(ProviderError::Start { reason, log })
     }
@@ -163,6 +163,11 @@ fn start(
     command.env(mark::VARIABLE, mark::within(outer, mark));
     if let Some((confined, id)) = apart {
         let place = confine::make_place(directory)?;
+        if let Some(edge) = &confined.edge {
+            edge.write_trust(&place)?;
+            // It stays in the socket until the server looks.
+            edge.hand_over(&ours)?;
+        }
         command.arg("--confine");
         let level = if let Some(home) = &confined.home {
             command.arg("--container").arg(place).arg("--home").arg(home);
@@ -192,6 +197,9 @@ fn start(
                     command.arg("--allow").arg(rule);
                 }
             }
+        }
+        if confined.edge.is_some() {
+            command.arg("--edge");
         }
         // By then the sandbox has its name.
         command.env("TMPDIR", confine::temporary(&inner.state.sandbox(id), level));

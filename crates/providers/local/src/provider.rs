@@ -16,8 +16,9 @@ use gloveport_client::{ActionExecutionClient, causes};
 use gloveport_hosting::client;
 use gloveport_protocol::BoxFuture;
 use gloveport_provider::{
-    Capabilities, Check, GcOptions, GcReport, Isolation, ListFilter, LogOptions, LogStream, Progress, Provider,
-    ProviderContext, ProviderError, Sandbox, SandboxId, SandboxSpec, SandboxState, SessionId, StandsFor, WarmKind,
+    Capabilities, Check, GcOptions, GcReport, Isolation, ListFilter, LogOptions, LogStream, NetworkChange,
+    NetworkState, Progress, Provider, ProviderContext, ProviderError, Sandbox, SandboxId, SandboxSpec, SandboxState,
+    SessionId, StandsFor, WarmKind,
 };
 
 use crate::{
@@ -25,6 +26,7 @@ use crate::{
     backend::Backend,
     delete::{self, Removal},
     fault::{NAME, blocking, engine},
+    gate,
     launch::Server,
     logs,
     pool::Pool,
@@ -288,6 +290,15 @@ impl Provider for Local {
 
     fn logs<'a>(&'a self, id: &'a SandboxId, options: LogOptions) -> BoxFuture<'a, Result<LogStream, ProviderError>> {
         Box::pin(logs::stream(self.inner.state.clone(), id.clone(), options))
+    }
+
+    fn network<'a>(
+        &'a self,
+        id: &'a SandboxId,
+        change: &'a NetworkChange,
+    ) -> BoxFuture<'a, Result<NetworkState, ProviderError>> {
+        let (state, id, change) = (self.inner.state.clone(), id.clone(), change.clone());
+        Box::pin(blocking(move || gate::change(&state, &id, &change)))
     }
 
     fn collect_garbage<'a>(&'a self, options: &'a GcOptions) -> BoxFuture<'a, Result<GcReport, ProviderError>> {

@@ -16,12 +16,15 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use crate::{
+    edge::Edge,
     forward::{Forward, Forwarder},
+    limits::EgressLimits,
     names::{Names, NamesError},
-    proxy::{Proxy, RefusalLog},
+    policy::Policy,
+    proxy::Proxy,
     reach::Reach,
 };
-use gloveport_allow_list::{Host, Rules};
+use gloveport_allow_list::Host;
 
 /// Time before connections are accepted again when the system has no room for them.
 const NO_ROOM: Duration = Duration::from_millis(100);
@@ -68,41 +71,9 @@ pub struct ProxyOptions {
     /// Where it listens.
     pub listen: SocketAddr,
     /// What it lets through.
-    pub rules: Rules,
-}
-
-/// Bounds of a gate.
-#[derive(Clone, Debug)]
-pub struct EgressLimits {
-    /// Connections at once through the proxy, and as many through each forward. The proxy tells those that come then
-    /// to try again; forwards close them.
-    pub connections: usize,
-    /// Bytes of a request's or an answer's head; at least 8 KiB.
-    pub header_bytes: usize,
-    /// Time for the head of a request.
-    pub header_time: Duration,
-    /// Time until a target is connected to, with looking up its name.
-    pub connect: Duration,
-    /// Time in which nothing goes through a connection of the proxy, neither way.
-    pub idle: Duration,
-    /// The same for forwards, behind which a command may run for hours without a word.
-    pub forward_idle: Duration,
-    /// Time from its start in which the gate waits for a sandbox that cannot be connected to yet.
-    pub start: Duration,
-}
-
-impl Default for EgressLimits {
-    fn default() -> Self {
-        Self {
-            connections: 512,
-            header_bytes: 64 * 1024,
-            header_time: Duration::from_secs(30),
-            connect: Duration::from_secs(15),
-            idle: Duration::from_mins(15),
-            forward_idle: Duration::from_hours(24),
-            start: Duration::from_mins(1),
-        }
-    }
+    pub policy: Policy,
+    /// The secrets that it puts in; `None` if all https goes through it unread.
+    pub edge: Option<Edge>,
 }
 
 /// A gate whose ports are taken.
@@ -149,22 +120,27 @@ impl Egress {
             };
             ways.push(Way::open(SocketAddr::new(address, port), Kind::In(Arc::new(forwarder))).await?);
         }
-        if let (Some(ProxyOptions { listen, rules }), Some(names)) = (proxy, names) {
-            let reach = Reach { rules, names, limit: limits.connect };
-            let proxy = Proxy { reach, client: sandbox, limits: limits.clone(), log: RefusalLog::new() };
+        if let (Some(ProxyOptions { listen, policy, edge }), Some(names)) = (proxy, names) {
+            let reach = Reach { policy, names, limit: limits.connect };
+            let proxy = Proxy::new(reach, edge, sandbox, limits.clone());
             ways.push(Way::open(listen, Kind::Out(Arc::new(proxy))).await?);
         }
         Ok(Self { ways, limits })
     }
 
     /// The way out alone, on a port that somebody has taken for it, as in a network that this process is not in.
-    pub fn on(listener: std::net::TcpListener, rules: Rules, limits: EgressLimits) -> Result<Self, EgressError> {
+    pub fn on(
+        listener: std::net::TcpListener,
+        policy: Policy,
+        edge: Option<Edge>,
+        limits: EgressLimits,
+    ) -> Result<Self, EgressError> {
         let address = listener.local_addr().unwrap_or(SocketAddr::from(([0, 0, 0, 0], 0)));
         let failed = |source| EgressError::Listen { address, source };
         listener.set_nonblocking(true).map_err(failed)?;
         let listener = TcpListener::from_std(listener).map_err(failed)?;
-        let reach = Reach { rules, names: Names::of_system()?, limit: limits.connect };
-        let proxy = Proxy { reach, client: None, limits: limits.clone(), log: RefusalLog::new() };
+        let reach = Reach { policy, names: Names::of_system()?, limit: limits.connect };
+        let proxy = Proxy::new(reach, edge, None, limits.clone());
         Ok(Self { ways: vec![Way { listener, address, kind: Kind::Out(Arc::new(proxy)) }], limits })
     }
 

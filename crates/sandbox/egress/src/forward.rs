@@ -15,7 +15,7 @@ use tokio::{
 };
 
 use crate::{
-    egress::EgressLimits,
+    limits::EgressLimits,
     names::Names,
     reach::ready,
     watch::{Activity, Watched},

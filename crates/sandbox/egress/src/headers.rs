@@ -42,18 +42,13 @@ fn wrong_form(uri: &Uri, connect: bool) -> &'static str {
 
 /// There is one `Host`, and it is the target.
 fn check_host<B>(request: &Request<B>, target: &Target, connect: bool) -> Result<(), Refusal> {
-    let mut hosts = request.headers().get_all(HOST).iter();
-    let Some(host) = hosts.next() else {
+    let Some(host) = one_host(request.headers())? else {
         // Before HTTP/1.1 there was none.
         return match request.version() {
             Version::HTTP_11 => Err(Refusal::Request("the request has no Host header")),
             _ => Ok(()),
         };
     };
-    if hosts.next().is_some() {
-        return Err(Refusal::Request("the request has more than one Host header"));
-    }
-    let host = host.to_str().map_err(|_| Refusal::Request("the Host header is not text"))?;
     // Some programs leave out the port there in every case.
     let default = if connect { target.port } else { HTTP_PORT };
     match Target::parse(host, Some(default)) {
@@ -61,6 +56,16 @@ fn check_host<B>(request: &Request<B>, target: &Target, connect: bool) -> Result
         Ok(_) => Err(Refusal::Request("the Host header names another host than the target of the request")),
         Err(error) => Err(Refusal::Target(error)),
     }
+}
+
+/// The `Host` of a request, of which there is at most one.
+pub(crate) fn one_host(headers: &HeaderMap) -> Result<Option<&str>, Refusal> {
+    let mut hosts = headers.get_all(HOST).iter();
+    let Some(host) = hosts.next() else { return Ok(None) };
+    if hosts.next().is_some() {
+        return Err(Refusal::Request("the request has more than one Host header"));
+    }
+    host.to_str().map(Some).map_err(|_| Refusal::Request("the Host header is not text"))
 }
 
 /// Makes a request to the proxy one to the target.
@@ -80,8 +85,14 @@ pub(crate) fn to_target<B>(request: &mut Request<B>, target: &Target) -> Result<
     Ok(())
 }
 
-/// Drops what is meant for one connection (RFC 9110, 7.6.1), and what `Connection` says is.
+/// Drops what is meant for one connection, and what says which trailers follow.
 pub(crate) fn drop_hop_by_hop(headers: &mut HeaderMap) {
+    drop_connection_headers(headers);
+    headers.remove(TRAILER);
+}
+
+/// Drops what is meant for one connection (RFC 9110, 7.6.1), and what `Connection` says is.
+pub(crate) fn drop_connection_headers(headers: &mut HeaderMap) {
     let named: Vec<HeaderName> = headers
         .get_all(CONNECTION)
         .iter()
@@ -94,7 +105,7 @@ pub(crate) fn drop_hop_by_hop(headers: &mut HeaderMap) {
     for name in named {
         headers.remove(name);
     }
-    for name in [CONNECTION, PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, TE, TRAILER, UPGRADE] {
+    for name in [CONNECTION, PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, TE, UPGRADE] {
         headers.remove(name);
     }
     for name in ["keep-alive", "proxy-connection"] {

@@ -4,77 +4,107 @@ use std::{
     convert::Infallible,
     net::IpAddr,
     pin::Pin,
-    sync::{Arc, Mutex, PoisonError},
+    sync::Arc,
     task::{Context, Poll},
-    time::{Duration, Instant},
 };
 
 use bytes::Bytes;
-use http::{HeaderValue, Method, Request, Response, header::CONTENT_TYPE};
-use http_body_util::{BodyExt as _, Empty, Full, combinators::BoxBody};
+use http::{Method, Request, Response};
+use http_body_util::{BodyExt as _, Empty, combinators::BoxBody};
 use hyper::{
     body::{Frame, Incoming, SizeHint},
     client, server,
     service::service_fn,
-    upgrade::OnUpgrade,
+    upgrade::{OnUpgrade, Upgraded},
 };
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::{io::copy_bidirectional_with_sizes, net::TcpStream, sync::mpsc};
 use tokio_util::task::AbortOnDropHandle;
 
 use crate::{
-    egress::EgressLimits,
+    edge::{self, Edge, Inside},
     headers::{drop_hop_by_hop, target_of, to_target},
+    limits::EgressLimits,
+    log::Lines,
+    policy::Way,
     reach::{Reach, ready},
-    refusal::Refusal,
+    refusal::{Refusal, causes, refused},
     watch::{Activity, Watched},
 };
 use gloveport_allow_list::Target;
 
 /// What a tunnel holds in each direction.
 const BUFFER: usize = 16 * 1024;
-/// Lines about refusals in one [`WINDOW`]; what is inside can ask as often as it likes.
-const MOST_LINES: u32 = 20;
-/// Time in which lines are counted.
-const WINDOW: Duration = Duration::from_secs(10);
 
 type Body = BoxBody<Bytes, hyper::Error>;
 
 /// A proxy.
 #[derive(Debug)]
 pub(crate) struct Proxy {
-    pub(crate) reach: Reach,
+    reach: Arc<Reach>,
+    /// What is put in on the way; `None` is nothing.
+    edge: Option<Edge>,
     /// The only one who is served; `None` is everybody.
     pub(crate) client: Option<IpAddr>,
-    pub(crate) limits: EgressLimits,
-    pub(crate) log: RefusalLog,
+    limits: EgressLimits,
+    /// Lines about refusals.
+    lines: Lines,
 }
 
 /// A tunnel that begins when its answer is out.
 struct Tunnel {
     client: OnUpgrade,
     target: Watched,
+    /// What it is read with; `None` if it passes unread.
+    inside: Option<Inside>,
+}
+
+impl Tunnel {
+    async fn run(self) {
+        let Self { client, mut target, inside } = self;
+        let client = match client.await {
+            Ok(client) => TokioIo::new(client),
+            Err(error) => return tracing::debug!(%error, "a tunnel did not begin"),
+        };
+        match inside {
+            // It is large, and most connections do not need it.
+            Some(inside) => Box::pin(edge::serve(inside, client, target)).await,
+            None => copy(client, &mut target).await,
+        }
+    }
+}
+
+async fn copy(mut client: TokioIo<Upgraded>, target: &mut Watched) {
+    if let Err(error) = copy_bidirectional_with_sizes(&mut client, target, BUFFER, BUFFER).await {
+        tracing::debug!(%error, "a tunnel broke");
+    }
 }
 
 impl Proxy {
+    pub(crate) fn new(reach: Reach, edge: Option<Edge>, client: Option<IpAddr>, limits: EgressLimits) -> Self {
+        Self { reach: Arc::new(reach), edge, client, limits, lines: Lines::new() }
+    }
+
     /// Serves one connection until it ends or nothing goes through it.
     pub(crate) async fn serve(self: Arc<Self>, stream: TcpStream) {
         ready(&stream);
         let activity = Activity::new();
         let limit = self.limits.idle;
-        let requests = self.requests(Watched::new(stream, &activity), &activity);
+        let way = Way::default();
+        let requests = self.requests(Watched::new(stream, &activity), &activity, &way);
         tokio::select! {
             () = requests => {}
+            () = way.closed(&self.reach.policy) => tracing::debug!("a connection leads where it may not any more, and ends"),
             () = activity.idle(limit) => tracing::debug!("a connection through the proxy is idle, and ends"),
         }
     }
 
-    async fn requests(self: &Arc<Self>, stream: Watched, activity: &Activity) {
+    async fn requests(self: &Arc<Self>, stream: Watched, activity: &Activity, way: &Way) {
         // A connection becomes at most one tunnel.
         let (tunnels, mut tunnel) = mpsc::channel(1);
         let service = service_fn(|request| {
-            let (proxy, activity, tunnels) = (Arc::clone(self), activity.clone(), tunnels.clone());
-            async move { Ok::<_, Infallible>(proxy.answer(request, &activity, &tunnels).await) }
+            let (proxy, activity, way, tunnels) = (Arc::clone(self), activity.clone(), way.clone(), tunnels.clone());
+            async move { Ok::<_, Infallible>(proxy.answer(request, (&activity, &way), &tunnels).await) }
         });
         let connection = server::conn::http1::Builder::new()
             .timer(TokioTimer::new())
@@ -87,58 +117,79 @@ impl Proxy {
             tracing::debug!(%error, "a connection to the proxy failed");
             return;
         }
-        let Ok(Tunnel { client, mut target }) = tunnel.try_recv() else { return };
-        match client.await {
-            Ok(client) => {
-                let mut client = TokioIo::new(client);
-                if let Err(error) = copy_bidirectional_with_sizes(&mut client, &mut target, BUFFER, BUFFER).await {
-                    tracing::debug!(%error, "a tunnel broke");
-                }
-            }
-            Err(error) => tracing::debug!(%error, "a tunnel did not begin"),
+        if let Ok(tunnel) = tunnel.try_recv() {
+            Tunnel::run(tunnel).await;
         }
     }
 
     async fn answer(
         &self,
         request: Request<Incoming>,
-        activity: &Activity,
+        connection: (&Activity, &Way),
         tunnels: &mpsc::Sender<Tunnel>,
     ) -> Response<Body> {
         let answered = match target_of(&request) {
-            Ok(target) if request.method() == Method::CONNECT => self.tunnel(request, &target, activity, tunnels).await,
-            Ok(target) => self.pass_on(request, &target, activity).await,
+            Ok(target) if request.method() == Method::CONNECT => {
+                self.tunnel(request, &target, connection, tunnels).await
+            }
+            Ok(target) => self.pass_on(request, &target, connection).await,
             Err(refusal) => Err(refusal),
         };
         answered.unwrap_or_else(|refusal| {
             if let Some(target) = refusal.denied() {
-                self.log.tell(target);
+                self.tell(target);
             }
-            refused(&refusal)
+            refused(&refusal).map(|text| text.map_err(|never| match never {}).boxed())
         })
+    }
+
+    /// Writes down what was refused, host and port only.
+    fn tell(&self, target: &Target) {
+        let Some(unsaid) = self.lines.next() else { return };
+        if unsaid > 0 {
+            tracing::warn!(count = unsaid, "more was refused");
+        }
+        tracing::warn!(%target, "refused: no rule lets it through");
     }
 
     async fn tunnel(
         &self,
         mut request: Request<Incoming>,
         target: &Target,
-        activity: &Activity,
+        (activity, way): (&Activity, &Way),
         tunnels: &mpsc::Sender<Tunnel>,
     ) -> Result<Response<Body>, Refusal> {
-        let stream = self.reach.connect(target).await?;
-        let tunnel = Tunnel { client: hyper::upgrade::on(&mut request), target: Watched::new(stream, activity) };
+        let stream = self.reach.lead(way, target).await?;
+        let inside = self.inside(target, activity)?;
+        let client = hyper::upgrade::on(&mut request);
+        let tunnel = Tunnel { client, target: Watched::new(stream, activity), inside };
         tunnels.try_send(tunnel).map_err(|_| Refusal::Request("this connection is a tunnel already"))?;
         Ok(Response::new(Empty::new().map_err(|never| match never {}).boxed()))
+    }
+
+    /// What a tunnel is read with, if a secret goes to its target.
+    fn inside(&self, target: &Target, activity: &Activity) -> Result<Option<Inside>, Refusal> {
+        let Some(edge) = &self.edge else { return Ok(None) };
+        let failed = |error: edge::EdgeError| Refusal::Edge { target: target.clone(), reason: error.to_string() };
+        let site = edge.site(target).map_err(failed)?;
+        Ok(site.map(|site| Inside {
+            edge: edge.clone(),
+            site,
+            target: target.clone(),
+            reach: Arc::clone(&self.reach),
+            limits: self.limits.clone(),
+            activity: activity.clone(),
+        }))
     }
 
     async fn pass_on(
         &self,
         mut request: Request<Incoming>,
         target: &Target,
-        activity: &Activity,
+        (activity, way): (&Activity, &Way),
     ) -> Result<Response<Body>, Refusal> {
         to_target(&mut request, target)?;
-        let stream = self.reach.connect(target).await?;
+        let stream = self.reach.lead(way, target).await?;
         let failed = |error: hyper::Error| Refusal::Answer { target: target.clone(), reason: causes(&error) };
         let (mut sender, connection) = client::conn::http1::Builder::new()
             .max_buf_size(self.limits.header_bytes)
@@ -175,61 +226,5 @@ impl hyper::body::Body for Answer {
 
     fn size_hint(&self) -> SizeHint {
         self.body.size_hint()
-    }
-}
-
-/// An error with what led to it.
-fn causes(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        text = format!("{text}: {cause}");
-        source = cause.source();
-    }
-    text
-}
-
-fn refused(refusal: &Refusal) -> Response<Body> {
-    let text = format!("gloveport: {refusal}\n");
-    let mut response = Response::new(Full::new(Bytes::from(text)).map_err(|never| match never {}).boxed());
-    *response.status_mut() = refusal.status();
-    let headers = response.headers_mut();
-    headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
-    if let Ok(value) = format!("gloveport; error={}", refusal.kind()).parse() {
-        headers.insert("proxy-status", value);
-    }
-    response
-}
-
-/// Writes down what was refused, host and port only, and not more than a log can bear.
-#[derive(Debug)]
-pub(crate) struct RefusalLog(Mutex<Window>);
-
-#[derive(Debug)]
-struct Window {
-    begun: Instant,
-    lines: u32,
-    unsaid: u64,
-}
-
-impl RefusalLog {
-    pub(crate) fn new() -> Self {
-        Self(Mutex::new(Window { begun: Instant::now(), lines: 0, unsaid: 0 }))
-    }
-
-    fn tell(&self, target: &Target) {
-        let mut window = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if window.begun.elapsed() >= WINDOW {
-            if window.unsaid > 0 {
-                tracing::warn!(count = window.unsaid, "more was refused");
-            }
-            *window = Window { begun: Instant::now(), lines: 0, unsaid: 0 };
-        }
-        if window.lines < MOST_LINES {
-            window.lines += 1;
-            tracing::warn!(%target, "refused: no rule lets it through");
-        } else {
-            window.unsaid += 1;
-        }
     }
 }

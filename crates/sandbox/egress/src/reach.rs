@@ -8,8 +8,12 @@ use std::{
 use rustix::net::sockopt;
 use tokio::{net::TcpStream, time::timeout};
 
-use crate::{names::Names, refusal::Refusal};
-use gloveport_allow_list::{Host, Name, Rules, Target, is_closed};
+use crate::{
+    names::Names,
+    policy::{Policy, Way},
+    refusal::Refusal,
+};
+use gloveport_allow_list::{Host, Name, Target, is_closed};
 
 /// Addresses of one name that are tried.
 const MOST_ADDRESSES: usize = 8;
@@ -21,7 +25,7 @@ const PROBE_AGAIN: Duration = Duration::from_secs(15);
 /// Connects to what rules let through.
 #[derive(Debug)]
 pub(crate) struct Reach {
-    pub(crate) rules: Rules,
+    pub(crate) policy: Policy,
     pub(crate) names: Names,
     /// Limit of everything until the connection is there.
     pub(crate) limit: Duration,
@@ -31,7 +35,17 @@ impl Reach {
     /// Connects to an address of the target that the rules let through.
     pub(crate) async fn connect(&self, target: &Target) -> Result<TcpStream, Refusal> {
         let late = || Refusal::Late { target: target.clone(), limit: self.limit };
-        timeout(self.limit, self.connect_at_leisure(target)).await.map_err(|_| late())?
+        let connected = timeout(self.limit, self.connect_at_leisure(target)).await.unwrap_or_else(|_| Err(late()));
+        self.policy.note(target, !connected.as_ref().is_err_and(|refusal| refusal.denied().is_some()));
+        connected
+    }
+
+    /// The same, for a connection that leads there then.
+    pub(crate) async fn lead(&self, way: &Way, target: &Target) -> Result<TcpStream, Refusal> {
+        let stream = self.connect(target).await?;
+        let failed = |error: std::io::Error| Refusal::Connect { target: target.clone(), reason: error.to_string() };
+        way.lead(target, stream.peer_addr().map_err(failed)?.ip(), &self.policy)?;
+        Ok(stream)
     }
 
     async fn connect_at_leisure(&self, target: &Target) -> Result<TcpStream, Refusal> {
@@ -54,19 +68,29 @@ impl Reach {
 
     /// The addresses that may be connected to; at least one.
     async fn allowed(&self, target: &Target) -> Result<Vec<IpAddr>, Refusal> {
-        let not_allowed = || Refusal::NotAllowed { target: target.clone(), rules: self.rules.clone() };
+        let now = self.policy.now();
+        let rules = &now.allowed;
+        let not_allowed = || Refusal::NotAllowed { target: target.clone(), rules: rules.clone() };
+        if now.denies(target) {
+            return Err(Refusal::Denied { target: target.clone() });
+        }
         match &target.host {
-            Host::Address(address) if self.rules.allow_address(*address, target.port) => Ok(vec![*address]),
+            Host::Address(address) if rules.allow_address(*address, target.port) => Ok(vec![*address]),
             Host::Address(_) => Err(not_allowed()),
             Host::Name(name) => {
-                let named = self.rules.allow_name(name, target.port);
-                if !named && !self.rules.have_addresses(target.port) {
+                let named = rules.allow_name(name, target.port);
+                if !named && !rules.have_addresses(target.port) {
                     return Err(not_allowed());
                 }
-                let found = self.look_up(name, target).await?;
+                let mut found = self.look_up(name, target).await?;
+                let count = found.len();
+                found.retain(|address| !now.denies_address(*address, target.port));
+                if found.len() < count && found.is_empty() {
+                    return Err(Refusal::Denied { target: target.clone() });
+                }
                 let first = found.first().copied();
                 let open =
-                    |address: &IpAddr| self.rules.allow_address(*address, target.port) || named && !is_closed(*address);
+                    |address: &IpAddr| rules.allow_address(*address, target.port) || named && !is_closed(*address);
                 let open: Vec<_> = found.into_iter().filter(open).take(MOST_ADDRESSES).collect();
                 match first {
                     _ if !open.is_empty() => Ok(open),

@@ -1,19 +1,30 @@
 //! `gate`: what stands beside a sandbox whose network is closed.
 
+mod control;
+
 use std::{
+    fs::File,
+    io::{self, Read as _},
     net::{IpAddr, Ipv4Addr, SocketAddr},
-    os::fd::AsFd as _,
+    os::{
+        fd::{AsFd, BorrowedFd, OwnedFd},
+        unix::net::{UnixListener, UnixStream},
+    },
     process::ExitCode,
 };
 
 use anyhow::Context as _;
 use clap::Args;
 use gloveport_allow_list::Rules;
-use gloveport_egress::{Egress, EgressLimits, EgressOptions, Forward, ProxyOptions};
-
-use gloveport_sys::confined;
+use gloveport_edge::EdgeConfig;
+use gloveport_egress::{Edge, Egress, EgressLimits, EgressOptions, Forward, Policy, ProxyOptions, Roots};
+use gloveport_sys::{confined, frames};
+use zeroize::Zeroizing;
 
 use crate::tools;
+
+/// Most bytes of what is put into requests, with what is trusted.
+const MOST: u64 = 16 * 1024 * 1024;
 
 #[derive(Debug, Args)]
 pub struct GateArgs {
@@ -29,6 +40,9 @@ pub struct GateArgs {
     /// Be that proxy on the port that standard input listens on, and nothing else.
     #[arg(long, group = "way_out", conflicts_with_all = ["forwards", "sandbox", "dns"])]
     proxy_on_input: bool,
+    /// What else it needs comes over the socket that standard output is.
+    #[arg(long, requires = "proxy_on_input")]
+    more_on_output: bool,
     /// What the proxy lets through: a host, `*.host`, an address or a network, each also with `:port`; may be repeated.
     #[arg(long = "allow", value_name = "RULE", requires = "way_out")]
     allowed: Vec<String>,
@@ -52,18 +66,62 @@ impl GateArgs {
 }
 
 pub(crate) async fn gate(arguments: GateArgs) -> anyhow::Result<ExitCode> {
-    let GateArgs { forwards, address, proxy, proxy_on_input, allowed, sandbox, dns } = arguments;
-    let rules = Rules::parse(&allowed)?;
+    let GateArgs { forwards, address, proxy, proxy_on_input, more_on_output, allowed, sandbox, dns } = arguments;
+    let policy = Policy::new(Rules::parse(&allowed)?);
     let stop = tools::stop_signal()?;
     let limits = EgressLimits::default();
     let gate = if proxy_on_input {
         let listener = rustix::io::dup(std::io::stdin().as_fd()).context("cannot use standard input")?;
-        Egress::on(listener.into(), rules, limits)?
+        let mut edge = None;
+        if more_on_output {
+            let more = More::take().context("cannot take over what the gate needs")?;
+            edge = more.edge.map(read_edge).transpose()?;
+            // It ends with this process.
+            tokio::spawn(control::serve(control::ready(more.control)?, policy.clone()));
+        }
+        Egress::on(listener.into(), policy, edge, limits)?
     } else {
-        let proxy = proxy.map(|listen| ProxyOptions { listen, rules });
+        let proxy = proxy.map(|listen| ProxyOptions { listen, policy, edge: None });
         Egress::open(EgressOptions { address, forwards, proxy, sandbox, dns, limits }).await?
     };
     tracing::info!(forwards = ?gate.forwards(), proxy = ?gate.proxy(), "the gate is open");
     gate.serve(stop).await;
     Ok(ExitCode::SUCCESS)
+}
+
+/// What a gate is given by whoever starts it, beside what it listens on.
+#[derive(Debug)]
+pub(crate) struct More {
+    /// Where it is told of other rules, and tells what it does.
+    pub(crate) control: UnixListener,
+    /// What it puts into requests, as JSON.
+    pub(crate) edge: Option<OwnedFd>,
+}
+
+impl More {
+    /// The socket that a gate finds it in.
+    pub(crate) fn hand_over(self) -> io::Result<OwnedFd> {
+        let (ours, theirs) = UnixStream::pair()?;
+        let all: Vec<BorrowedFd<'_>> =
+            [self.control.as_fd()].into_iter().chain(self.edge.as_ref().map(AsFd::as_fd)).collect();
+        frames::send(&ours, &(), &all)?;
+        Ok(theirs.into())
+    }
+
+    fn take() -> io::Result<Self> {
+        let socket = UnixStream::from(rustix::io::dup(io::stdout().as_fd())?);
+        let received = frames::receive::<()>(&socket)?;
+        let mut all = received.into_iter().flat_map(|((), all)| all);
+        let control = all.next().ok_or(io::ErrorKind::UnexpectedEof)?;
+        Ok(Self { control: control.into(), edge: all.next() })
+    }
+}
+
+/// What is put into requests.
+fn read_edge(file: OwnedFd) -> anyhow::Result<Edge> {
+    let mut text = Zeroizing::new(Vec::new());
+    File::from(file).take(MOST).read_to_end(&mut text).context("cannot read what is put into requests")?;
+    let config: EdgeConfig = serde_json::from_slice(&text).context("cannot understand what is put into requests")?;
+    let roots = if config.roots.is_empty() { Roots::of_system() } else { Roots::of_text(&config.roots) };
+    Ok(Edge::new(config, roots)?)
 }

@@ -153,7 +153,9 @@ fn a_level_of_isolation_is_for_this_machine_and_is_refused_where_nothing_keeps_s
     let apart = |level: &str| config(|config| config.sandbox.isolation = Some(level.to_owned()));
     let here = Capabilities { confine: true, ..local() };
     let level = |name: &str| from(&apart(name), "local", &here).unwrap().spec.confinement.map(|found| found.level);
-    assert_eq!((level("none"), level("files"), level("container")), (None, Some(Level::Files), Some(Level::Container)));
+    for known in Level::ALL {
+        assert_eq!(level(known.name()), Some(known));
+    }
     // What is a container anyway needs none.
     let made = from(&apart("container"), "docker", &docker()).unwrap();
     assert_eq!((made.spec.confinement, made.ignored), (None, vec!["sandbox.isolation"]));

@@ -39,6 +39,21 @@ pub const OWN_HOME: &str = "home";
 pub const OWN_TEMPORARY: &str = "tmp";
 /// Where they work, if no directory is given.
 pub const OWN_WORK: &str = "work";
+/// In that place: what programs trust ([`TRUST`]).
+pub const OWN_TRUST: &str = "trust";
+/// There: the certificates of all authorities that programs trust, that of the sandbox among them.
+pub const CERTIFICATES: &str = "certificates.pem";
+/// There: the certificate of the authority of the sandbox.
+pub const AUTHORITY: &str = "authority.pem";
+/// The name of that directory in a container.
+pub const TRUST: &str = "/run/gloveport/trust";
+/// Files in which systems have the certificates of the authorities that programs trust.
+pub const BUNDLES: [&str; 4] = [
+    "/etc/ssl/certs/ca-certificates.crt",
+    "/etc/pki/tls/certs/ca-bundle.crt",
+    "/etc/ssl/ca-bundle.pem",
+    "/etc/ssl/cert.pem",
+];
 /// The port of the loopback interface of a container's own network on which its way out is.
 pub const GATE: u16 = 3128;
 

@@ -71,7 +71,8 @@ pub(super) fn places(container: &Container) -> Vec<Place> {
             let has_its_name = other.source == other.target;
             has_its_name && *other != place && place.target.starts_with(&other.target)
         };
-        if !container.places.iter().any(|other| is_in(&other)) {
+        // One with another name is not that of the machine.
+        if place.source != place.target || !container.places.iter().any(|other| is_in(&other)) {
             found.insert(place.target.clone(), place.clone());
         }
     }

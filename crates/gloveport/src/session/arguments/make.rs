@@ -8,7 +8,7 @@ use std::{
 use clap::{Args, Subcommand};
 use gloveport_provider::{ExposedPort, Level, Mount, NetworkPolicy, RunAs};
 
-use crate::session::values::{self, SecretFrom};
+use crate::session::values::{self, SecretGiven};
 
 /// What a sandbox is made from.
 #[derive(Debug, Default, Args)]
@@ -26,9 +26,10 @@ pub(crate) struct MakeArgs {
     /// User that its server and tools work as, by number; by default the image or the runtime chooses.
     #[arg(long, value_name = "USER[:GROUP]", value_parser = values::user)]
     pub(in crate::session) user: Option<RunAs>,
-    /// Set a variable that stays out of logs and histories: NAME to pass on your own, or NAME=@FILE; may be repeated.
-    #[arg(long, value_name = "NAME[=@FILE]", value_parser = values::secret)]
-    pub(in crate::session) secret: Vec<SecretFrom>,
+    /// Set a variable that stays out of logs and histories: NAME to pass on your own, or NAME=@FILE; may be repeated. With
+    /// @HOST the sandbox only gets a placeholder: the value is put into HTTPS requests to that host on their way out.
+    #[arg(long, value_name = "NAME[@HOST,…][=@FILE]", value_parser = values::secret)]
+    pub(in crate::session) secret: Vec<SecretGiven>,
     /// A label to find it by; may be repeated.
     #[arg(long, value_name = "NAME=VALUE", value_parser = values::pair)]
     pub(in crate::session) label: Vec<(String, String)>,
@@ -59,13 +60,14 @@ pub(crate) struct MakeArgs {
     /// How far the runtime `local` keeps it apart from this machine: `none`, `files` or `container`. With `files` the kernel
     /// keeps it to its workspace, a home and temporary directory of its own, the files of the system, and its own processes.
     /// With `container` it sees nothing else: it has a root directory, users and processes of its own. No engine is needed.
+    /// `session start` and `run --runtime local` choose the strongest that this machine has.
     #[arg(long, value_name = "LEVEL", value_parser = values::level)]
     pub(in crate::session) isolation: Option<Level>,
-    /// With --isolation, let it read this place, too; may be repeated.
-    #[arg(long, value_name = "PATH", requires = "isolation")]
+    /// Let it read this place of this machine, too, where it is kept apart; may be repeated.
+    #[arg(long, value_name = "PATH")]
     pub(in crate::session) allow_read: Vec<PathBuf>,
-    /// With --isolation, let it write in this place, too; may be repeated.
-    #[arg(long, value_name = "PATH", requires = "isolation")]
+    /// Let it write in this place of this machine, too, where it is kept apart; may be repeated.
+    #[arg(long, value_name = "PATH")]
     pub(in crate::session) allow_write: Vec<PathBuf>,
     /// Start this plugin, such as jupyter or vscode; may be repeated.
     #[arg(long, value_name = "NAME")]
@@ -76,7 +78,7 @@ impl MakeArgs {
     /// Whether it is for this machine, which it is then kept apart from. Its work is in the current directory if no other one
     /// is named.
     pub(crate) fn keep_here(&mut self) -> bool {
-        let is_kept = self.isolation.is_some();
+        let is_kept = self.isolation.is_some() || !self.allow_read.is_empty() || !self.allow_write.is_empty();
         if is_kept && self.workspace.is_none() {
             self.workspace = Some(PathBuf::from("."));
         }

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use crate::support::{Dns, LOOPBACK, Origin, options, own_address, proxy, run, send, soon, status, tunnel};
+use crate::support::{Dns, LOOPBACK, Origin, options, own_address, proxy, proxy_of, run, send, soon, status, tunnel};
 use gloveport_allow_list::Rules;
-use gloveport_egress::{Egress, EgressLimits, EgressOptions, ProxyOptions};
+use gloveport_egress::{Egress, EgressLimits, EgressOptions, Policy, ProxyOptions};
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
     net::{TcpListener, TcpStream},
@@ -191,6 +191,36 @@ async fn each_end_of_a_tunnel_is_passed_on_by_itself() {
 }
 
 #[tokio::test]
+async fn what_is_denied_is_refused_and_its_tunnels_end() {
+    let dns = Dns::start(&[("here.test", "127.0.0.1")]).await;
+    let rules = |texts: &[&str]| Rules::parse(texts).unwrap();
+    let policy = Policy::new(rules(&["127.0.0.1", "here.test"]));
+    let listener = TcpListener::bind((LOOPBACK, 0)).await.unwrap();
+    let gate = proxy_of(policy.clone(), &dns, EgressLimits::default()).await;
+    let (proxy, port) = (gate.proxy.unwrap(), listener.local_addr().unwrap().port());
+    let (by_name, by_address) = (format!("here.test:{port}"), format!("127.0.0.1:{port}"));
+    let mut named = tunnel(proxy, &by_name).await.unwrap();
+    let mut addressed = tunnel(proxy, &by_address).await.unwrap();
+    policy.change(&Rules::default(), &rules(&["here.test"])).unwrap();
+    let mut byte = [0];
+    let ended = soon("the end of the tunnel by the name", named.read(&mut byte)).await;
+    assert!(ended.is_err() || ended.is_ok_and(|count| count == 0));
+    let refused = tunnel(proxy, &by_name).await.unwrap_err();
+    assert_eq!(status(&refused), "403");
+    let told = send(proxy, &get(&format!("http://{by_name}/"), &by_name)).await;
+    assert!(told.contains(&format!("may not reach {by_name} any more")), "{told}");
+    addressed.write_all(b"it goes on").await.unwrap();
+    // Whatever name leads there.
+    policy.change(&rules(&["here.test"]), &rules(&["127.0.0.0/8"])).unwrap();
+    let ended = soon("the end of the tunnel by the address", addressed.read(&mut byte)).await;
+    assert!(ended.is_err() || ended.is_ok_and(|count| count == 0));
+    tunnel(proxy, &by_name).await.unwrap_err();
+    let told: Vec<_> =
+        policy.state().asked.iter().map(|one| (one.target.to_string(), one.times, one.allowed)).collect();
+    assert_eq!(told, [(by_address, 1, true), (by_name, 4, false)]);
+}
+
+#[tokio::test]
 async fn what_is_not_there_is_told() {
     let dns = Dns::start(&[("here.test", "127.0.0.1")]).await;
     let gate = proxy(&["*.test", "127.0.0.1"], &dns, EgressLimits::default()).await;
@@ -251,7 +281,11 @@ async fn heads_and_connections_have_bounds() {
 #[tokio::test]
 async fn the_proxy_is_for_the_sandbox_alone() {
     let dns = Dns::start(&[]).await;
-    let of_sandbox = ProxyOptions { listen: (LOOPBACK, 0).into(), rules: Rules::parse(["127.0.0.1"]).unwrap() };
+    let of_sandbox = ProxyOptions {
+        listen: (LOOPBACK, 0).into(),
+        policy: Policy::new(Rules::parse(["127.0.0.1"]).unwrap()),
+        edge: None,
+    };
     let sandbox = Some("127.0.0.9".parse().unwrap());
     let gate = run(EgressOptions { proxy: Some(of_sandbox), dns: Some(dns.address), sandbox, ..options() }).await;
     let mut other = TcpStream::connect(gate.proxy.unwrap()).await.unwrap();
@@ -269,6 +303,6 @@ async fn a_gate_that_is_stopped_ends_with_its_connections_and_frees_its_ports() 
     soon("the gate", &mut gate.task).await.unwrap();
     let mut rest = Vec::new();
     soon("the tunnel", client.read_to_end(&mut rest)).await.ok();
-    let again = ProxyOptions { listen: gate.proxy.unwrap(), rules: Rules::default() };
+    let again = ProxyOptions { listen: gate.proxy.unwrap(), policy: Policy::new(Rules::default()), edge: None };
     Egress::open(EgressOptions { proxy: Some(again), dns: Some(dns.address), ..options() }).await.unwrap();
 }

@@ -8,19 +8,21 @@ use std::{
         fd::{AsFd as _, AsRawFd as _, OwnedFd},
         unix::{
             fs::{DirBuilderExt as _, OpenOptionsExt as _},
-            net::UnixStream,
+            net::{UnixListener, UnixStream},
         },
     },
     path::{Path, PathBuf},
     sync::Arc,
 };
 
-use gloveport_contract::local::directory::{
-    EARLIER_LOG, ENDED, LOCK, LOG, OLD, PAUSED, RecordedWorkspace, remove_tree, unpublish,
+use gloveport_contract::{
+    gate::SOCKET,
+    local::directory::{EARLIER_LOG, ENDED, LOCK, LOG, OLD, PAUSED, RecordedWorkspace, remove_tree, unpublish},
 };
 use gloveport_sys::{
     container::{self, Container, ContainerError, Network},
     errand::Errands,
+    frames,
 };
 use rustix::{
     io::fcntl_dupfd_cloexec,
@@ -28,6 +30,8 @@ use rustix::{
     stdio::{dup2_stderr, dup2_stdin, dup2_stdout},
 };
 use serde::{Deserialize, Serialize};
+
+use crate::gate::More;
 
 /// Size at which a log gets its other name. Both together are twice as long at most.
 const LONGEST_LOG: u64 = 8 * 1024 * 1024;
@@ -77,9 +81,9 @@ impl Inside {
     }
 
     /// The same, where the server goes on in a container. Only the copy in it returns.
-    pub(crate) fn in_container(self, container: &Container) -> Result<Self, ContainerError> {
+    pub(crate) fn in_container(self, container: &Container, for_gate: Option<OwnedFd>) -> Result<Self, ContainerError> {
         let own = self.clone();
-        let errands = container::enter(container, move |errand| own.do_errand(errand))?;
+        let errands = container::enter(container, for_gate, move |errand| own.do_errand(errand))?;
         Ok(Self { errands: Some(Arc::new(errands)), has_own_network: container.network != Network::Machine, ..self })
     }
 
@@ -117,6 +121,23 @@ impl Inside {
         let errands = self.errands.as_ref().ok_or(io::ErrorKind::Unsupported)?;
         let opened = errands.run(errand)?.into_iter().next();
         opened.ok_or_else(|| io::Error::other("who does errands has opened nothing"))
+    }
+
+    /// What is for the gate alone: the socket at which it is told of other rules, and, if there are secrets, the file of them
+    /// that the backend sends first over the socket that it gave as standard input. It is not read here.
+    pub(crate) fn for_gate(&self, has_secrets: bool) -> io::Result<OwnedFd> {
+        // Addresses are short, names of directories are not.
+        let directory = File::open(self.directory()?)?;
+        let control = UnixListener::bind(format!("/proc/self/fd/{}/{SOCKET}", directory.as_raw_fd()))?;
+        let edge = has_secrets.then(Self::take_secrets).transpose()?;
+        More { control, edge }.hand_over()
+    }
+
+    fn take_secrets() -> io::Result<OwnedFd> {
+        let socket = UnixStream::from(fcntl_dupfd_cloexec(io::stdin().as_fd(), FIRST_FREE)?);
+        let received = frames::receive::<()>(&socket)?;
+        let file = received.and_then(|((), files)| files.into_iter().next());
+        file.ok_or_else(|| io::Error::new(io::ErrorKind::UnexpectedEof, "the backend has sent no file"))
     }
 
     /// Takes over the socket that the backend gave as standard input. Call it after the guard was started.

@@ -14,7 +14,7 @@ use std::{
 use anyhow::Context as _;
 use clap::Args;
 use gloveport_contract::local::{
-    directory::{GATE, OWN_HOME, OWN_TEMPORARY, OWN_WORK},
+    directory::{BUNDLES, CERTIFICATES, GATE, OWN_HOME, OWN_TEMPORARY, OWN_TRUST, OWN_WORK, TRUST},
     lifeline::{Lifeline, Reply, Request, Start},
 };
 use gloveport_executor::Executor;
@@ -66,6 +66,9 @@ pub struct ServerArgs {
     /// Tools reach this through a gate, and nothing else; may be repeated.
     #[arg(long, value_name = "RULE", requires = "container", conflicts_with = "no_network")]
     allow: Vec<String>,
+    /// What the gate puts into requests comes as the first message of the backend, and programs trust what stands for it.
+    #[arg(long, requires = "allow")]
+    edge: bool,
     /// The name of its home directory there.
     #[arg(long, value_name = "PATH", requires = "container")]
     home: Option<PathBuf>,
@@ -92,6 +95,7 @@ impl ServerArgs {
         for rule in &self.allow {
             command.extend(["--allow".into(), rule.into()]);
         }
+        command.push("--more-on-output".into());
         Network::Gate(Gate { command, port: GATE })
     }
 
@@ -108,12 +112,22 @@ impl ServerArgs {
         // Whoever sees a process of it must not reach its file where that can be written.
         let program = Place { target: PROGRAM.into(), source: program, is_written: false };
         let write = self.write.iter().map(|place| same(place, true));
+        let trust = if self.edge { trust(&self.container.as_ref()?.join(OWN_TRUST)) } else { Vec::new() };
         Some(Container {
-            places: own.chain([program]).chain(read).chain(write).collect(),
+            places: own.chain([program]).chain(read).chain(write).chain(trust).collect(),
             network: self.network(),
             processes: self.processes,
         })
     }
+}
+
+/// What programs trust, beside what the system has, and in its place.
+fn trust(own: &Path) -> Vec<Place> {
+    let bundles = BUNDLES.iter().filter_map(|bundle| std::fs::canonicalize(bundle).ok());
+    let at = |target: PathBuf, source: PathBuf| Place { target, source, is_written: false };
+    let mut places: Vec<Place> = bundles.map(|bundle| at(bundle, own.join(CERTIFICATES))).collect();
+    places.push(at(TRUST.into(), own.to_owned()));
+    places
 }
 
 /// Takes over what the backend has given, and starts what owns the tools. Call it while this is the only thread.
@@ -128,7 +142,11 @@ pub(crate) fn enter(arguments: &ServerArgs) -> anyhow::Result<(Inside, Owner)> {
     if let Some(container) = arguments.container(own.clone()) {
         // It reads documents in a process of its own.
         gloveport_documents::choose_program(PROGRAM);
-        let inside = inside.in_container(&container).inspect_err(refuse)?;
+        let for_gate = match container.network {
+            Network::Gate(_) => Some(inside.for_gate(arguments.edge).context("cannot get what the gate needs")?),
+            Network::Machine | Network::None => None,
+        };
+        let inside = inside.in_container(&container, for_gate).inspect_err(refuse)?;
         return Ok((inside, Owner::start_inside(container.network == Network::Machine)?));
     }
     let network = !arguments.no_network;

@@ -38,7 +38,7 @@ pub fn containers(program: &Path) -> anyhow::Result<Result<(), Missing>> {
 pub(super) fn make_one(directory: &Path) -> ExitCode {
     let place = Place { target: "/tmp".into(), source: directory.to_owned(), is_written: true };
     let container = Container { places: vec![place], network: Network::Machine, processes: None };
-    match container::enter(&container, |(): ()| Ok(Vec::new())) {
+    match container::enter(&container, None, |(): ()| Ok(Vec::new())) {
         Ok(_) => ExitCode::SUCCESS,
         Err(error) => {
             let _nobody_reads = why_not(&error).tell(std::io::stdout()).and_then(|()| std::io::stdout().flush());

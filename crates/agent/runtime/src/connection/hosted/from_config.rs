@@ -171,12 +171,11 @@ fn confinement(
     let Some(name) = &sandbox.isolation else { return Ok(None) };
     let wrong =
         |reason: String| RuntimeError::Setting { key: "sandbox.isolation", runtime: runtime.to_owned(), reason };
-    let level = Level::ALL.into_iter().find(|level| level.name() == name);
-    let level = level.ok_or_else(|| wrong("it must be `none`, `files` or `container`".to_owned()))?;
+    let level = Level::named(name).ok_or_else(|| wrong("it must be `none`, `files` or `container`".to_owned()))?;
     let is_apart = !matches!(can.isolation, Isolation::None | Isolation::Process);
     match level {
+        _ if can.confine => Ok(Some(Confinement { level, ..Confinement::default() })),
         Level::None => Ok(None),
-        Level::Files | Level::Container if can.confine => Ok(Some(Confinement { level, ..Confinement::default() })),
         Level::Files | Level::Container if is_apart => Ok(None),
         Level::Files | Level::Container => {
             Err(wrong("it has no levels, and keeps no sandbox from the machine that it is on".to_owned()))

@@ -9,6 +9,8 @@
     reason = "helpers of tests, of which each file uses its own part"
 )]
 
+pub mod tls;
+
 use std::{
     collections::HashMap,
     net::{IpAddr, Ipv4Addr, SocketAddr},
@@ -16,7 +18,7 @@ use std::{
 };
 
 use gloveport_allow_list::Rules;
-use gloveport_egress::{Egress, EgressLimits, EgressOptions, Forward, ProxyOptions};
+use gloveport_egress::{Egress, EgressLimits, EgressOptions, Forward, Policy, ProxyOptions};
 use tokio::{
     io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader},
     net::{TcpListener, TcpStream, UdpSocket},
@@ -42,7 +44,7 @@ pub struct Dns {
 }
 
 /// A task that ends with the test.
-struct Owned(JoinHandle<()>);
+pub struct Owned(JoinHandle<()>);
 
 impl Drop for Owned {
     fn drop(&mut self) {
@@ -134,7 +136,11 @@ pub async fn run(options: EgressOptions) -> Running {
 
 /// A proxy with these rules.
 pub async fn proxy(rules: &[&str], dns: &Dns, limits: EgressLimits) -> Running {
-    let proxy = ProxyOptions { listen: (LOOPBACK, 0).into(), rules: Rules::parse(rules).unwrap() };
+    proxy_of(Policy::new(Rules::parse(rules).unwrap()), dns, limits).await
+}
+
+pub async fn proxy_of(policy: Policy, dns: &Dns, limits: EgressLimits) -> Running {
+    let proxy = ProxyOptions { listen: (LOOPBACK, 0).into(), policy, edge: None };
     run(EgressOptions { proxy: Some(proxy), dns: Some(dns.address), limits, ..options() }).await
 }
 
