@@ -34,8 +34,9 @@ from pydantic import SecretStr  # noqa: E402
 
 MASK = "**********"
 SECTIONS = ("sandbox", "security", "mcp", "kubernetes", "cli")
-# Values that only one of them has: made at the start, by the place of the package, or objects of the agent.
+# Values that only one of them has: made at the start, by the place of the package, objects of the agent, or ours alone.
 OWN = {
+    ("sandbox", "isolation"): "the reference knows no levels of isolation",
     ("core", "jwt_secret"): "made by the reference while it loads, by us when a session starts",
     ("llm", "log_completions_folder"): "a directory of the Python package, and one below the current directory",
 }
