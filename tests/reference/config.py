@@ -440,14 +440,19 @@ def our_default_file(count):
     validator = jsonschema.Draft202012Validator(schema)
     for name, content in (("as it is", text), ("with every example", uncommented)):
         with tempfile.TemporaryDirectory(dir=HOME) as directory:
-            with open(os.path.join(directory, "config.toml"), "w") as file:
-                file.write(content)
+            path = os.path.join(directory, "config.toml")
+            with open(path, "w") as file:
+                # It refuses a section with a key of ours.
+                file.writelines(line for line in content.splitlines(True) if not line.startswith("isolation ="))
             kind, value, warnings = reference(directory, {})
+            with open(path, "w") as file:
+                file.write(content)
             complaints = [warning for warning in warnings if "nknown" in warning or "annot parse" in warning or "nvalid" in warning]
             count.check(f"the default file, {name}, read by the reference", [value] if kind == "fatal" else complaints)
             if kind == "values":
                 mine = ours(directory, {})
                 found = list(differences(value, mine[1], content)) if mine[0] == "values" else [mine[1]]
+                found = [entry for entry in found if entry[0] != "sandbox.isolation"]
                 if name == "as it is":
                     found = [entry for entry in found if entry[0] not in ("llm.log_completions_folder", "core.jwt_secret")]
                     found += list(differences(ours(HOME, {})[1], mine[1], None))
