@@ -99,6 +99,12 @@ class Proxy:
             with contextlib.suppress(OSError):
                 each.shutdown(socket.SHUT_RDWR)
 
+    def break_all(self):
+        """Breaks the connections that there are."""
+        for each in self.sockets:
+            with contextlib.suppress(OSError):
+                each.shutdown(socket.SHUT_RDWR)
+
     def close(self):
         """Goes away, with all its connections."""
         for each in (self.listener, *self.sockets):
@@ -146,6 +152,28 @@ def a_command_never_runs_twice():
         assert direct.path("started").read_text().split() == [str(number) for number in range(10)]
 
 
+def a_terminal_loses_and_doubles_nothing_where_a_connection_breaks():
+    with proxied() as (direct, through, proxy):
+        numbers = random.Random(3)
+        through.path("typed").write_bytes(b"")
+        data = "".join(f"{number:07}\n" for number in range(40_000))
+        script = "stty raw -echo; echo ready; head -c 320000 >typed; stty sane; seq 1 60000; exit 5"
+        terminal = through.terminal(script)
+        assert terminal.read_until("ready\n") == "ready\n"
+        for at in range(0, len(data), 8_000):
+            terminal.write(data[at : at + 8_000])
+            if numbers.random() < 0.3:
+                proxy.break_all()
+        proxy.limits = [None, *(numbers.randrange(200, 200_000) for _ in range(6))]
+        proxy.break_all()
+        text = "".join(terminal)
+        assert text == "".join(f"{number}\r\n" for number in range(1, 60_001)), (len(text), text[:200])
+        assert direct.path("typed").read_text() == data
+        assert (terminal.wait(5).exit_code, terminal.missing) == (5, 0)
+        assert proxy.count >= 8, proxy.count
+        terminal.close()
+
+
 def a_command_that_did_not_arrive_is_not_said_to_have_run():
     with proxied() as (direct, through, proxy):
         for call in (through.run, through.start):
@@ -154,6 +182,27 @@ def a_command_that_did_not_arrive_is_not_said_to_have_run():
             error = raised(gloveport.ConnectionLostError, call, "touch ran")
             assert error.remedy, error
         assert not direct.path("ran").exists()
+
+
+def output_of_a_process_goes_on_where_a_connection_broke():
+    script = "echo ran >>ran; i=0; while [ $i -lt 20000 ]; do echo line $i; echo err $i >&2; i=$((i+1)); done; exit 3"
+    out, err = ("".join(f"{word} {number}\n" for number in range(20000)).encode() for word in ("line", "err"))
+    with proxied() as (direct, through, proxy):
+        numbers = random.Random(2)
+        process = through.processes.start(["sh", "-c", script])
+        through._disconnect()
+        proxy.limits = [numbers.randrange(0, 200_000) for _ in range(8)]
+        done = process.wait()
+        assert (done.stdout, done.stderr, done.exit_code, done.lost) == (out, err, 3, 0), done.exit_code
+        assert proxy.count >= 5, proxy.count
+        assert direct.path("ran").read_text() == "ran\n"
+        # More than is kept: nobody knows where it was.
+        process = through.processes.start(["sh", "-c", "head -c 3000000 /dev/zero | tr '\\0' x; sleep 60"])
+        through._disconnect()
+        proxy.limits = [2_500_000]
+        error = raised(gloveport.OutputGoneError, process.wait)
+        assert error.code == "output_gone" and error.remedy, error
+        assert process.status().end is None
 
 
 def reading_a_file_goes_on_where_a_connection_broke():
@@ -243,7 +292,28 @@ class Hostile(http.server.BaseHTTPRequestHandler):
 def a_hostile_server_raises_our_errors_alone():
     answers = [b"", b"null", b"[]", b"{}", b'"x"', b"7", b"[" * 200_000, b'{"execs": 5, "entries": 7, "processes": {}}']
     answers += [b'{"entries": [{"path": 1}], "truncated": false, "execs": [{}], "processes": [null]}']
-    for name in ("output", "gap", "exit", "error", "end", "failed", "display", "stream", "raised", "lost", "start"):
+    answers.append(
+        b'{"lines": [{}], "terminals": [1], "pages": 5, "parts": 1, "mcp_servers": [0], "result": [], "id": 0}'
+    )
+    answers.append(
+        b'{"id": 0, "result": {"tools": [{}], "content": 5}, "truncated": 0, "state": 1, "argv": 2, "next": []}'
+    )
+    for name in (
+        "ready",
+        "change",
+        "message",
+        "output",
+        "gap",
+        "exit",
+        "error",
+        "end",
+        "failed",
+        "display",
+        "stream",
+        "raised",
+        "lost",
+        "start",
+    ):
         for data in (
             b"{}",
             b"[]",
@@ -271,6 +341,21 @@ def a_hostile_server_raises_our_errors_alone():
             lambda: one.path("x").is_dir(),
             lambda: one.download("x", Path(os.environ["HOME"]) / "hostile"),
             lambda: one.upload(Path(__file__).parent, "x"),
+            lambda: one.grep("x").lines[0].text,
+            lambda: one.path("x").find("*"),
+            lambda: list(one.watch("x")),
+            lambda: one.terminal("x", id="x").read(5),
+            one.terminals,
+            one.browser.status,
+            lambda: one.browser.navigate("x").check(),
+            one.browser.console,
+            one.browser.network,
+            one.browser.har,
+            one.browser.storage,
+            one.tools.list,
+            lambda: one.tools.call("x"),
+            one.mcp.servers,
+            lambda: one.mcp.set_servers(gloveport.McpServer("x", "x")),
         ]
         for body in answers:
             Hostile.answer = ("text/event-stream", body)
@@ -510,6 +595,81 @@ def an_interpreter_that_is_killed_while_it_starts_one_leaves_nothing():
         process.wait()
     time.sleep(1)
     assert until(lambda: sessions() <= before), sessions() - before
+
+
+def a_reader_of_a_terminal_that_is_interrupted_leaves_it_usable():
+    with box() as one, one.terminal("stty -echo; echo ready; exec cat") as terminal:
+        terminal.read_until("ready\r\n")
+        threading.Timer(0.4, os.kill, (os.getpid(), signal.SIGINT)).start()
+        raised(KeyboardInterrupt, terminal.read)
+        terminal.write("still\n")
+        assert terminal.read_until("still\r\n", 10) == "still\r\n"
+        ended = []
+
+        def read():
+            # The end of the program may come before that of the connection.
+            with contextlib.suppress(gloveport.SandboxClosedError):
+                assert terminal.read() == b""
+            ended.append(True)
+
+        thread = threading.Thread(target=read)
+        thread.start()
+        time.sleep(0.2)
+        terminal.close()
+        thread.join(10)
+        assert ended == [True]
+
+    async def main():
+        async with AsyncSandbox(isolation="none") as one:
+            async with await one.terminal("stty -echo; echo ready; exec cat") as terminal:
+                await terminal.read_until("ready\r\n")
+                for _ in range(3):
+                    with contextlib.suppress(asyncio.TimeoutError):
+                        await asyncio.wait_for(terminal.read(), 0.2)
+                first, second = asyncio.ensure_future(terminal.read()), asyncio.ensure_future(terminal.wait())
+                await asyncio.sleep(0.1)
+                first.cancel()
+                await terminal.write("still\n")
+                assert await terminal.read_until("still\r\n", 10) == "still\r\n"
+                await terminal.write("\x04")
+                assert (await second).exit_code == 0
+
+    asyncio.run(main())
+
+
+def what_waits_ends_with_its_sandbox():
+    for wait in (lambda one: one.terminal("sleep 60").read(), lambda one: list(one.watch("."))):
+        one = box().open()
+        errors = []
+
+        def work(one=one, wait=wait, errors=errors):
+            try:
+                wait(one)
+            except gloveport.GloveportError as error:
+                errors.append(error)
+
+        thread = threading.Thread(target=work)
+        thread.start()
+        time.sleep(0.5)
+        one.close()
+        thread.join(15)
+        assert not thread.is_alive() and errors, errors
+
+
+def changes_while_a_connection_was_broken_are_an_overflow():
+    with proxied() as (direct, through, proxy):
+        with through.watch(".") as watch:
+            direct.path("one").write_bytes(b"")
+            assert any(change.path.endswith("/one") for change in watch)
+            proxy.break_all()
+            seen = []
+            for change in watch:
+                seen.append(change.kind)
+                if change.kind == "overflow":
+                    direct.path("two").write_bytes(b"")
+                elif change.path.endswith("/two"):
+                    break
+            assert "overflow" in seen, seen
 
 
 def a_forked_process_uses_it_and_does_not_keep_it():

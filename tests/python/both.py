@@ -10,12 +10,18 @@ import gloveport
 
 PAIRS = {
     gloveport.Sandbox: gloveport.AsyncSandbox,
+    gloveport.Browser: gloveport.AsyncBrowser,
     gloveport.Command: gloveport.AsyncCommand,
     gloveport.CommandStream: gloveport.AsyncCommandStream,
+    gloveport.Mcp: gloveport.AsyncMcp,
+    gloveport.Network: gloveport.AsyncNetwork,
     gloveport.Process: gloveport.AsyncProcess,
     gloveport.Processes: gloveport.AsyncProcesses,
     gloveport.RemotePath: gloveport.AsyncRemotePath,
     gloveport.RemoteWriter: gloveport.AsyncWriter,
+    gloveport.Terminal: gloveport.AsyncTerminal,
+    gloveport.Tools: gloveport.AsyncTools,
+    gloveport.Watch: gloveport.AsyncWatch,
 }
 END = object()
 
@@ -139,7 +145,8 @@ class Inventory:
             self._replace(owner, member, label, property(lambda this: self._count(label, getter(this))))
         elif isinstance(value, classmethod):
             inner = value.__func__
-            self._replace(owner, member, label, classmethod(lambda *a, **k: self._count(label, inner(*a, **k))))
+            counting = self._coroutine if inspect.iscoroutinefunction(inner) else self._plain
+            self._replace(owner, member, label, classmethod(counting(label, inner)))
         elif inspect.isasyncgenfunction(value) or inspect.isfunction(value):
             counted = self._coroutine(label, value) if inspect.iscoroutinefunction(value) else self._plain(label, value)
             self._replace(owner, member, label, counted)

@@ -1,8 +1,10 @@
 """What a sandbox can do, for both clients: each case gets a sandbox and whatever makes others."""
 
 import asyncio
+import hashlib
 import os
 import stat
+import subprocess
 import time
 
 import gloveport
@@ -180,6 +182,56 @@ async def a_process_is_written_to_signalled_and_removed(box, make, scratch):
     await fails(gloveport.NotFoundError, process.status())
 
 
+async def a_terminal_takes_keys_and_has_a_size(box, make, scratch):
+    async with await box.terminal(["sh"], cols=91, rows=17, env={"PS1": "ready> "}, cwd="/usr", id="mine") as shell:
+        same((shell.id, shell.info.cols, shell.info.rows, shell.info.cwd), ("mine", 91, 17, "/usr"))
+        await shell.read_until("ready> ")
+        await shell.write("stty size; pwd\n")
+        same((await shell.read_until("ready> ")).replace("\r", ""), "stty size; pwd\n17 91\n/usr\nready> ")
+        await shell.resize(40, 10)
+        await shell.write(b"stty size\n")
+        assert "10 40\r\n" in await shell.read_until("ready> ")
+        same((await shell.status()).cols, 40)
+        same([(each.id, each.end) for each in await box.terminals() if each.id == "mine"], [("mine", None)])
+        await fails(TimeoutError, shell.read(timeout=0.2))
+        await fails(TimeoutError, shell.wait(timeout=0.2))
+        again = await box.terminal(["sh"], env={"PS1": "ready> "}, cwd="/usr", id="mine")
+        assert (await again.read_until("17 91")).startswith("ready> ")
+        await fails(gloveport.ConflictError, box.terminal(["bash"], id="mine"))
+        await shell.write("exit 3\n")
+        same((await shell.wait(20)).exit_code, 3)
+        assert "exit 3" in "".join([text async for text in shell])
+        same((await shell.read(), shell.missing), (b"", 0))
+        await fails(gloveport.ConflictError, shell.write("late"))
+        await fails(gloveport.ConflictError, shell.resize(1, 1))
+    await fails(gloveport.NotFoundError, shell.status())
+    await shell.close()
+    await again.close()
+    await fails(gloveport.SandboxClosedError, again.write("late"))
+
+
+async def a_terminal_reads_while_another_task_writes(box, make, scratch):
+    async with await box.terminal("stty raw -echo; echo ready; head -c 300000 | md5sum; exec sleep 60") as terminal:
+        assert await terminal.read_until("ready") == "ready"
+        data = os.urandom(150_000).hex()
+        reading = asyncio.ensure_future(terminal.read_until(b"-", timeout=40))
+        await asyncio.gather(*(terminal.write(data[at : at + 60_000]) for at in range(0, 300_000, 60_000)))
+        text = await reading
+        whole = [hashlib.md5(data.encode()).hexdigest()] if not hasattr(box, "_value") else text.split()[:1]
+        same(text.split()[-2:-1], whole)
+    async with await box.terminal(["seq", "1", "400000"]) as terminal:
+        # More than is held here: what the program wrote before its end is still there afterwards.
+        same((await terminal.wait(30)).exit_code, 0)
+        same("".join([text async for text in terminal]), "".join(f"{number}\r\n" for number in range(1, 400_001)))
+    async with await box.terminal(["yes"]) as terminal:
+        error = await fails(gloveport.GloveportError, terminal.read_until("no"))
+        same(error.code, "too_much_output")
+        await fails(gloveport.InvalidRequestError, terminal.read_until(""))
+    async with await box.terminal("kill -9 $$") as terminal:
+        end = await terminal.wait(20)
+        same((end.exit_code, end.signal), (137, 9))
+
+
 async def files_are_read_and_written(box, make, scratch):
     path = box.path("files") / "a.txt"
     await fails(FileNotFoundError, path.write_text("x"))
@@ -227,6 +279,55 @@ async def directories_are_listed_made_and_removed(box, make, scratch):
 
 async def listed(path):
     return [each async for each in path.iterdir()]
+
+
+async def lines_and_names_are_searched_for(box, make, scratch):
+    root = box.path("searched")
+    await (root / "a.py").write_text("import os\nOS = 1\nx = (\n", parents=True)
+    await (root / "sub/b.txt").write_text("os\n", parents=True)
+    await (root / ".git/c.py").write_text("os\n", parents=True)
+    await (root / "sub/ignored.py").write_text("os\n")
+    await (root / ".gitignore").write_text("ignored.py\n")
+    found = await root.grep("os$", respect_ignore=True)
+    same([(each.path, each.line, each.text) for each in found], [("a.py", 1, "import os"), ("sub/b.txt", 1, "os")])
+    same((len(found), found.truncated, found.skipped), (2, False, ()))
+    found = await root.grep("OS", ignore_case=True, hidden=True, globs=["*.py", "!a.py"], limit=1)
+    same(([each.path for each in found.lines], found.truncated), ([".git/c.py"], True))
+    found = await box.grep("(", "searched/a.py", literal=True, context=1)
+    same([(each.line, each.is_match) for each in found], [(2, False), (3, True)])
+    await fails(gloveport.InvalidRequestError, root.grep("("))
+    await fails(FileNotFoundError, box.grep("x", "searched/none"))
+    names = await root.find("**/*.py", "!a.py", respect_ignore=True)
+    same([(each.path, each.size) for each in names], [(".git/c.py", 3)])
+    same([each.path for each in await root.find("**/*.txt", hidden=False)], ["sub/b.txt"])
+
+
+async def changes_of_files_are_watched(box, make, scratch):
+    await box.path("watched/sub").mkdir(parents=True)
+    where = (await box.run("realpath watched")).output.strip()
+    async with await box.watch("watched", recursive=True, timeout=20) as watch:
+        await box.path("watched/sub/new").write_text("x")
+        await box.run("mkdir watched/more; rm -r watched/sub")
+        seen = []
+        async for change in watch:
+            seen.append((change.kind, change.path.removeprefix(where), change.is_directory))
+            if seen[-1] == ("removed", "/sub", True):
+                break
+    assert ("created", "/sub/new", False) in seen and ("created", "/more", True) in seen, seen
+    begun = time.monotonic()
+    watch = await box.path("watched").watch(timeout=0.3)
+    await fails(TimeoutError, first_of(watch))
+    assert 0.2 < time.monotonic() - begun < 5
+    await watch.close()
+    async with await box.watch("watched") as watch:
+        await box.path("watched").rmtree()
+        same([change.kind async for change in watch][-1], "removed")
+    await fails(FileNotFoundError, box.watch("watched"))
+
+
+async def first_of(items):
+    async for item in items:
+        return item
 
 
 async def links_are_followed_or_not(box, make, scratch):
@@ -341,7 +442,7 @@ async def a_session_is_attached_to_and_connected_to(box, make, scratch):
     same((other.id, other.workspace, (await other.run("echo $HERE")).output), (box.id, box.workspace, "yes\n"))
     await other.close()
     await fails(gloveport.SandboxClosedError, other.run("echo"))
-    third = await make.connect(box.url(), box._value._session.key if hasattr(box, "_value") else box._session.key)
+    third = await make.connect(box.url(), key_of(box))
     async with third:
         same(((await third.run("echo $HERE")).output, third.id, third.isolation), ("yes\n", "", ""))
     same((await box.run("echo $HERE")).output, "yes\n")
@@ -380,6 +481,100 @@ async def a_sandbox_has_what_it_was_started_with(box, make, scratch):
     await fails(gloveport.SandboxClosedError, opened.open())
 
 
+async def the_history_of_a_session_is_read(box, make, scratch):
+    program = [gloveport.find_program(), "session", "exec", box.id, "--", "echo", "noted; false"]
+    done = await asyncio.to_thread(subprocess.run, program, capture_output=True, text=True)
+    same((done.stdout, done.returncode), ("noted\n", 1))
+    action, observation = await box.events(kinds=["run"])
+    same((action.kind, action.is_action, action.source), ("run", True, "user"))
+    same((action.data["command"], action.message), ("echo noted; false", "Running command: echo noted; false"))
+    same((observation.is_action, observation.cause, observation.kind), (False, action.id, "run"))
+    assert "noted" in observation.content and observation.time, observation
+    same([each.id for each in await box.events(since=action.id, most=1)], [action.id])
+    same(await box.events(since=10_000), [])
+
+
+async def the_tools_of_a_sandbox_are_called(box, make, scratch):
+    tools = {tool.name: tool for tool in await box.tools.list()}
+    assert {"shell", "read_file", "search_files"} <= set(tools), tools
+    assert "command" in tools["shell"].input_schema["properties"] and tools["shell"].description
+    result = await box.tools.call("shell", {"command": "echo from a tool"})
+    assert "from a tool" in result.text and not result.is_error and result.structured, result
+    same(result.check(), result)
+    result = await box.tools.call("read_file", {"path": "/nowhere"})
+    same(result.is_error, True)
+    error = await fails(gloveport.ToolFailedError, asyncio.to_thread(result.check))
+    assert str(error) == result.text, error
+    await fails(gloveport.ToolFailedError, box.tools.call("no-such-tool"))
+    await fails(TimeoutError, box.tools.call("shell", {"command": "sleep 20"}, timeout=0.5))
+
+
+#: A server of MCP with one tool.
+MCP_SERVER = """
+import json, os, sys
+for line in sys.stdin:
+    asked = json.loads(line)
+    if "id" not in asked:
+        continue
+    if asked["method"] == "initialize":
+        version = asked["params"]["protocolVersion"]
+        result = {"protocolVersion": version, "capabilities": {"tools": {}}, "serverInfo": {"name": "s", "version": "1"}}
+    elif asked["method"] == "tools/list":
+        result = {"tools": [{"name": "greet", "description": "Greets.", "inputSchema": {"type": "object"}}]}
+    elif asked["method"] == "tools/call":
+        words = [os.environ["GREETING"], *sys.argv[1:], asked["params"]["arguments"]["who"]]
+        result = {"content": [{"type": "text", "text": " ".join(words)}]}
+    else:
+        result = {}
+    print(json.dumps({"jsonrpc": "2.0", "id": asked["id"], "result": result}), flush=True)
+"""
+
+
+async def mcp_servers_run_in_a_sandbox(box, make, scratch):
+    await box.path("server.py").write_text(MCP_SERVER)
+    where = (await box.run("realpath server.py; command -v python3")).output.split()
+    greeter = gloveport.McpServer("greeter", where[1], (where[0], "dear"), {"GREETING": "hello"})
+    assert "hello" not in repr(greeter)
+    same(await box.mcp.set_servers(greeter), "")
+    same([(tool.name, tool.description) for tool in await box.mcp.list()], [("greet", "Greets.")])
+    result = await box.mcp.call("greet", {"who": "Ada"})
+    same((result.text, result.is_error, result.structured), ("hello dear Ada", False, None))
+    same([(each.name, each.state) for each in await box.mcp.servers()], [("greeter", "ready")])
+    assert "none" in await box.mcp.set_servers(gloveport.McpServer("none", "no-such-program"))
+    error = await fails(gloveport.ServerFailedError, box.mcp.set_servers(gloveport.McpServer("two words", "")))
+    same((error.status, error.code), (500, "refused"))
+    await box.mcp.set_servers()
+    await fails(gloveport.NotFoundError, box.mcp.list())
+    same(await box.mcp.servers(), [])
+
+
+async def what_a_runtime_cannot_do_is_told(box, make, scratch):
+    for call in (
+        box.snapshot(),
+        box.fork(),
+        box.network.show(),
+        box.network.log(),
+        box.network.allow("a.test"),
+        box.network.deny("a.test"),
+        box.remove_snapshot("none", runtime="local"),
+    ):
+        error = await fails(gloveport.SessionError, call)
+        assert str(error), error
+    await fails(gloveport.SessionError, box.snapshots("local"))
+    await fails(gloveport.InvalidRequestError, make_one(make, image="a", from_snapshot="b"))
+    other = await make.connect(box.url(), key_of(box))
+    await fails(gloveport.SessionError, other.events())
+    await other.close()
+
+
+async def make_one(make, **named):
+    return make(**named)
+
+
+def key_of(box):
+    return (box._value if hasattr(box, "_value") else box)._session.key
+
+
 async def what_cannot_be_started_says_why(box, make, scratch):
     for named, word in (
         ({"runtime": "no-such-runtime"}, "no-such-runtime"),
@@ -393,7 +588,9 @@ async def what_cannot_be_started_says_why(box, make, scratch):
 CASES = [
     value
     for name, value in list(globals().items())
-    if asyncio.iscoroutinefunction(value) and value.__module__ == __name__ and name not in ("fails", "listed")
+    if asyncio.iscoroutinefunction(value)
+    and value.__module__ == __name__
+    and name not in ("fails", "first_of", "listed", "make_one")
 ]
 
 
@@ -425,3 +622,105 @@ async def cells_run_in_kernels(make, scratch):
         await box.restart_kernel()
         same((await box.run_code("'x' in globals()")).text, "False")
         await fails(gloveport.NotFoundError, box.interrupt_kernel("unknown"))
+
+
+#: A page with a field, a list and a link.
+PAGE = """<!doctype html><title>Form</title><h1>Hello</h1><style>body {height: 4000px}</style>
+<form action=done><label>Name <input name=who></label><select name=size aria-label=Size><option>small<option>large</select>
+<input type=file aria-label=File><button>Send</button></form><a href="other.html">Elsewhere</a>
+<script>console.warn("from the page"); localStorage.setItem("kept", "yes")</script>"""
+
+
+async def a_browser_is_used(make, scratch):
+    """With Chromium."""
+    async with make(isolation="none") as box:
+        browser = box.browser
+        same((await browser.status()).state, "idle")
+        status = await browser.start()
+        assert status.pid and status.version, status
+        await box.path("www/index.html").write_text(PAGE, parents=True)
+        await box.path("www/other.html").write_text("<title>Other</title><p>It is elsewhere.")
+        where = (await box.run("realpath www")).output.strip()
+        server = await box.processes.start(["python3", "-um", "http.server", "0", "--bind", "127.0.0.1"], cwd=where)
+        told = (await first_of(server.output())).data.decode()
+        url = f"http://127.0.0.1:{told.split(' port ')[1].split()[0]}"
+        page = (await browser.navigate(f"{url}/")).check()
+        same((page.title, page.url, len(page.pages)), ("Form", f"{url}/", 1))
+        assert "Hello" in page.tree and "Hello" in await browser.markdown()
+        name = gloveport.Element(role="textbox", name="Name")
+        (await browser.fill(name, "Ada")).check()
+        (await browser.click(name)).check()
+        (await browser.press("End")).check()
+        (await browser.type(" L")).check()
+        (await browser.select(gloveport.Element(selector="select"), ["large"])).check()
+        (await browser.hover("Send")).check()
+        (await browser.scroll(0, 100)).check()
+        await box.path("file.txt").write_text("x")
+        where = (await box.run("realpath file.txt")).output.strip()
+        (await browser.upload(gloveport.Element(selector="input[type=file]"), [where])).check()
+        same((await browser.page()).title, "Form")
+        error = await fails(
+            gloveport.BrowserFailedError, asyncio.to_thread((await browser.click("Nothing like it")).check)
+        )
+        assert "Nothing like it" in str(error), error
+        page = (await browser.click("Send")).check()
+        assert "who=Ada+L" in page.url and "size=large" in page.url, page.url
+        page = (await browser.navigate("back", wait="parsed")).check()
+        page = (await browser.navigate(f"{url}/other.html", new_page=True)).check()
+        same((page.title, [each.active for each in page.pages]), ("Other", [False, True]))
+        first = page.pages[0].id
+        same((await browser.activate_page(first)).check().title, "Form")
+        page = (await browser.close_page(page.pages[1].id)).check()
+        same(len(page.pages), 1)
+        picture = await browser.screenshot(full_page=True)
+        assert picture.startswith(b"\x89PNG") and len(await browser.screenshot("Send")) < len(picture)
+        assert (await browser.pdf(landscape=True, scale=0.5)).startswith(b"%PDF")
+        entries, next_one = await browser.console()
+        assert "from the page" in [each.text for each in entries], entries
+        same((await browser.console(next_one))[0], [])
+        entries, _ = await browser.network()
+        assert ("GET", f"{url}/", "Document", 200) in [
+            (each.method, each.url, each.kind, each.status) for each in entries
+        ], entries
+        assert (await browser.har())["log"]
+        state = await browser.storage()
+        assert "kept" in str(state), state
+        await browser.set_storage(state)
+
+
+async def files_of_a_container_are_kept_and_forked(make, scratch):
+    """With Docker."""
+    async with make("docker", image="gloveport-test/debian:12") as box:
+        await box.run("echo kept > ~/kept; export GONE=1")
+        home = (await box.run("echo $HOME")).output.strip()
+        async with await box.fork() as other:
+            assert other.id != box.id and other.runtime == "docker", other.id
+            same((await other.run("cat ~/kept; echo [$GONE]")).output, "kept\n[]\n")
+            await other.run("echo changed > ~/kept")
+            fork = other.id
+        same((await box.run("cat ~/kept")).output, "kept\n")
+        snapshot = await box.snapshot(f"py-{os.urandom(4).hex()}")
+        try:
+            found = [each for each in await box.snapshots("docker") if each.image == snapshot.image]
+            same([(each.name, each.session_id, each.runtime) for each in found], [(snapshot.name, box.id, "docker")])
+            async with make(from_snapshot=snapshot) as again:
+                same((await again.path(f"{home}/kept").read_text(), again.runtime), ("kept\n", "docker"))
+        finally:
+            await box.remove_snapshot(snapshot)
+        same([each for each in await box.snapshots("docker") if each.image == snapshot.image], [])
+        await fails(gloveport.SessionError, box.remove_snapshot(snapshot))
+    await fails(gloveport.SessionError, make.attach(fork, runtime="docker"))
+
+
+async def the_network_is_changed_while_a_sandbox_runs(make, scratch):
+    """With the isolation container, which has a gate."""
+    async with make(isolation="container", network=["a.test", "b.test:443"]) as box:
+        state = await box.network.show()
+        same((set(state.allowed), state.denied), ({"a.test", "b.test:443"}, ()))
+        await box.run(
+            "curl -sS -m 5 http://c.test/ || python3 -c 'import urllib.request as u; u.urlopen(\"http://c.test\")'"
+        )
+        asked = {each.target: each.allowed for each in await box.network.log()}
+        same(asked.get("c.test:80"), False)
+        assert "c.test" in (await box.network.allow("c.test")).allowed
+        same((await box.network.deny("a.test")).denied, ("a.test",))

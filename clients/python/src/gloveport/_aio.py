@@ -14,13 +14,21 @@ from . import _cells as cells
 from . import _commands as commands
 from . import _errors as errors
 from . import _files as files
+from . import _manage as manage
 from . import _session as sessions
 from . import _state as states
+from . import _terminals as terminals
+from ._aio_browser import AsyncBrowser
 from ._aio_command import LEAVING, AsyncCommand, AsyncCommandStream
-from ._aio_path import AsyncRemotePath
+from ._aio_network import AsyncNetwork
+from ._aio_path import AsyncRemotePath, AsyncWatch
 from ._aio_process import AsyncProcesses
+from ._aio_terminal import AsyncTerminal
+from ._aio_tools import AsyncMcp, AsyncTools
+from ._manage import SessionEvent, Snapshot
 from ._sandbox_base import SandboxBase
-from ._values import Cell, CommandStatus, Copied, Result, SandboxState, Secret
+from ._terminals import TerminalInfo
+from ._values import Cell, CommandStatus, Copied, GrepResult, Result, SandboxState, Secret
 
 if TYPE_CHECKING:
     from ._transport import AsyncTransport
@@ -39,6 +47,7 @@ class AsyncSandbox(SandboxBase):
         runtime: str = "local",
         *,
         image: str | None = None,
+        from_snapshot: str | Snapshot | None = None,
         workspace: str | os.PathLike[str] | None = None,
         env: Mapping[str, str] | None = None,
         secrets: Mapping[str, str | Secret] | None = None,
@@ -51,6 +60,8 @@ class AsyncSandbox(SandboxBase):
         flags: Sequence[str] = (),
     ) -> None:
         """Describes a sandbox, which `open` or an `async with` block starts; see `Sandbox`."""
+        if from_snapshot is not None:
+            runtime, image = manage.start_of(from_snapshot, runtime, image)
         plan = sessions.Plan(
             runtime, image, workspace, env, secrets, isolation, network, memory, ports, plugins, labels, flags
         )
@@ -224,9 +235,66 @@ class AsyncSandbox(SandboxBase):
         self._known()
         return AsyncProcesses(self)
 
+    async def terminal(
+        self,
+        command: str | Sequence[str] | None = None,
+        *,
+        cols: int = 80,
+        rows: int = 24,
+        cwd: str | AsyncRemotePath | None = None,
+        env: Mapping[str, str] | None = None,
+        id: str | None = None,
+    ) -> AsyncTerminal:
+        """Starts a program on a terminal of its own: a shell, or a command as text or as its words; see
+        `Sandbox.terminal`.
+        """
+        info = await self._transport.run(terminals.start(command, id, cols, rows, _text(cwd), env))
+        return AsyncTerminal(self, info)
+
+    async def terminals(self) -> list[TerminalInfo]:
+        """The terminals that run, and the latest that ended."""
+        return await self._transport.run(terminals.listed())
+
+    @property
+    def browser(self) -> AsyncBrowser:
+        """Its browser, which starts with its first use."""
+        self._known()
+        return AsyncBrowser(self)
+
     def path(self, path: str | PurePosixPath) -> AsyncRemotePath:
         """A path in the sandbox. A relative one begins in its workspace."""
         return AsyncRemotePath(self, path)
+
+    async def grep(
+        self,
+        pattern: str,
+        path: str | AsyncRemotePath = ".",
+        *,
+        globs: Sequence[str] = (),
+        literal: bool = False,
+        ignore_case: bool = False,
+        hidden: bool = False,
+        respect_ignore: bool = False,
+        context: int = 0,
+        limit: int = 1000,
+    ) -> GrepResult:
+        """The lines at a path that a regular expression matches; see `RemotePath.grep`."""
+        return await self.path(str(path)).grep(
+            pattern,
+            globs=globs,
+            literal=literal,
+            ignore_case=ignore_case,
+            hidden=hidden,
+            respect_ignore=respect_ignore,
+            context=context,
+            limit=limit,
+        )
+
+    async def watch(
+        self, path: str | AsyncRemotePath = ".", *, recursive: bool = False, timeout: float | None = None
+    ) -> AsyncWatch:
+        """What happens to files at a path from now on; see `RemotePath.watch`."""
+        return await self.path(str(path)).watch(recursive=recursive, timeout=timeout)
 
     async def upload(self, source: str | os.PathLike[str], target: str | AsyncRemotePath) -> Copied:
         """Copies a file of this machine to a path, or what is in a directory into a directory; see `Sandbox.upload`."""
@@ -253,6 +321,59 @@ class AsyncSandbox(SandboxBase):
             async for piece in self._transport.items(operation(str(path))):
                 await asyncio.to_thread(incoming.write, piece)
             return await asyncio.to_thread(incoming.finish)
+
+    async def snapshot(self, name: str | None = None) -> Snapshot:
+        """Keeps its files as an image, from which `Sandbox(from_snapshot=…)` starts others.
+
+        It stays until `remove_snapshot`. Raises `SessionError` where the runtime cannot do that.
+        """
+        return await asyncio.to_thread(manage.snapshot, self._known(), name)
+
+    async def fork(self) -> AsyncSandbox:
+        """Another sandbox with its files and settings as they are now, and no secrets and no processes of it.
+
+        It is one of your own, which ends with its `with` block, with `close`, with this process, and with its object.
+        Raises `SessionError` where the runtime cannot do that.
+        """
+        session = self._known()
+        other = AsyncSandbox(session.runtime)
+        other._plan = sessions.Plan(session.runtime, isolation=self.isolation, parent=manage.id_of(session))
+        return await other.open()
+
+    @classmethod
+    async def snapshots(cls, runtime: str | None = None) -> list[Snapshot]:
+        """The snapshots of a runtime, or of all that can be asked, the newest first."""
+        return await asyncio.to_thread(manage.snapshots, runtime)
+
+    @classmethod
+    async def remove_snapshot(cls, image: str | Snapshot, *, runtime: str | None = None) -> None:
+        """Removes a snapshot. Raises `SessionError` if there is none, or if it is still needed."""
+        await asyncio.to_thread(manage.remove_snapshot, image, runtime)
+
+    async def events(self, since: int = 0, *, kinds: Sequence[str] = (), most: int = 1000) -> list[SessionEvent]:
+        """The history of its session: the first events from a number on, or those of some kinds, such as `run`.
+
+        What `gloveport session exec` and others do in it is recorded; what this client does is not.
+        """
+        return await asyncio.to_thread(manage.events, self._known(), since, kinds, most)
+
+    @property
+    def network(self) -> AsyncNetwork:
+        """Whom it may reach."""
+        self._known()
+        return AsyncNetwork(self)
+
+    @property
+    def tools(self) -> AsyncTools:
+        """What the sandbox offers to a model as tools: a shell, files, a browser and others."""
+        self._known()
+        return AsyncTools(self)
+
+    @property
+    def mcp(self) -> AsyncMcp:
+        """MCP servers in the sandbox, and their tools."""
+        self._known()
+        return AsyncMcp(self)
 
     async def state(self) -> SandboxState:
         """Whether it is paused, and since when nobody has used it."""

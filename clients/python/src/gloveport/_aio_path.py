@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import tempfile
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from pathlib import PurePosixPath
 from types import TracebackType
 from typing import IO, TYPE_CHECKING, Literal, Protocol, TypeVar, overload
@@ -13,7 +13,7 @@ from . import _files as files
 from ._core import Stream
 from ._path import PIECE, SPOOLED
 from ._paths import PathBase
-from ._values import FileStat
+from ._values import FileChange, FileStat, GrepResult
 
 if TYPE_CHECKING:
     from ._transport import AsyncItems, AsyncTransport
@@ -106,8 +106,47 @@ class AsyncRemotePath(PathBase):
 
     async def glob(self, pattern: str) -> AsyncIterator[AsyncRemotePath]:
         """What a pattern such as `src/**/*.py` matches below the directory, sorted; hidden files, too."""
-        for entry in await self._run(files.found(str(self), pattern)):
+        for entry in await self._run(files.found(str(self), [pattern])):
             yield self / entry.path
+
+    async def find(self, *patterns: str, hidden: bool = True, respect_ignore: bool = False) -> list[FileStat]:
+        """What patterns match below the directory, with all that is known of it; see `RemotePath.find`."""
+        return await self._run(files.found(str(self), patterns, hidden=hidden, respect_ignore=respect_ignore))
+
+    async def grep(
+        self,
+        pattern: str,
+        *,
+        globs: Sequence[str] = (),
+        literal: bool = False,
+        ignore_case: bool = False,
+        hidden: bool = False,
+        respect_ignore: bool = False,
+        context: int = 0,
+        limit: int = 1000,
+    ) -> GrepResult:
+        """The lines of the file, or of all text files below the directory, that a regular expression matches; see
+        `RemotePath.grep`.
+        """
+        return await self._run(
+            files.search(
+                str(self),
+                pattern,
+                globs=globs,
+                literal=literal,
+                ignore_case=ignore_case,
+                hidden=hidden,
+                respect_ignore=respect_ignore,
+                context=context,
+                limit=limit,
+            )
+        )
+
+    async def watch(self, *, recursive: bool = False, timeout: float | None = None) -> AsyncWatch:
+        """What happens to the file, or in the directory, from now on; see `RemotePath.watch`."""
+        items = self._place._transport.items(files.watch(str(self), recursive=recursive, timeout=timeout))
+        await anext(items)
+        return AsyncWatch(items)
 
     async def mkdir(self, mode: int | None = None, *, parents: bool = False, exist_ok: bool = False) -> None:
         """Makes the directory. `parents` makes missing ones above it; with `exist_ok` it may be there."""
@@ -130,6 +169,33 @@ class AsyncRemotePath(PathBase):
         """Moves it to a path, in the place of a file or an empty directory that is there."""
         await self._run(files.move(str(self), str(target), overwrite=True))
         return self._with(PurePosixPath(str(target)))
+
+
+class AsyncWatch:
+    """The same as `Watch`, with `async for`."""
+
+    def __init__(self, items: AsyncItems[FileChange | None, None]) -> None:
+        self._items = items
+
+    def __aiter__(self) -> AsyncIterator[FileChange]:
+        return self
+
+    async def __anext__(self) -> FileChange:
+        change = await anext(self._items)
+        assert change is not None
+        return change
+
+    async def close(self) -> None:
+        """Ends it. Twice is not an error."""
+        await self._items.aclose()
+
+    async def __aenter__(self) -> AsyncWatch:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
 
 
 class AsyncReader:

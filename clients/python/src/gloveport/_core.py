@@ -11,7 +11,7 @@ import json as jsons
 import time
 from collections.abc import Callable, Generator, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Generic, TypeAlias, TypeVar
+from typing import Any, Generic, TypeAlias, TypeVar
 
 from . import _errors as errors
 
@@ -199,7 +199,7 @@ class Retry:
         self._until = None
         self._delay = 0.0
 
-    def wait(self, error: errors.GloveportError) -> Op[None]:
+    def wait(self, error: errors.GloveportError) -> Generator[Sleep, Any, None]:
         """Waits for the next attempt, or raises the error when there has been no progress for too long."""
         now = time.monotonic()
         if self._opened is not None and now - self._opened >= LASTING:

@@ -159,6 +159,18 @@ class CellFailedError(GloveportError):
     code = "cell_failed"
 
 
+class BrowserFailedError(GloveportError):
+    """`check()` found a page in which what was asked for could not be done."""
+
+    code = "browser_failed"
+
+
+class ToolFailedError(GloveportError):
+    """A tool of MCP failed, or `check()` found that it has."""
+
+    code = "tool_failed"
+
+
 class NotIsolatedWarning(UserWarning):
     """A sandbox of this machine is not kept apart from it, because that cannot be done here."""
 
@@ -195,13 +207,18 @@ _BY_STATUS: dict[int, type[ApiError]] = {
 def of_answer(status: int, body: bytes) -> GloveportError:
     """The exception for an answer that is an error."""
     try:
-        told = json.loads(body)["error"]
+        answer = json.loads(body)
+        if isinstance(answer, dict) and isinstance(answer.get("detail"), str) and status != 404:
+            # As the routes of OpenHands have it. A path that is not there may be that of any server.
+            return _BY_STATUS.get(status, ServerFailedError)(answer["detail"], status=status, code="refused")
+        told = answer["error"]
         code, message, remedy = str(told["code"]), str(told["message"]), str(told["hint"])
     except (ValueError, KeyError, TypeError):
         start = body[:200].decode("utf-8", "replace").strip()
         return UnexpectedAnswerError(
             f"the answer with status {status} is none of gloveport's: {start!r}",
             remedy="check that the URL is that of a sandbox's server",
+            code="no_such_path" if status == 404 else None,
         )
     kind = _BY_CODE.get(code) or _BY_STATUS.get(status, ServerFailedError)
     return kind(message, status=status, remedy=remedy, code=code)

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
+import time
 from base64 import b64decode, b64encode
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, cast
 
 from . import _errors as errors
-from ._core import Emit, Op, Request, Retry, Stream, decoded, opened, perform, piece
-from ._values import Copied, FileStat
+from ._core import SILENCE, Emit, Op, Request, Retry, SilentError, Stream, decoded, opened, perform, piece
+from ._events import EventParser
+from ._values import Copied, FileChange, FileStat, GrepLine, GrepResult
 
 if TYPE_CHECKING:
     from . import _wire as wire
@@ -82,11 +84,96 @@ def listed(path: str) -> Op[list[FileStat]]:
     return _entries(path, cast("wire.FileList", decoded(response)))
 
 
-def found(path: str, pattern: str) -> Op[list[FileStat]]:
-    """What a pattern matches below a directory."""
-    body: wire.GlobRequest = {"globs": [pattern], "path": path, "hidden": True, "limit": MOST_ENTRIES}
+def found(
+    path: str, patterns: Sequence[str], *, hidden: bool = True, respect_ignore: bool = False
+) -> Op[list[FileStat]]:
+    """What patterns match below a directory."""
+    body: wire.GlobRequest = {
+        "globs": list(patterns),
+        "path": path,
+        "hidden": hidden,
+        "respect_ignore": respect_ignore,
+        "limit": MOST_ENTRIES,
+    }
     response = yield from perform(Request("POST", "/v1/files/glob", json=body, repeatable=True))
     return _entries(path, cast("wire.FileList", decoded(response)))
+
+
+def search(
+    path: str,
+    pattern: str,
+    *,
+    globs: Sequence[str],
+    literal: bool,
+    ignore_case: bool,
+    hidden: bool,
+    respect_ignore: bool,
+    context: int,
+    limit: int,
+) -> Op[GrepResult]:
+    """The lines that a pattern matches."""
+    body: wire.GrepRequest = {
+        "pattern": pattern,
+        "path": path,
+        "globs": list(globs),
+        "literal": literal,
+        "ignore_case": ignore_case,
+        "hidden": hidden,
+        "respect_ignore": respect_ignore,
+        "context": context,
+        "limit": limit,
+    }
+    response = yield from perform(Request("POST", "/v1/files/grep", json=body, repeatable=True))
+    told = cast("wire.GrepMatches", decoded(response))
+    return GrepResult(
+        tuple(GrepLine(each["path"], each["line"], each["text"], each["is_match"]) for each in told["lines"]),
+        told["truncated"],
+        tuple(told["skipped"]),
+    )
+
+
+def watch(path: str, *, recursive: bool, timeout: float | None) -> Stream[FileChange | None, None]:
+    """Hands out nothing once everything is watched, then each change, and ends when what is watched is gone.
+
+    Raises `TimeoutError` when nothing has changed for `timeout` seconds. What happens while there is no connection is
+    told as an overflow.
+    """
+    retry = Retry()
+    is_first = True
+    while True:
+        silence = SILENCE if timeout is None else min(SILENCE, max(timeout, 0.001))
+        query = _query(path, recursive=_flag(recursive))
+        changed = time.monotonic()
+        try:
+            yield from opened(Request("GET", "/v1/files/watch", query, silence=silence))
+            retry.opened()
+            parser = EventParser()
+            while received := (yield from piece()):
+                for event in parser.feed(received):
+                    changed = time.monotonic()
+                    if event.name == "ready":
+                        yield Emit(None if is_first else FileChange("overflow", ""))
+                        is_first = False
+                    elif event.name == "change":
+                        told = event.data
+                        yield Emit(FileChange(told["change"], str(told["path"]), bool(told["is_directory"])))
+                    elif event.name == "error":
+                        raise errors.ServerFailedError(str(event.data["message"]), code="watch_failed")
+                    elif event.name == "end" and not is_first:
+                        return
+                if timeout is not None and time.monotonic() - changed >= timeout:
+                    raise _unchanged(path, timeout)
+            raise errors.ConnectionLostError("the server ended the stream of a watch that has not ended")
+        except SilentError as error:
+            if timeout is not None and time.monotonic() - changed >= timeout:
+                raise _unchanged(path, timeout) from None
+            yield from retry.wait(error)
+        except (errors.UnreachableError, errors.ConnectionLostError) as error:
+            yield from retry.wait(error)
+
+
+def _unchanged(path: str, timeout: float) -> TimeoutError:
+    return TimeoutError(f"nothing changed at `{path}` for {timeout} s")
 
 
 def _entries(path: str, told: wire.FileList) -> list[FileStat]:

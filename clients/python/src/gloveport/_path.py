@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import io
-import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import PurePosixPath
 from types import TracebackType
 from typing import IO, TYPE_CHECKING, Literal, Protocol, TypeVar, overload
@@ -12,7 +11,7 @@ from typing import IO, TYPE_CHECKING, Literal, Protocol, TypeVar, overload
 from . import _files as files
 from ._core import Stream
 from ._paths import PathBase
-from ._values import FileStat
+from ._values import FileChange, FileStat, GrepResult
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
@@ -124,7 +123,56 @@ class RemotePath(PathBase):
 
     def glob(self, pattern: str) -> Iterator[RemotePath]:
         """What a pattern such as `src/**/*.py` matches below the directory, sorted; hidden files, too."""
-        return iter([self / entry.path for entry in self._run(files.found(str(self), pattern))])
+        return iter([self / entry.path for entry in self._run(files.found(str(self), [pattern]))])
+
+    def find(self, *patterns: str, hidden: bool = True, respect_ignore: bool = False) -> list[FileStat]:
+        """What patterns match below the directory, with all that is known of it, sorted; 100,000 entries at most.
+
+        `!` in front of a pattern excludes. Paths are relative to the directory. `hidden` are names that begin with a
+        dot, and `respect_ignore` leaves out what `.gitignore` and `.ignore` files name.
+        """
+        return self._run(files.found(str(self), patterns, hidden=hidden, respect_ignore=respect_ignore))
+
+    def grep(
+        self,
+        pattern: str,
+        *,
+        globs: Sequence[str] = (),
+        literal: bool = False,
+        ignore_case: bool = False,
+        hidden: bool = False,
+        respect_ignore: bool = False,
+        context: int = 0,
+        limit: int = 1000,
+    ) -> GrepResult:
+        """The lines of the file, or of all text files below the directory, that a regular expression matches.
+
+        `globs` such as `*.py`, or `!tests/**` to exclude, choose files; `literal` takes the pattern as plain text;
+        `context` adds lines before and after each match. There are at most `limit` matches, 10,000 if that is more,
+        and what is found within a minute.
+        """
+        return self._run(
+            files.search(
+                str(self),
+                pattern,
+                globs=globs,
+                literal=literal,
+                ignore_case=ignore_case,
+                hidden=hidden,
+                respect_ignore=respect_ignore,
+                context=context,
+                limit=limit,
+            )
+        )
+
+    def watch(self, *, recursive: bool = False, timeout: float | None = None) -> Watch:
+        """What happens to the file, or in the directory, from now on. With `recursive` also below it.
+
+        Use it in a `with` block. The iteration ends when what is watched is gone, and raises `TimeoutError` when
+        nothing has changed for `timeout` seconds, which is noticed up to 15 s later. The sandbox keeps 65,536 changes
+        for a slow reader; then there is one of the kind `overflow`, as after a lost connection.
+        """
+        return Watch(self._place._transport.items(files.watch(str(self), recursive=recursive, timeout=timeout)))
 
     def mkdir(self, mode: int | None = None, *, parents: bool = False, exist_ok: bool = False) -> None:
         """Makes the directory. `parents` makes missing ones above it; with `exist_ok` it may be there."""
@@ -147,6 +195,35 @@ class RemotePath(PathBase):
         """Moves it to a path, in the place of a file or an empty directory that is there."""
         self._run(files.move(str(self), str(target), overwrite=True))
         return self._with(PurePosixPath(str(target)))
+
+
+class Watch:
+    """Changes of files, as they come."""
+
+    def __init__(self, items: Items[FileChange | None, None]) -> None:
+        self._items = items
+        # Everything is watched when this is there.
+        next(items)
+
+    def __iter__(self) -> Iterator[FileChange]:
+        return self
+
+    def __next__(self) -> FileChange:
+        change = next(self._items)
+        assert change is not None
+        return change
+
+    def close(self) -> None:
+        """Ends it. Twice is not an error."""
+        self._items.close()
+
+    def __enter__(self) -> Watch:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
 
 
 class _Reader(io.RawIOBase):
@@ -179,6 +256,9 @@ class RemoteWriter(io.RawIOBase):
     """A file that is being written. It is stored, whole or not at all, by `close`."""
 
     def __init__(self, path: RemotePath) -> None:
+        # Takes long to import, and not everybody writes so.
+        import tempfile
+
         self._path = path
         self._file: IO[bytes] = tempfile.SpooledTemporaryFile(SPOOLED)
 

@@ -35,7 +35,8 @@ class Process:
     def output(self) -> Iterator[ProcessOutput]:
         """What it writes, from the beginning of what is kept (1 MiB), until it ends.
 
-        Who follows holds it back as a pipe does. Raises `ConnectionLostError` if the connection breaks; the process
+        Who follows holds it back as a pipe does. A connection that breaks is made again, and the output goes on where
+        it was; if the process has written more than 1 MiB by then, this raises `OutputGoneError`, and the process
         goes on.
         """
         return iter(self._place._transport.items(processes.follow(self.id)))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import quote
 
 from . import _errors as errors
-from ._core import Emit, Op, Request, Stream, decoded, opened, perform, piece, rest
+from ._core import Emit, Op, Request, Retry, Stream, decoded, opened, perform, piece, rest
 from ._events import EventParser
 from ._values import Completed, ProcessEnd, ProcessInfo, ProcessOutput
 
@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 #: Most bytes of input that the server takes at a time.
 INPUT = 1024 * 1024
+#: Bytes of output that the server keeps.
+MOST_KEPT = 1024 * 1024
 
 
 def _path(id: str, what: str = "") -> str:
@@ -87,26 +89,84 @@ class Kept:
         return Completed(stdout, stderr, end.exit_code, end.signal, end.timed_out, self.lost)
 
 
-def follow(id: str, kept: Kept | None = None) -> Stream[ProcessOutput, ProcessEnd]:
-    """Hands out what a process writes, from the beginning of what is kept.
+class Progress:
+    """What was received of a process's output.
 
-    Its output has no offsets to continue from.
+    The server counts no bytes of it. But it keeps the last MiB and begins with that, so as long as a process has not
+    written more, what was received before is the beginning of what comes again.
     """
-    yield from opened(Request("GET", _path(id, "/output"), {"from": "start"}))
-    parser = EventParser()
-    while received := (yield from piece()):
-        for event in parser.feed(received):
-            if event.name == "output":
-                output = ProcessOutput("stderr" if event.data["stream"] == "stderr" else "stdout", event.output())
-                if kept is not None:
-                    kept.take(output)
-                yield Emit(output)
-            elif event.name == "lost" and kept is not None:
-                kept.lost += int(event.data["bytes"])
-            elif event.name == "exit":
-                yield from rest()
-                return _end(event.data)
-    raise errors.ConnectionLostError("the server ended the stream of a process that has not ended")
+
+    def __init__(self) -> None:
+        from hashlib import blake2b
+
+        self._size = 0
+        self._digest = blake2b()
+
+    def add(self, output: ProcessOutput) -> None:
+        self._size += len(output.data)
+        self._digest.update(output.stream.encode() + b":%d:" % len(output.data) + output.data)
+
+    def lose(self, size: int) -> None:
+        """Output was let go, so what comes again has another beginning."""
+        self._size += size + MOST_KEPT
+
+    def is_behind(self, before: Progress) -> bool:
+        """Whether all that was received before has come again. Raises `OutputGoneError` if it does not come."""
+        if self._size < before._size <= MOST_KEPT:
+            return False
+        if self._size != before._size or self._digest.digest() != before._digest.digest():
+            raise _gone()
+        return True
+
+
+def _gone() -> errors.OutputGoneError:
+    return errors.OutputGoneError(
+        "the connection broke, and the process has written more than the sandbox keeps, so its output cannot be "
+        "followed from where it was; the process goes on",
+        code="output_gone",
+        remedy="let it write into a file, or use `start` of the sandbox, which keeps more",
+    )
+
+
+def follow(id: str, kept: Kept | None = None) -> Stream[ProcessOutput, ProcessEnd]:
+    """Hands out what a process writes, from the beginning of what is kept, and goes on when the connection breaks."""
+    retry = Retry()
+    received = Progress()
+    while True:
+        again = Progress()
+        is_new = again.is_behind(received)
+        try:
+            yield from opened(Request("GET", _path(id, "/output"), {"from": "start"}))
+            retry.opened()
+            parser = EventParser()
+            while data := (yield from piece()):
+                for event in parser.feed(data):
+                    if event.name == "output":
+                        output = ProcessOutput(
+                            "stderr" if event.data["stream"] == "stderr" else "stdout", event.output()
+                        )
+                        if not is_new:
+                            again.add(output)
+                            is_new = again.is_behind(received)
+                            continue
+                        retry.progressed()
+                        received.add(output)
+                        if kept is not None:
+                            kept.take(output)
+                        yield Emit(output)
+                    elif event.name == "lost":
+                        lost = int(event.data["bytes"])
+                        received.lose(lost)
+                        if kept is not None:
+                            kept.lost += lost
+                    elif event.name == "exit":
+                        if not is_new:
+                            raise _gone()
+                        yield from rest()
+                        return _end(event.data)
+            raise errors.ConnectionLostError("the server ended the stream of a process that has not ended")
+        except (errors.UnreachableError, errors.ConnectionLostError) as error:
+            yield from retry.wait(error)
 
 
 def completed(id: str) -> Stream[ProcessOutput, Completed]:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
 import os
-import shutil
-import subprocess
 import sysconfig
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from . import _errors as errors
 
@@ -35,6 +35,9 @@ def find_program() -> str:
         candidate = Path(sysconfig.get_path("scripts", scheme)) / NAME
         if os.access(candidate, os.X_OK):
             return str(candidate)
+    # Takes long to import, and is seldom needed.
+    import shutil
+
     found = shutil.which(NAME)
     if found is None:
         raise errors.ProgramMissingError(
@@ -44,17 +47,56 @@ def find_program() -> str:
     return found
 
 
-def ask(words: Sequence[str]) -> dict[str, object]:
-    """What a command of the program prints as JSON. Raises `SessionError` with what it said if it fails."""
+def printed(words: Sequence[str]) -> bytes:
+    """What a command of the program prints. Raises `SessionError` with what it said if it fails."""
+    import subprocess
+
     done = subprocess.run([find_program(), *words], stdin=subprocess.DEVNULL, capture_output=True, check=False)
     if done.returncode != 0:
         raise errors.SessionError(said(done.stderr))
-    return objects(done.stdout)[0]
+    return done.stdout
 
 
-def objects(printed: bytes) -> list[dict[str, object]]:
+def ask(words: Sequence[str]) -> dict[str, object]:
+    """The JSON object that a command prints."""
+    return objects(printed(words))[0]
+
+
+def ask_list(words: Sequence[str]) -> list[dict[str, Any]]:
+    """The JSON objects that a command prints as a list."""
+    text = printed(words)
+    value: object = None
+    with contextlib.suppress(ValueError):
+        value = json.loads(text)
+    if not isinstance(value, list) or not all(isinstance(each, dict) for each in value):
+        raise _foreign(text.decode("utf-8", "replace"))
+    return value
+
+
+def first_lines(words: Sequence[str], most: int) -> list[dict[str, Any]]:
+    """The first JSON objects that a command prints, one a line. It is not waited for more."""
+    import subprocess
+    import tempfile
+
+    with (
+        tempfile.TemporaryFile() as told,
+        subprocess.Popen(
+            [find_program(), *words], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=told
+        ) as process,
+    ):
+        assert process.stdout is not None
+        lines = [line.decode("utf-8", "replace") for line in itertools.islice(process.stdout, most)]
+        if len(lines) == most:
+            process.terminate()
+        elif process.wait() != 0:
+            told.seek(0)
+            raise errors.SessionError(said(told.read()))
+    return [objects(line.encode())[0] for line in lines]
+
+
+def objects(told: bytes) -> list[dict[str, object]]:
     """The JSON objects that were printed one behind the other."""
-    text = printed.decode("utf-8", "replace").strip()
+    text = told.decode("utf-8", "replace").strip()
     decoder = json.JSONDecoder()
     found: list[dict[str, object]] = []
     at = 0
@@ -63,14 +105,18 @@ def objects(printed: bytes) -> list[dict[str, object]]:
         with contextlib.suppress(ValueError):
             value, at = decoder.raw_decode(text, at)
         if not isinstance(value, dict):
-            raise errors.SessionError(
-                f"the program printed something else than JSON: {text[at : at + 200]!r}",
-                remedy=f"check that it is gloveport's: {find_program()}",
-            )
+            raise _foreign(text[at:])
         found.append(value)
         while text[at : at + 1].isspace():
             at += 1
     return found
+
+
+def _foreign(text: str) -> errors.SessionError:
+    return errors.SessionError(
+        f"the program printed something else than JSON: {text[:200]!r}",
+        remedy=f"check that it is gloveport's: {find_program()}",
+    )
 
 
 def said(errors_printed: bytes) -> str:

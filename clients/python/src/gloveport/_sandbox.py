@@ -17,12 +17,18 @@ from . import _files as files
 from . import _session as sessions
 from . import _state as states
 from ._command import Command, CommandStream
-from ._path import RemotePath
+from ._path import RemotePath, Watch
 from ._process import Processes
 from ._sandbox_base import SandboxBase
-from ._values import Cell, CommandStatus, Copied, Result, SandboxState, Secret
+from ._values import Cell, CommandStatus, Copied, GrepResult, Result, SandboxState, Secret
 
 if TYPE_CHECKING:
+    from ._browser import Browser
+    from ._manage import SessionEvent, Snapshot
+    from ._network import Network
+    from ._terminal import Terminal
+    from ._terminals import TerminalInfo
+    from ._tools import Mcp, Tools
     from ._transport import Transport
 
 
@@ -38,6 +44,7 @@ class Sandbox(SandboxBase):
         runtime: str = "local",
         *,
         image: str | None = None,
+        from_snapshot: str | Snapshot | None = None,
         workspace: str | os.PathLike[str] | None = None,
         env: Mapping[str, str] | None = None,
         secrets: Mapping[str, str | Secret] | None = None,
@@ -52,11 +59,16 @@ class Sandbox(SandboxBase):
         """Describes a sandbox, which `open` or a `with` block starts.
 
         `runtime` hosts it: `local`, `docker`, `kubernetes` and others; an empty one is that of the configuration.
+        `from_snapshot` is one of `snapshot`, and the runtime is then that of the snapshot.
         `workspace` is a directory of this machine to work in, which stays. `isolation` is `none`, `files` or
         `container`, and the strongest that there is by default. `network` is `full`, `none`, or the hosts that it may
         talk to; `memory` a size such as `2g`; `ports` are ports of programs in it, by names; `plugins` such as
         `jupyter`. `flags` are more flags of `gloveport session start`, such as `("--cpus", "2")`.
         """
+        if from_snapshot is not None:
+            from . import _manage as manage
+
+            runtime, image = manage.start_of(from_snapshot, runtime, image)
         plan = sessions.Plan(
             runtime, image, workspace, env, secrets, isolation, network, memory, ports, plugins, labels, flags
         )
@@ -250,9 +262,73 @@ class Sandbox(SandboxBase):
         self._known()
         return Processes(self)
 
+    def terminal(
+        self,
+        command: str | Sequence[str] | None = None,
+        *,
+        cols: int = 80,
+        rows: int = 24,
+        cwd: str | RemotePath | None = None,
+        env: Mapping[str, str] | None = None,
+        id: str | None = None,
+    ) -> Terminal:
+        """Starts a program on a terminal of its own: a shell, or a command as text or as its words.
+
+        An `id` of your own finds it again: where one of this id runs, that is the terminal, and nothing is started.
+        Raises `ConflictError` if it is another program's, and `TooManyError` when 64 run.
+        """
+        from . import _terminals as terminals
+        from ._terminal import Terminal
+
+        info = self._transport.run(terminals.start(command, id, cols, rows, _text(cwd), env))
+        return Terminal(self, info)
+
+    def terminals(self) -> list[TerminalInfo]:
+        """The terminals that run, and the latest that ended."""
+        from . import _terminals as terminals
+
+        return self._transport.run(terminals.listed())
+
+    @property
+    def browser(self) -> Browser:
+        """Its browser, which starts with its first use."""
+        from ._browser import Browser
+
+        self._known()
+        return Browser(self)
+
     def path(self, path: str | PurePosixPath) -> RemotePath:
         """A path in the sandbox. A relative one begins in its workspace."""
         return RemotePath(self, path)
+
+    def grep(
+        self,
+        pattern: str,
+        path: str | RemotePath = ".",
+        *,
+        globs: Sequence[str] = (),
+        literal: bool = False,
+        ignore_case: bool = False,
+        hidden: bool = False,
+        respect_ignore: bool = False,
+        context: int = 0,
+        limit: int = 1000,
+    ) -> GrepResult:
+        """The lines at a path that a regular expression matches; see `RemotePath.grep`."""
+        return self.path(str(path)).grep(
+            pattern,
+            globs=globs,
+            literal=literal,
+            ignore_case=ignore_case,
+            hidden=hidden,
+            respect_ignore=respect_ignore,
+            context=context,
+            limit=limit,
+        )
+
+    def watch(self, path: str | RemotePath = ".", *, recursive: bool = False, timeout: float | None = None) -> Watch:
+        """What happens to files at a path from now on; see `RemotePath.watch`."""
+        return self.path(str(path)).watch(recursive=recursive, timeout=timeout)
 
     def upload(self, source: str | os.PathLike[str], target: str | RemotePath) -> Copied:
         """Copies a file of this machine to a path, or what is in a directory into a directory; missing ones are made.
@@ -284,6 +360,75 @@ class Sandbox(SandboxBase):
             for piece in self._transport.items(operation(str(path))):
                 incoming.write(piece)
             return incoming.finish()
+
+    def snapshot(self, name: str | None = None) -> Snapshot:
+        """Keeps its files as an image, from which `Sandbox(from_snapshot=…)` starts others.
+
+        It stays until `remove_snapshot`. Raises `SessionError` where the runtime cannot do that.
+        """
+        from . import _manage as manage
+
+        return manage.snapshot(self._known(), name)
+
+    def fork(self) -> Sandbox:
+        """Another sandbox with its files and settings as they are now, and no secrets and no processes of it.
+
+        It is one of your own, which ends with its `with` block, with `close`, with this process, and with its object.
+        Raises `SessionError` where the runtime cannot do that.
+        """
+        from . import _manage as manage
+
+        session = self._known()
+        other = Sandbox(session.runtime)
+        other._plan = sessions.Plan(session.runtime, isolation=self.isolation, parent=manage.id_of(session))
+        return other.open()
+
+    @classmethod
+    def snapshots(cls, runtime: str | None = None) -> list[Snapshot]:
+        """The snapshots of a runtime, or of all that can be asked, the newest first."""
+        from . import _manage as manage
+
+        return manage.snapshots(runtime)
+
+    @classmethod
+    def remove_snapshot(cls, image: str | Snapshot, *, runtime: str | None = None) -> None:
+        """Removes a snapshot. Raises `SessionError` if there is none, or if it is still needed."""
+        from . import _manage as manage
+
+        manage.remove_snapshot(image, runtime)
+
+    def events(self, since: int = 0, *, kinds: Sequence[str] = (), most: int = 1000) -> list[SessionEvent]:
+        """The history of its session: the first events from a number on, or those of some kinds, such as `run`.
+
+        What `gloveport session exec` and others do in it is recorded; what this client does is not.
+        """
+        from . import _manage as manage
+
+        return manage.events(self._known(), since, kinds, most)
+
+    @property
+    def network(self) -> Network:
+        """Whom it may reach."""
+        from ._network import Network
+
+        self._known()
+        return Network(self)
+
+    @property
+    def tools(self) -> Tools:
+        """What the sandbox offers to a model as tools: a shell, files, a browser and others."""
+        from ._tools import Tools
+
+        self._known()
+        return Tools(self)
+
+    @property
+    def mcp(self) -> Mcp:
+        """MCP servers in the sandbox, and their tools."""
+        from ._tools import Mcp
+
+        self._known()
+        return Mcp(self)
 
     def state(self) -> SandboxState:
         """Whether it is paused, and since when nobody has used it."""

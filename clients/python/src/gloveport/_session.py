@@ -10,26 +10,26 @@ from __future__ import annotations
 
 import contextlib
 import os
-import signal
-import subprocess
-import tempfile
 import weakref
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from . import _errors as errors
 from ._program import ask, find_program, objects, said
 from ._values import Secret
 
-#: Words: program, id, runtime (may be empty), flags of `session start`. While the session is being started, signals
-#: are for the
-#: program, which gives it up; afterwards only the pipe counts.
+if TYPE_CHECKING:
+    import subprocess
+
+#: Words: program, id, runtime (may be empty), and the command of `session` that starts it. Until it is there, signals
+#: are for the program, which gives it up; afterwards only the pipe counts.
 GUARD = """
 program=$1 id=$2 runtime=$3
 shift 3
 session() { "$program" session ${runtime:+--runtime "$runtime"} "$@"; }
 trap : INT TERM HUP
-session start --quiet --json --id "$id" "$@" </dev/null && session env --json "$id" </dev/null
+session "$@" </dev/null && session env --json "$id" </dev/null
 trap '' INT TERM HUP
 exec >/dev/null
 while read -r _; do :; done
@@ -66,9 +66,16 @@ class Plan:
     plugins: Sequence[str] = ()
     labels: Mapping[str, str] | None = None
     flags: Sequence[str] = ()
+    #: The session that it has the files and settings of, where it is a fork.
+    parent: str | None = None
 
-    def words(self) -> list[str]:
-        """The flags of `session start`. Values of secrets are not among them, since arguments can be seen by others."""
+    def words(self, id: str) -> list[str]:
+        """The command of `session` that starts it.
+
+        Values of secrets are not in it, since arguments can be seen by others.
+        """
+        if self.parent is not None:
+            return ["fork", "--quiet", "--json", "--id", id, self.parent]
         network = self.network if self.network is None or isinstance(self.network, str) else ",".join(self.network)
         single = {
             "image": self.image,
@@ -85,7 +92,7 @@ class Plan:
         words += [f"--port={name}:{port}" for name, port in (self.ports or {}).items()]
         words += [f"--plugin={name}" for name in self.plugins]
         words += [f"--label={name}={value}" for name, value in (self.labels or {}).items()]
-        return [*words, *self.flags]
+        return ["start", "--quiet", "--json", "--id", id, *words, *self.flags]
 
     def environment(self) -> dict[str, str]:
         """The variables of the program, which takes secrets from them."""
@@ -100,6 +107,10 @@ class Guard:
     """A session of our own."""
 
     def __init__(self, plan: Plan) -> None:
+        # They take long to import, and are needed with the first sandbox.
+        import subprocess
+        import tempfile
+
         if os.name != "posix":
             raise errors.SessionError(
                 "sessions are started on Linux and macOS only",
@@ -114,7 +125,16 @@ class Guard:
         self._pipe = open(pipe, "wb", buffering=0)
         try:
             self._process = subprocess.Popen(
-                ["/bin/sh", "-c", GUARD, "gloveport-guard", self._program, self._id, plan.runtime, *plan.words()],
+                [
+                    "/bin/sh",
+                    "-c",
+                    GUARD,
+                    "gloveport-guard",
+                    self._program,
+                    self._id,
+                    plan.runtime,
+                    *plan.words(self._id),
+                ],
                 stdin=held,
                 stdout=subprocess.PIPE,
                 stderr=self._errors,
@@ -146,6 +166,8 @@ class Guard:
 
     def give_up(self) -> None:
         """Ends the session without waiting for it, also one that is being started."""
+        import signal
+
         if self._close_pipe() and self._process.poll() is None:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(self._process.pid, signal.SIGTERM)
@@ -175,6 +197,8 @@ class Guard:
         return listed.returncode != 0 or self._id.encode() in listed.stdout.split()
 
     def _ask(self, *words: str) -> subprocess.CompletedProcess[bytes]:
+        import subprocess
+
         runtime = ["--runtime", self._runtime] if self._runtime else []
         return subprocess.run(
             [self._program, "session", *runtime, *words],

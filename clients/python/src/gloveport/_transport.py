@@ -12,7 +12,7 @@ import ssl
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, Generic
+from typing import TYPE_CHECKING, Any, Generic
 from urllib.parse import urlsplit
 
 import httpx
@@ -36,6 +36,10 @@ from ._core import (
     foreign,
     too_large,
 )
+
+if TYPE_CHECKING:
+    from ._line import AsyncLine, Line
+    from ._terminals import Link
 
 #: Seconds for making a connection, and for sending a piece.
 CONNECT, SENDING = 10.0, 60.0
@@ -144,10 +148,22 @@ class Transport:
     """Performs operations of one sandbox. Threads may share it."""
 
     def __init__(self, address: Address) -> None:
+        self._address = address
         self._client = httpx.Client(**address.settings())
+        self._lines: list[Line] = []
 
     def close(self) -> None:
+        for line in self._lines:
+            line.close()
         self._client.close()
+
+    def line(self, link: Link) -> Line:
+        """A connection to a terminal, which ends with this object if not before."""
+        from ._line import Line
+
+        line = Line(self._address, link)
+        self._lines = [*(each for each in self._lines if not each.is_closed), line]
+        return line
 
     def run(self, operation: Stream[Any, T]) -> T:
         """The result of an operation."""
@@ -238,10 +254,22 @@ class AsyncTransport:
     """The same for one event loop."""
 
     def __init__(self, address: Address) -> None:
+        self._address = address
         self._client = httpx.AsyncClient(**address.settings())
+        self._lines: list[AsyncLine] = []
 
     async def close(self) -> None:
+        for line in self._lines:
+            await line.close()
         await self._client.aclose()
+
+    def line(self, link: Link) -> AsyncLine:
+        """A connection to a terminal, which ends with this object if not before."""
+        from ._line import AsyncLine
+
+        line = AsyncLine(self._address, link)
+        self._lines = [*(each for each in self._lines if not each.is_closed), line]
+        return line
 
     async def run(self, operation: Stream[Any, T]) -> T:
         """The result of an operation."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import stat as modes
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -127,6 +127,50 @@ class FileStat:
         """The mode as `ls -l` shows it."""
         kinds = {"file": modes.S_IFREG, "directory": modes.S_IFDIR, "symlink": modes.S_IFLNK, "other": 0}
         return modes.filemode(kinds[self.kind] | self.mode)
+
+
+@dataclass(frozen=True)
+class GrepLine:
+    """A line of a file that matches, or stands near one that does."""
+
+    #: The file, relative to the directory that was searched.
+    path: str
+    #: Counted from 1.
+    line: int
+    #: Without its end, and cut after 4,096 characters.
+    text: str
+    is_match: bool = True
+
+
+@dataclass(frozen=True)
+class GrepResult:
+    """What a search for lines has found."""
+
+    lines: tuple[GrepLine, ...]
+    #: Whether there are more matches than were asked for.
+    truncated: bool
+    #: Files that could not be read, with the reason; at most 100.
+    skipped: tuple[str, ...]
+
+    def __iter__(self) -> Iterator[GrepLine]:
+        return iter(self.lines)
+
+    def __len__(self) -> int:
+        return len(self.lines)
+
+
+@dataclass(frozen=True)
+class FileChange:
+    """Something that happened to a file.
+
+    With `overflow`, changes were lost, because they came faster than they were read or the connection broke: look at
+    everything again.
+    """
+
+    kind: Literal["created", "modified", "attributes", "removed", "overflow"]
+    #: Absolute; empty with `overflow`.
+    path: str
+    is_directory: bool = False
 
 
 @dataclass(frozen=True)
