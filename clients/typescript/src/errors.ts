@@ -1,0 +1,222 @@
+// What can go wrong. Everything is below `GloveportError`.
+
+import type { Result } from "./values.js";
+
+/** What an error can be told beside its message. */
+export interface ErrorDetails {
+    /** What to do about it. */
+    remedy?: string;
+    /** A name for programs, in the place of that of the class. */
+    code?: string;
+    /** What it follows from. */
+    cause?: unknown;
+}
+
+/** Something failed. */
+export class GloveportError extends Error {
+    /** A name for programs, such as `not_found`. */
+    readonly code: string;
+    /** What to do about it; may be empty. */
+    readonly remedy: string;
+
+    constructor(message: string, details: ErrorDetails = {}, code = "failed") {
+        super(message, details.cause === undefined ? undefined : { cause: details.cause });
+        this.name = new.target.name;
+        this.code = details.code ?? code;
+        this.remedy = details.remedy ?? "";
+    }
+
+    /** The message, and the remedy behind it. */
+    override toString(): string {
+        return `${this.name}: ${this.message}${this.remedy === "" ? "" : ` (${this.remedy})`}`;
+    }
+}
+
+/** There is no `gloveport` program to start a session with. */
+export class ProgramMissingError extends GloveportError {
+    constructor(message: string, details?: ErrorDetails) {
+        super(message, details, "program_missing");
+    }
+}
+
+/** The `gloveport` program could not start, find or end a session; the message is what it said. */
+export class SessionError extends GloveportError {
+    constructor(message: string, details?: ErrorDetails) {
+        super(message, details, "session_failed");
+    }
+}
+
+/** The sandbox was closed by this program. */
+export class SandboxClosedError extends GloveportError {
+    constructor(message: string, details?: ErrorDetails) {
+        super(message, details, "closed");
+    }
+}
+
+/** Nothing answers at the sandbox's address. What was asked for was not sent. */
+export class UnreachableError extends GloveportError {
+    constructor(message: string, details?: ErrorDetails) {
+        super(message, details, "unreachable");
+    }
+}
+
+/** The connection broke, and what was asked for may have happened or not. It was not tried a second time. */
+export class ConnectionLostError extends GloveportError {
+    constructor(message: string, details?: ErrorDetails) {
+        super(message, details, "connection_lost");
+    }
+}
+
+/** What answers is no server of gloveport, or one of another version. */
+export class UnexpectedAnswerError extends GloveportError {
+    constructor(message: string, details?: ErrorDetails) {
+        super(message, details, "unexpected_answer");
+    }
+}
+
+/** A command has not ended in the time that somebody waited for it, and goes on. */
+export class StillRunningError extends GloveportError {
+    constructor(message: string, details?: ErrorDetails) {
+        super(message, details, "still_running");
+    }
+}
+
+/** More came than the caller wants to keep in memory. */
+export class TooLargeError extends GloveportError {
+    constructor(message: string, details?: ErrorDetails) {
+        super(message, details, "too_large");
+    }
+}
+
+/** The sandbox's server refused a request, or the client did so in its place. */
+export class ApiError extends GloveportError {
+    /** The status of HTTP; 0 where nothing was sent. */
+    readonly status: number;
+
+    constructor(message: string, details: ErrorDetails & { status?: number } = {}) {
+        super(message, details);
+        this.status = details.status ?? 0;
+    }
+}
+
+/** The request is not what it must be, such as a command without text. */
+export class InvalidRequestError extends ApiError {
+    constructor(message: string, details: ErrorDetails & { status?: number } = {}) {
+        super(message, { code: "invalid_request", ...details });
+    }
+}
+
+/** The key is missing or wrong. */
+export class ForbiddenError extends ApiError {}
+
+/** The sandbox knows no command, process, kernel or plugin of this name. */
+export class NotFoundError extends ApiError {}
+
+/** How things stand does not allow it, such as input for a command that has ended. */
+export class ConflictError extends ApiError {}
+
+/** The sandbox has as many commands, processes or requests as it takes. */
+export class TooManyError extends ApiError {}
+
+/** The sandbox is paused. */
+export class PausedError extends ApiError {}
+
+/** The output at this offset is not kept any more. */
+export class OutputGoneError extends ApiError {}
+
+/** The server failed, or lacks what is needed. */
+export class ServerFailedError extends ApiError {}
+
+/** A file of the sandbox cannot be used as it was asked for. */
+export class RemoteFileError extends ApiError {}
+
+/** Nothing is at the path. */
+export class RemoteFileNotFoundError extends RemoteFileError {}
+
+/** Something is at the path already. */
+export class RemoteFileExistsError extends RemoteFileError {}
+
+/** A directory is at the path, and a file is needed. */
+export class RemoteIsADirectoryError extends RemoteFileError {}
+
+/** A directory is needed, and something else is there. */
+export class RemoteNotADirectoryError extends RemoteFileError {}
+
+/** The user of the sandbox may not do this. */
+export class RemotePermissionError extends RemoteFileError {}
+
+/** The file was changed while it was read, so what was read is no whole. */
+export class FileChangedError extends RemoteFileError {}
+
+/** `check()` found a command that did not end with exit code 0. */
+export class CommandFailedError extends GloveportError {
+    /** All that is known of it. */
+    readonly result: Result;
+
+    constructor(result: Result, code = "command_failed") {
+        super(result.describe(), {}, code);
+        this.result = result;
+    }
+}
+
+/** `check()` found a command whose time limit passed. */
+export class CommandTimedOutError extends CommandFailedError {
+    constructor(result: Result) {
+        super(result, "timed_out");
+    }
+}
+
+/** `check()` found a cell that raised an exception, or did not come to its end. */
+export class CellFailedError extends GloveportError {}
+
+type ApiErrorClass = new (message: string, details: ErrorDetails & { status?: number }) => ApiError;
+
+const BY_CODE = new Map<string, ApiErrorClass>([
+    ["not_found", RemoteFileNotFoundError],
+    ["exists", RemoteFileExistsError],
+    ["is_a_directory", RemoteIsADirectoryError],
+    ["not_a_directory", RemoteNotADirectoryError],
+    ["permission_denied", RemotePermissionError],
+    ["not_empty", RemoteFileError],
+    ["not_a_regular_file", RemoteFileError],
+    ["storage_full", RemoteFileError],
+    ["file_refused", RemoteFileError],
+    ["name_too_long", RemoteFileError],
+    ["range_behind_end", RemoteFileError],
+    ["changed", FileChangedError],
+    ["paused", PausedError],
+    ["output_gone", OutputGoneError],
+    ["too_many_requests", TooManyError],
+    ["too_many_transfers", TooManyError],
+]);
+
+const BY_STATUS = new Map<number, ApiErrorClass>([
+    [400, InvalidRequestError],
+    [403, ForbiddenError],
+    [404, NotFoundError],
+    [409, ConflictError],
+    [413, InvalidRequestError],
+    [429, TooManyError],
+]);
+
+/** What to do where the server is not what it should be. */
+export const CHECK_THE_URL = "check that the URL is that of a sandbox's server, of the version of this package";
+
+/** The error for an answer that is one. */
+export function ofAnswer(status: number, body: Uint8Array): GloveportError {
+    const text = new TextDecoder().decode(body);
+    try {
+        const { error } = JSON.parse(text) as { error: Record<string, unknown> };
+        const [code, message, remedy] = [error["code"], error["message"], error["hint"]];
+        if (typeof code === "string" && typeof message === "string" && typeof remedy === "string") {
+            const kind = BY_CODE.get(code) ?? BY_STATUS.get(status) ?? ServerFailedError;
+            return new kind(message, { status, remedy, code });
+        }
+    } catch {
+        // It is not JSON, or has another form.
+    }
+    const start = JSON.stringify(text.slice(0, 200).trim());
+    return new UnexpectedAnswerError(`the answer with status ${status} is none of gloveport's: ${start}`, {
+        remedy: CHECK_THE_URL,
+    });
+}

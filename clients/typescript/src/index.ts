@@ -1,0 +1,16 @@
+/**
+ * Sandboxes of gloveport: a shell, files, processes and IPython for an agent.
+ *
+ * ```ts
+ * import { Sandbox } from "gloveport";
+ *
+ * await using box = await Sandbox.start();
+ * console.log((await box.run("uname -a")).check().output);
+ * ```
+ *
+ * @packageDocumentation
+ */
+
+export * from "./exports.js";
+export { findProgram } from "./node/program.js";
+export { Sandbox, type StartOptions } from "./node/sandbox.js";

@@ -1,0 +1,628 @@
+// What goes wrong: connections that break, servers that go away or are hostile, programs that are killed, and others.
+
+import assert from "node:assert/strict";
+import { type ChildProcess, execFileSync, spawn } from "node:child_process";
+import { randomBytes, randomInt } from "node:crypto";
+import { once } from "node:events";
+import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { createServer } from "node:http";
+import { type AddressInfo, createServer as createSocketServer } from "node:net";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { fileURLToPath } from "node:url";
+import { inspect } from "node:util";
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
+
+import * as gloveport from "gloveport";
+import { Sandbox } from "gloveport";
+
+import { fails, gathered, keyOf, same } from "./cases.js";
+import { hostileArchives, served, strangeAnswers } from "./hostile.js";
+import { passing, proxied } from "./proxy.js";
+import { attempt, check, measured } from "./report.js";
+
+const HOME = process.env["HOME"] ?? "";
+const PROGRAM = gloveport.findProgram();
+/** The limits of the package, which are no part of its interface. */
+const { LIMITS } = (await import(new URL("limits.js", import.meta.resolve("gloveport")).href)) as {
+    LIMITS: Record<"patience" | "silence" | "answer" | "event" | "lasting", number>;
+};
+
+export function sessions(): Set<string> {
+    const listed = execFileSync(PROGRAM, ["session", "ls", "-q"], { encoding: "utf8" });
+    return new Set(listed.split(/\s+/).filter((id) => id !== ""));
+}
+
+export async function until(isSo: () => boolean, seconds = 20): Promise<boolean> {
+    for (const end = performance.now() + seconds * 1000; performance.now() < end; await sleep(20)) {
+        if (isSo()) return true;
+    }
+    return false;
+}
+
+/** With other limits, so that nobody waits for as long as a person would. */
+async function limited(limits: Partial<typeof LIMITS>, body: () => Promise<void>): Promise<void> {
+    const before = { ...LIMITS };
+    Object.assign(LIMITS, limits);
+    try {
+        await body();
+    } finally {
+        Object.assign(LIMITS, before);
+    }
+}
+
+const start = () => Sandbox.start({ isolation: "none" });
+
+/** Frees what nobody has any more. */
+function collect(): void {
+    setFlagsFromString("--expose-gc");
+    runInNewContext("gc")();
+}
+
+class Child {
+    readonly process: ChildProcess;
+    readonly pid: number;
+    stdout = "";
+    stderr = "";
+    readonly ended: Promise<unknown>;
+
+    constructor(way: string, ...flags: string[]) {
+        const script = fileURLToPath(new URL("child.js", import.meta.url));
+        this.process = spawn(process.execPath, [...flags, script, way], {
+            detached: true,
+            stdio: ["ignore", "pipe", "pipe"],
+        });
+        this.pid = this.process.pid ?? 0;
+        this.process.stdout?.on("data", (data: Buffer) => void (this.stdout += data));
+        this.process.stderr?.on("data", (data: Buffer) => void (this.stderr += data));
+        this.ended = once(this.process, "close");
+    }
+
+    /** The id of its session, when that is there. */
+    async id(): Promise<string> {
+        assert.ok(await until(() => this.stdout.split("\n").length > 2 || this.process.exitCode !== null), this.stderr);
+        return this.stdout.split("\n")[1] ?? "";
+    }
+}
+
+const ATTACKS: Record<string, () => Promise<void>> = {
+    "output goes on where a connection broke": () =>
+        proxied(async (direct, through, proxy) => {
+            const lines = Array.from({ length: 30_000 }, (_, number) => `line ${number} ü\n`).join("");
+            const script = 'echo ran >> count; i=0; while [ $i -lt 30000 ]; do echo "line $i ü"; i=$((i+1)); done';
+            proxy.limits = Array.from({ length: 12 }, () => randomInt(60_000));
+            const pieces: string[] = [];
+            const result = await through.run(script, { onOutput: (piece) => pieces.push(piece) });
+            assert.ok(
+                result.output === lines && pieces.join("") === lines,
+                `${result.output.length} of ${lines.length}`,
+            );
+            assert.ok(proxy.count >= 3, `${proxy.count}`);
+            same(await direct.files.readText("count"), "ran\n");
+        }),
+
+    "a command never runs twice": () =>
+        proxied(async (direct, through, proxy) => {
+            for (let number = 0; number < 40; number++) {
+                await proxy.drop();
+                // It breaks before, in and behind the answer's head, and in its events.
+                proxy.limits = [number * 12];
+                same((await through.run(`echo ${number} >> ran; echo ${number}`)).output, `${number}\n`);
+            }
+            const expected = (count: number) => Array.from({ length: count }, (_, number) => `${number}\n`).join("");
+            same(await direct.files.readText("ran"), expected(40));
+            for (let number = 0; number < 10; number++) {
+                await proxy.drop();
+                proxy.limits = [number * 20];
+                await (await through.start(`echo ${number} >> started`)).wait({ timeoutMs: 20_000 });
+            }
+            same(await direct.files.readText("started"), expected(10));
+        }),
+
+    "a command that did not arrive is not said to have run": () =>
+        proxied(async (direct, through, proxy) => {
+            for (const call of [() => through.run("touch ran"), () => through.start("touch ran")]) {
+                await proxy.drop();
+                proxy.swallow = 1;
+                assert.notEqual((await fails(gloveport.ConnectionLostError, call)).remedy, "");
+            }
+            same(await direct.files.exists("ran"), false);
+        }),
+
+    "reading a file goes on where a connection broke": () =>
+        proxied(async (direct, through, proxy) => {
+            const data = randomBytes(2_000_000);
+            await direct.files.write("file", data);
+            proxy.limits = [0, 100, 300_000, 700_000, 5000];
+            assert.ok(data.equals(await through.files.read("file")));
+            assert.ok(proxy.count >= 5, `${proxy.count}`);
+        }),
+
+    "a file that changes while it is read is no whole": () =>
+        proxied(async (direct, through, proxy) => {
+            await direct.files.write("file", "a".repeat(3_000_000));
+            await proxy.drop();
+            proxy.limits = [1_000_000];
+            const pieces = through.files.stream("file");
+            await pieces.next();
+            await direct.files.write("file", "b".repeat(3_000_000));
+            same((await fails(gloveport.FileChangedError, gathered(pieces))).code, "changed");
+        }),
+
+    "a server that goes away is told": () =>
+        limited({ patience: 2000 }, () =>
+            proxied(async (_, through, proxy) => {
+                setTimeout(() => proxy.close(), 500);
+                const begun = performance.now();
+                const error = await fails(gloveport.UnreachableError, through.run("sleep 30"));
+                const took = performance.now() - begun;
+                assert.ok(took > 2000 && took < 8000 && error.remedy !== "", `${took}`);
+                await fails(gloveport.UnreachableError, through.files.exists("x"));
+            }),
+        ),
+
+    "a server that is silent is told": () =>
+        limited({ patience: 0, silence: 300, lasting: 300 }, () =>
+            served(
+                (request, response) => {
+                    if (request.url?.includes("stat") !== true) response.writeHead(200).write(": \n\n");
+                },
+                async (url) => {
+                    await using box = await Sandbox.connect(url);
+                    const error = await fails(gloveport.ConnectionLostError, box.files.stat("x"));
+                    assert.match(error.message, /silent for 0.3 s/);
+                    await fails(gloveport.ConnectionLostError, box.run("x"));
+                    await fails(gloveport.ConnectionLostError, box.processes.list());
+                },
+            ),
+        ),
+
+    "headers that are not seen are done without": async () => {
+        await using direct = await start();
+        const stopped = await passing(direct.url(), ["etag", "x-output-offset", "x-output-next", "x-output-state"]);
+        try {
+            await using through = await Sandbox.connect(stopped.url, await keyOf(direct));
+            const command = await through.start("echo one; read line; echo two", { cwd: "/" });
+            while (!(await command.status()).waitingForInput) await sleep(10);
+            const first = await command.output();
+            same([first.text, first.offset, first.next, first.ended], ["one\n", 0, 4, false]);
+            await command.sendInput("x");
+            await command.wait();
+            const rest = await command.output({ from: first.next });
+            same([rest.text.slice(-4), rest.ended], ["two\n", true]);
+            await direct.files.write("file", "a".repeat(3_000_000));
+            const pieces = through.files.stream("file");
+            await pieces.next();
+            stopped.server.closeAllConnections();
+            await fails(gloveport.ConnectionLostError, gathered(pieces));
+        } finally {
+            stopped.server.closeAllConnections();
+            stopped.server.close();
+        }
+    },
+
+    "a wrong key and a wrong URL are told": async () => {
+        await using box = await start();
+        same((await fails(gloveport.ForbiddenError, Sandbox.connect(box.url(), "wrong"))).status, 403);
+        await fails(gloveport.ForbiddenError, Sandbox.connect(box.url()));
+        const key = await keyOf(box);
+        await fails(gloveport.GloveportError, Sandbox.connect(`${box.url()}/elsewhere`, key));
+        for (const url of [
+            "",
+            "nonsense",
+            "ftp://x",
+            "http://",
+            "http://[",
+            "http://x:y",
+            "http://user:word@x",
+            "http://x?y",
+        ]) {
+            same((await fails(gloveport.InvalidRequestError, Sandbox.connect(url))).code, "invalid_url");
+        }
+        for (const bad of ["", "hunter2\n", "hunter2 ü"]) {
+            const error = await fails(gloveport.InvalidRequestError, Sandbox.connect(box.url(), bad));
+            same([error.code, inspect(error).includes("hunter2")], ["invalid_key", false]);
+        }
+        await fails(gloveport.UnreachableError, Sandbox.connect("http://no-such-host.invalid"));
+        // The first port is one that no program may ask, and nobody listens on the other.
+        await fails(gloveport.UnreachableError, Sandbox.connect("http://127.0.0.1:9"));
+        await fails(gloveport.UnreachableError, Sandbox.connect("http://127.0.0.1:34567"));
+        const files = createServer((_, response) => response.end("<html>")).listen(0, "127.0.0.1");
+        await once(files, "listening");
+        const other = `http://127.0.0.1:${(files.address() as AddressInfo).port}`;
+        await fails(gloveport.UnexpectedAnswerError, Sandbox.connect(other, key));
+        await fails(gloveport.UnreachableError, Sandbox.connect(other.replace("http:", "https:"), key));
+        files.closeAllConnections();
+        files.close();
+        const mute = createSocketServer((socket) => socket.destroy()).listen(0, "127.0.0.1");
+        await once(mute, "listening");
+        await fails(
+            gloveport.ConnectionLostError,
+            Sandbox.connect(`http://127.0.0.1:${(mute.address() as AddressInfo).port}`),
+        );
+        mute.close();
+        await fails(DOMException, Sandbox.connect(box.url(), key, { signal: AbortSignal.abort() }));
+    },
+
+    "a redirect takes the key nowhere": async () => {
+        const seen: unknown[] = [];
+        const thief = createServer((request, response) => {
+            seen.push(request.headers);
+            response.end("{}");
+        }).listen(0, "127.0.0.1");
+        await once(thief, "listening");
+        const location = `http://127.0.0.1:${(thief.address() as AddressInfo).port}/`;
+        await served(
+            (_, response) => response.writeHead(307, { location }).end(),
+            async (url) => {
+                await using box = await Sandbox.connect(url, "hunter2");
+                await fails(gloveport.UnexpectedAnswerError, box.files.stat("x"));
+                await fails(gloveport.UnexpectedAnswerError, box.run("x"));
+            },
+        );
+        thief.close();
+        same(seen, []);
+    },
+
+    "a hostile server raises our errors alone": () =>
+        limited({ patience: 0 }, async () => {
+            let answer = "";
+            await served(
+                (_, response) => response.writeHead(200, { "Content-Type": "text/event-stream" }).end(answer),
+                async (url) => {
+                    await using one = await Sandbox.connect(url);
+                    const calls: (() => Promise<unknown>)[] = [
+                        () => one.run("x"),
+                        async () => (await one.start("x")).status(),
+                        async () => (await one.start("x")).output(),
+                        () => one.commands(),
+                        () => one.runCode("x"),
+                        () => one.processes.run(["x"]),
+                        () => one.processes.list(),
+                        () => one.files.stat("x"),
+                        () => one.files.list("x"),
+                        () => one.files.glob("x", "*"),
+                        () => one.download("x", join(HOME, "strange")),
+                        () => one.upload(fileURLToPath(new URL(".", import.meta.url)), "x"),
+                    ];
+                    for (answer of strangeAnswers()) {
+                        for (const [number, call] of calls.entries()) {
+                            await call().catch((error: unknown) => {
+                                const about = `${number}, ${answer.slice(0, 80)}, ${inspect(error)}`;
+                                assert.ok(error instanceof gloveport.GloveportError, about);
+                            });
+                        }
+                    }
+                    for (const bad of ["no JSON", "[]", '{"error": {"code": 1}}', "{}"]) {
+                        answer = bad;
+                        await fails(gloveport.UnexpectedAnswerError, one.files.stat("x"));
+                    }
+                },
+            );
+        }),
+
+    "an answer without an end is not kept": () =>
+        limited({ answer: 3_000_000, event: 3_000_000, patience: 0 }, () =>
+            served(
+                (request, response) => {
+                    const isStream = !/files|list|\/v1\/processes$/.test(request.url ?? "");
+                    response.writeHead(200, isStream ? { "Content-Type": "text/event-stream" } : {});
+                    const piece = "x".repeat(1 << 20);
+                    const more = () => {
+                        while (!response.destroyed && response.write(piece));
+                        if (!response.destroyed) response.once("drain", more);
+                    };
+                    more();
+                },
+                async (url) => {
+                    await using box = await Sandbox.connect(url);
+                    for (const call of [
+                        () => box.files.stat("x"),
+                        () => box.files.list("x"),
+                        () => box.processes.list(),
+                    ]) {
+                        assert.match((await fails(gloveport.UnexpectedAnswerError, call)).message, /more than 3000000/);
+                    }
+                    await fails(gloveport.TooLargeError, box.files.read("x"));
+                    // An event that does not end.
+                    assert.match(
+                        (await fails(gloveport.UnexpectedAnswerError, box.run("x"))).message,
+                        /more than 3000000/,
+                    );
+                },
+            ),
+        ),
+
+    "output without an end takes no more memory": async () => {
+        const event = `event: output\ndata: ${JSON.stringify({ offset: 0, text: "y".repeat(1000) })}\n\n`;
+        await served(
+            (_, response) => {
+                response.writeHead(200, { "Content-Type": "text/event-stream" });
+                const more = () => {
+                    while (!response.destroyed && response.write(event));
+                    if (!response.destroyed) response.once("drain", more);
+                };
+                more();
+            },
+            async (url) => {
+                await using box = await Sandbox.connect(url);
+                let size = 0;
+                const enough = new AbortController();
+                const onOutput = (text: string) => {
+                    size += text.length;
+                    if (size > 50_000_000) enough.abort();
+                };
+                collect();
+                const before = process.memoryUsage().arrayBuffers;
+                await fails(DOMException, box.run("x", { keep: 1000, onOutput, signal: enough.signal }));
+                // The memory itself is freed beside the program.
+                const grown = () => {
+                    collect();
+                    return process.memoryUsage().arrayBuffers - before;
+                };
+                assert.ok(await until(() => grown() < 20_000_000, 10), `${grown()}`);
+            },
+        );
+    },
+
+    "a hostile archive stays in its place": async () => {
+        const outside = join(HOME, "outside");
+        mkdirSync(outside);
+        writeFileSync(join(outside, "secret"), "mine");
+        let archive: Buffer = Buffer.alloc(0);
+        const stat = '{"path": "x", "kind": "directory", "size": 0, "mode": "0755", "uid": 0, "gid": 0, "modified": 0}';
+        await served(
+            (request, response) => response.end(request.url?.includes("archive") === true ? archive : stat),
+            async (url) => {
+                await using box = await Sandbox.connect(url);
+                for (const [what, content] of hostileArchives(outside)) {
+                    archive = content;
+                    const error = await box.download("x", join(outside, "tree")).catch((it: unknown) => it);
+                    const code = error instanceof gloveport.GloveportError ? error.code : inspect(error);
+                    assert.match(code, /^(unsafe_tree|not_unpacked)$/, `${what}: ${code}`);
+                    same([what, readdirSync(outside).sort()], [what, ["secret", "tree"]]);
+                    rmSync(join(outside, "tree"), { recursive: true });
+                }
+            },
+        );
+        same(readFileSync(join(outside, "secret"), "utf8"), "mine");
+    },
+
+    "what cannot be sent is told": async () => {
+        await using one = await start();
+        const strange: unknown[] = [Number.NaN, -1, 0, Number.POSITIVE_INFINITY, "1s"];
+        const calls: (() => Promise<unknown>)[] = [
+            () => one.run("\ud800"),
+            ...strange.map((value) => () => one.run("x", { timeoutMs: value as number })),
+            () => one.run("x", { keep: -1 }),
+            () => one.run(""),
+            () => one.run("x", { env: { A: 1n as unknown as string } }),
+            () => one.run("x", { env: { A: {} as string } }),
+            () => one.run("x", { env: { "A=": "b" } }),
+            () => one.run("x", { cwd: "\0" }),
+            () => one.command(".."),
+            () => one.command("\ud800"),
+            () => one.files.remove("\udcff"),
+            () => one.files.write("x", "", { mode: 0o10000 }),
+            () => one.interruptKernel(""),
+        ];
+        for (const [number, call] of calls.entries()) {
+            const error = await call().then(
+                () => "nothing",
+                (thrown: unknown) => thrown,
+            );
+            assert.ok(error instanceof gloveport.InvalidRequestError, `${number}: ${inspect(error)}`);
+        }
+        same((await one.run("echo well")).output, "well\n");
+    },
+
+    "a program that is missing is told": async () => {
+        const error = await fails(gloveport.ProgramMissingError, Sandbox.start({ program: "/nowhere/g" }));
+        assert.match(error.remedy, /option `program`/);
+        const { PATH, GLOVEPORT_PROGRAM } = process.env;
+        try {
+            process.env["GLOVEPORT_PROGRAM"] = HOME;
+            assert.match((await fails(gloveport.ProgramMissingError, start)).remedy, /correct the variable/);
+            delete process.env["GLOVEPORT_PROGRAM"];
+            process.env["PATH"] = "/nowhere";
+            const missing = await fails(gloveport.ProgramMissingError, start);
+            same(missing.code, "program_missing");
+            assert.match(missing.remedy, /PATH.*GLOVEPORT_PROGRAM/);
+        } finally {
+            Object.assign(process.env, { PATH, GLOVEPORT_PROGRAM });
+        }
+        await using found = await Sandbox.start({ program: PROGRAM, isolation: "none" });
+        same((await found.run("echo yes")).output, "yes\n");
+    },
+
+    "options are flags, but for the values of secrets": async () => {
+        const program = join(HOME, "program");
+        const words = join(HOME, "words");
+        const script = `#!/bin/sh\n[ "$4" = rm ] || printf "%s\\n" "$@" "$TOKEN" >${words}\necho "gloveport: that is why" >&2\nexit 1\n`;
+        writeFileSync(program, script);
+        chmodSync(program, 0o755);
+        const error = await fails(
+            gloveport.SessionError,
+            Sandbox.start({
+                program,
+                runtime: "docker",
+                image: "debian:13",
+                workspace: HOME,
+                env: { A: "b c" },
+                isolation: "files",
+                network: ["a.org", "10.0.0.0/8"],
+                secrets: { TOKEN: new gloveport.Secret("hunter2", { hosts: ["a.org", "b.org:8443"] }), PLAIN: "x" },
+                memory: "2g",
+                ports: { web: 80 },
+                plugins: ["jupyter"],
+                labels: { team: "x" },
+                flags: ["--cpus", "2"],
+            }),
+        );
+        same([error.message, error.code], ["that is why", "session_failed"]);
+        const found = readFileSync(words, "utf8").split("\n");
+        found[7] = "ID";
+        same(found, [
+            ...["session", "--runtime", "docker", "start", "--quiet", "--json", "--id", "ID", "--image=debian:13"],
+            ...[`--workspace=${HOME}`, "--isolation=files", "--network=a.org,10.0.0.0/8", "--memory=2g", "--env=A=b c"],
+            ...["--secret=TOKEN@a.org,b.org:8443", "--secret=PLAIN", "--port=web:80", "--plugin=jupyter"],
+            ...["--label=team=x", "--cpus", "2", "hunter2", ""],
+        ]);
+        writeFileSync(program, "#!/bin/sh\necho '[1]'; echo nonsense\n");
+        assert.match(
+            (await fails(gloveport.SessionError, Sandbox.start({ program }))).message,
+            /something else than JSON/,
+        );
+        writeFileSync(program, '#!/bin/sh\n[ "$4" = rm ] || yes\n');
+        assert.match((await fails(gloveport.SessionError, Sandbox.start({ program }))).message, /more than anybody/);
+    },
+
+    "secrets are not shown": async () => {
+        await using one = await Sandbox.start({
+            isolation: "none",
+            secrets: { HIDDEN: new gloveport.Secret("hunter2") },
+        });
+        const key = await keyOf(one);
+        const shown = [one, one.files, one.processes, new gloveport.Secret("hunter2"), await one.start("true")];
+        const printed = shown
+            .map((each) => inspect(each, { depth: 9, showHidden: true }) + JSON.stringify(each))
+            .join("");
+        same([key.length > 10, printed.includes(key), printed.includes("hunter2")], [true, false, false]);
+        same((await one.run("echo $HIDDEN")).output, "hunter2\n");
+    },
+
+    "much output needs little memory": async () => {
+        const script = fileURLToPath(new URL("memory.js", import.meta.url));
+        const told = execFileSync(process.execPath, [script, HOME], { encoding: "utf8", timeout: 60_000 });
+        const [grown, missing] = told.split(" ").map(Number);
+        measured(`100 MB of output, a file of 100 MB in all ways: ${grown} MiB more memory, ${missing} bytes missing`);
+        // It is less than everything, and what the collector of garbage takes its time with.
+        assert.ok(grown !== undefined && grown < 250, told);
+    },
+
+    "output that is not kept any more is told": async () => {
+        await using one = await start();
+        const command = await one.start("head -c 275000000 /dev/zero | tr '\\0' x; echo end", { cwd: "/" });
+        while ((await command.status()).state !== "ended") await sleep(50);
+        const error = await fails(gloveport.OutputGoneError, command.output());
+        same([error.code, error.status], ["output_gone", 410]);
+        const result = await command.wait({ timeoutMs: 30_000, keep: 1000 });
+        assert.ok(result.missing > 0);
+        same([result.missing + result.dropped + 1000, result.output.slice(-5)], [275_000_004, "xend\n"]);
+    },
+
+    "closing while something runs ends its work": async () => {
+        const one = await start();
+        const work = fails(gloveport.SandboxClosedError, one.run("sleep 60"));
+        const follower = fails(
+            gloveport.SandboxClosedError,
+            gathered((await one.start("sleep 60", { cwd: "/" })).follow()),
+        );
+        const process = await one.processes.start(["sleep", "60"]);
+        const waiting = fails(gloveport.SandboxClosedError, process.wait());
+        await sleep(300);
+        await one.close();
+        await Promise.all([work, follower, waiting]);
+        same(sessions().has(one.id), false);
+    },
+
+    "a start that is given up leaves nothing": async () => {
+        const before = sessions();
+        for (const delay of [0, 5, 20, 50, 80]) {
+            const signal = AbortSignal.timeout(delay);
+            await Sandbox.start({ isolation: "none", signal }).then(
+                (box) => box.close(),
+                (error: unknown) => {
+                    assert.ok(error instanceof DOMException, inspect(error));
+                },
+            );
+        }
+        assert.ok(await until(() => [...sessions()].every((id) => before.has(id))));
+    },
+
+    "a program that ends leaves nothing": async () => {
+        for (const signal of ["SIGKILL", "SIGTERM", "SIGINT"] as const) {
+            const child = new Child("has children");
+            const id = await child.id();
+            assert.ok(sessions().has(id), child.stderr);
+            // As at a terminal: all that belongs to it gets the signal.
+            process.kill(signal === "SIGINT" ? -child.pid : child.pid, signal);
+            await child.ended;
+            assert.ok(await until(() => !sessions().has(id)), signal);
+        }
+        for (const [way, code] of [
+            ["exits", 0],
+            ["throws", 1],
+            ["reads on", 0],
+        ] as const) {
+            const child = new Child(way);
+            const id = await child.id();
+            await child.ended;
+            same([way, child.process.exitCode], [way, code]);
+            assert.ok(id.startsWith("js-") && (await until(() => !sessions().has(id))), way);
+        }
+    },
+
+    "a program that just ends is quiet": async () => {
+        const child = new Child("just ends");
+        const id = await child.id();
+        await child.ended;
+        same([child.process.exitCode, child.stderr], [0, ""]);
+        assert.ok(await until(() => !sessions().has(id)));
+    },
+
+    "a program that is killed while it starts one leaves nothing": async () => {
+        const before = sessions();
+        for (const delay of [0, 2, 5, 10, 20, 30, 50, 80]) {
+            const child = new Child("runs");
+            assert.ok(await until(() => child.stdout !== ""));
+            await sleep(delay);
+            process.kill(child.pid, "SIGKILL");
+            await child.ended;
+        }
+        await sleep(1000);
+        assert.ok(await until(() => [...sessions()].every((id) => before.has(id))));
+    },
+
+    "one that is dropped ends": async () => {
+        const child = new Child("drops it", "--expose-gc");
+        const id = await child.id();
+        const isGone = await until(() => !sessions().has(id));
+        process.kill(child.pid, "SIGKILL");
+        await child.ended;
+        assert.ok(isGone && id.startsWith("js-"), child.stderr);
+    },
+
+    "one that is left by an exception ends": async () => {
+        let id = "";
+        const failing = async () => {
+            await using one = await start();
+            id = one.id;
+            throw new RangeError();
+        };
+        await fails(RangeError, failing);
+        same([id.startsWith("js-"), sessions().has(id)], [true, false]);
+    },
+
+    "a guard that is killed is replaced": async () => {
+        const one = await start();
+        const guards = readdirSync("/proc").filter((pid) => {
+            if (!/^\d+$/.test(pid)) return false;
+            const words = existsSync(`/proc/${pid}/cmdline`)
+                ? readFileSync(`/proc/${pid}/cmdline`, "utf8").split("\0")
+                : [];
+            return words.includes("gloveport-guard") && words.includes(one.id);
+        });
+        same(guards.length, 1);
+        process.kill(Number(guards[0]), "SIGKILL");
+        same((await one.run("echo still")).output, "still\n");
+        await one.close();
+        same(sessions().has(one.id), false);
+    },
+};
+
+export async function attack(): Promise<void> {
+    for (const [what, body] of Object.entries(ATTACKS)) await attempt(what, body, 75);
+    check("nothing is left of all these sandboxes", await until(() => sessions().size === 0), [...sessions()]);
+}

@@ -1,0 +1,145 @@
+// The package in a browser: what it loads, and a page that uses a sandbox below its own origin, as a server of pages
+// passes it on. A sandbox's own server lets no page of another origin ask.
+
+import assert from "node:assert/strict";
+import { execFileSync, spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdtempSync, readFileSync } from "node:fs";
+import { createServer, type Server } from "node:http";
+import type { AddressInfo } from "node:net";
+import { tmpdir } from "node:os";
+import { extname, join, normalize } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { fileURLToPath } from "node:url";
+
+import { Sandbox } from "gloveport";
+
+import { keyOf, same } from "./cases.js";
+import { passOn } from "./proxy.js";
+import { attempt, tell } from "./report.js";
+
+const DIST = fileURLToPath(new URL(".", import.meta.resolve("gloveport")));
+
+/** Follows the imports of what a browser loads. */
+function imported(path: string, seen: Set<string>): void {
+    if (seen.has(path)) return;
+    seen.add(path);
+    const text = readFileSync(path, "utf8");
+    assert.ok(!/\bimport\s*\(/.test(text), path);
+    for (const [, name] of text.matchAll(/^(?:import|export)\b(?:[^;"']*?\bfrom)?\s*["']([^"']+)["']/gm)) {
+        assert.ok(name?.startsWith("./") === true, `${path} imports ${name}`);
+        imported(join(path, "..", name), seen);
+    }
+}
+
+/** What the page does. It is told where the sandbox is by its URL. */
+const PAGE = `<!doctype html><script type="module">
+import { Sandbox } from "/dist/browser.js";
+const told = [];
+try {
+    const url = new URL("/box/", location.href);
+    const key = decodeURIComponent(location.hash.slice(1));
+    const box = await Sandbox.connect(url, key);
+    const pieces = [];
+    const result = await box.run("echo page; exit 3", { env: { A: "ü" }, onOutput: (piece) => pieces.push(piece) });
+    told.push(result.output, result.exitCode, pieces.join(""));
+    for await (const piece of box.stream("while :; do echo on; sleep 0.1; done")) { told.push(piece.startsWith("on")); break; }
+    await box.files.write("from-page", new Blob(["of a ", "page"]));
+    told.push(await box.files.readText("from-page"), (await box.files.list(".")).some((each) => each.path === "from-page"));
+    told.push(new TextDecoder().decode((await box.processes.run(["cat"], { input: "piped" })).stdout));
+    const command = await box.start("echo later", { cwd: "/" });
+    await command.wait();
+    const output = await command.output();
+    told.push(output.text, output.ended, output.next);
+    told.push(await box.files.stat("none").catch((error) => error.code));
+    told.push(await Sandbox.connect(url, "wrong").catch((error) => error.constructor.name));
+    told.push(await Sandbox.start().catch((error) => error.code), await Sandbox.attach("x").catch((error) => error.code));
+    await box.close();
+    told.push(await box.run("x").catch((error) => error.code));
+} catch (error) {
+    told.push(String(error.stack ?? error));
+}
+await fetch("/told", { method: "POST", body: JSON.stringify(told) });
+</script>`;
+
+const EXPECTED = [
+    ...["page\n", 3, "page\n", true, "of a page", true, "piped", "later\n", true, 6],
+    ...["not_found", "ForbiddenError", "session_failed", "session_failed", "closed"],
+];
+
+/** Serves the page, the package and the sandbox, and gets what the page tells. */
+async function pages(box: Sandbox, onTold: (told: unknown) => void): Promise<Server> {
+    const server = createServer((request, response) => {
+        const path = new URL(request.url ?? "/", "http://x").pathname;
+        if (path === "/told") {
+            let body = "";
+            request.on("data", (data: Buffer) => void (body += data));
+            request.on("end", () => {
+                response.end();
+                onTold(JSON.parse(body));
+            });
+        } else if (path.startsWith("/box/")) {
+            passOn(`${box.url()}${request.url?.slice("/box".length)}`, request, response);
+        } else if (path.startsWith("/dist/") && extname(path) === ".js") {
+            response.setHeader("Content-Type", "text/javascript");
+            response.end(readFileSync(join(DIST, normalize(path.slice("/dist/".length)))));
+        } else {
+            response.setHeader("Content-Type", "text/html; charset=utf-8");
+            response.end(PAGE);
+        }
+    });
+    await once(server.listen(0, "127.0.0.1"), "listening");
+    return server;
+}
+
+async function visited(box: Sandbox, chromium: string): Promise<unknown> {
+    let told: (value: unknown) => void = () => {};
+    const answer = new Promise((resolve) => {
+        told = resolve;
+    });
+    const server = await pages(box, told);
+    const profile = mkdtempSync(join(tmpdir(), "profile-"));
+    const flags = ["--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run"];
+    const page = `http://localhost:${(server.address() as AddressInfo).port}/#${encodeURIComponent(await keyOf(box))}`;
+    const browser = spawn(chromium, [...flags, `--user-data-dir=${profile}`, page], {
+        stdio: "ignore",
+        detached: true,
+    });
+    try {
+        return await Promise.race([answer, sleep(40_000, "the page has told nothing", { ref: false })]);
+    } finally {
+        if (browser.pid !== undefined) process.kill(-browser.pid, "SIGKILL");
+        server.closeAllConnections();
+        server.close();
+    }
+}
+
+export async function browse(): Promise<void> {
+    await attempt("what a browser loads imports nothing of Node", async () => {
+        const seen = new Set<string>();
+        imported(join(DIST, "browser.js"), seen);
+        assert.ok(seen.size > 10 && ![...seen].some((path) => path.includes("/node/")), [...seen].join(" "));
+        const script =
+            'import("gloveport").then(async ({ Sandbox }) => console.log(await Sandbox.start().catch((it) => it.code)))';
+        const words = ["--conditions=browser", "--input-type=module", "--eval", script];
+        same(execFileSync(process.execPath, words, { encoding: "utf8" }).trim(), "session_failed");
+    });
+    const what = "a page uses a sandbox";
+    const chromium = (process.env["PATH"] ?? "").split(":").map((directory) => join(directory, "chromium"));
+    const found = [process.env["TEST_CHROMIUM"] ?? "", ...chromium].find((path) => {
+        try {
+            execFileSync(path, ["--version"], { stdio: "ignore" });
+            return true;
+        } catch {
+            return false;
+        }
+    });
+    if (found === undefined) {
+        tell("skipped", `${what}: there is no chromium in PATH`);
+        return;
+    }
+    await attempt(what, async () => {
+        await using box = await Sandbox.start({ isolation: "none" });
+        same(await visited(box, found), EXPECTED);
+    });
+}

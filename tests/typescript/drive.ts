@@ -1,0 +1,130 @@
+// The checks of the package that need the program, with the package that is installed beside this file:
+// what it does (drive.js EXAMPLES), or what goes wrong (drive.js).
+
+import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
+import { existsSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+
+import * as gloveport from "gloveport";
+import { Sandbox } from "gloveport";
+
+import { attack, sessions } from "./attacks.js";
+import { browse } from "./browser.js";
+import { CASES, cellsRunInKernels, keyOf } from "./cases.js";
+import { Inventory } from "./inventory.js";
+import { attempt, check, finish, measured, tell } from "./report.js";
+
+const EXAMPLES = process.argv[2];
+const INTERPRETER = process.env["TEST_IPYTHON"] ?? "";
+
+async function cases(): Promise<void> {
+    await using box = await Sandbox.start({ isolation: "none" });
+    for (const [what, body] of Object.entries(CASES)) {
+        const scratch = mkdtempSync(join(tmpdir(), "case-"));
+        await attempt(what, () => body(box, scratch));
+        rmSync(scratch, { recursive: true, force: true });
+    }
+}
+
+async function cells(): Promise<boolean> {
+    const what = "cells run in kernels";
+    if (!existsSync(INTERPRETER)) {
+        tell("skipped", `${what}: there is no Python with IPython; scripts/setup installs it`);
+        return false;
+    }
+    // Three kernels start.
+    await attempt(what, () => cellsRunInKernels(INTERPRETER), 180);
+    return true;
+}
+
+/** A sandbox is kept apart, or says that it is not. */
+async function defaultIsolation(): Promise<void> {
+    const names: string[] = [];
+    const listen = (warning: Error) => names.push(warning.name);
+    process.on("warning", listen);
+    const box = await Sandbox.start();
+    const level = box.isolation;
+    await box.close();
+    await new Promise((resolve) => setImmediate(resolve));
+    process.off("warning", listen);
+    const isWarned = names.includes("NotIsolatedWarning");
+    check(
+        `a sandbox with the default isolation, ${level}, warns if that is none`,
+        isWarned === (level === "none"),
+        names,
+    );
+}
+
+/** What a sandbox that is kept apart sees, and that it ends as the others. */
+async function isolated(level: "files" | "container"): Promise<void> {
+    const secret = join(process.env["HOME"] ?? "", "secret");
+    writeFileSync(secret, "mine");
+    const what = `a sandbox with the isolation ${level}`;
+    let box: Sandbox;
+    try {
+        box = await Sandbox.start({ isolation: level });
+    } catch (error) {
+        if (!(error instanceof gloveport.SessionError)) throw error;
+        tell("skipped", `${what}: ${error.message}`);
+        return;
+    }
+    await attempt(`${what} works, does not see files of this machine's user, and ends`, async () => {
+        assert.equal(box.isolation, level);
+        (await box.run("echo works > file")).check();
+        assert.equal(await box.files.readText("file"), "works\n");
+        const seen = await box.run(`cat ${secret}`);
+        assert.ok(!seen.ok && !seen.output.includes("mine"), seen.output);
+        await box.close();
+        assert.ok(!sessions().has(box.id));
+    });
+}
+
+function examples(): void {
+    const directory = EXAMPLES ?? "";
+    for (const name of readdirSync(directory).sort()) {
+        const told = execFileSync(process.execPath, [join(directory, name)], {
+            encoding: "utf8",
+            stdio: ["ignore", "pipe", "ignore"],
+        });
+        check(`the example ${name} runs and prints something`, told.trim() !== "");
+    }
+}
+
+/** A command by the client, and the same request without it, in turns. */
+async function speed(): Promise<void> {
+    await using box = await Sandbox.start({ isolation: "none" });
+    const headers = { "X-Session-API-Key": await keyOf(box), "Content-Type": "application/json" };
+    const times: [ours: number, raw: number][] = [];
+    for (let turn = 0; turn < 220; turn++) {
+        const begun = performance.now();
+        const body = JSON.stringify({ command: "echo hi" });
+        await (await fetch(`${box.url()}/v1/exec`, { method: "POST", headers, body })).text();
+        const middle = performance.now();
+        await box.run("echo hi");
+        if (turn >= 20) times.push([performance.now() - middle, middle - begun]);
+    }
+    const median = (at: 0 | 1) =>
+        times.map((each) => each[at]).sort((one, other) => one - other)[times.length / 2] ?? 0;
+    const [ours, raw] = [median(0), median(1)];
+    measured(`run("echo hi"), p50: ${ours.toFixed(2)} ms, fetch alone ${raw.toFixed(2)} ms`);
+}
+
+async function works(): Promise<void> {
+    const inventory = new Inventory();
+    measured(`${inventory.there.size} public functions`);
+    await cases();
+    const hadCells = await cells();
+    const missing = inventory.missing();
+    if (hadCells) check("every public function has a case", missing.length === 0, missing);
+    examples();
+    await defaultIsolation();
+    await isolated("files");
+    await isolated("container");
+    await browse();
+    await speed();
+}
+
+await (EXAMPLES === undefined ? attack() : works());
+finish();
