@@ -119,7 +119,8 @@ impl Feed {
     pub(super) fn follow(self: &Arc<Self>, from: ProcessFrom) -> Follower {
         let mut state = self.state();
         let (next, seen) = match from {
-            ProcessFrom::Start => (state.first, 0),
+            // What is gone already is told first.
+            ProcessFrom::Start => (0, 0),
             ProcessFrom::Now => (state.next(), state.let_go),
         };
         let number = state.count;
@@ -239,7 +240,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn output_that_nobody_follows_is_let_go() {
+    async fn output_that_nobody_follows_is_let_go_and_who_comes_later_is_told() {
         let feed = Arc::new(Feed::new());
         drop(feed.follow(ProcessFrom::Start));
         let began = Instant::now();
@@ -248,6 +249,7 @@ mod tests {
         }
         assert_eq!(began.elapsed(), Duration::ZERO);
         let mut follower = feed.follow(ProcessFrom::Start);
+        assert_eq!(follower.next().await, Some(ProcessEvent::Lost(4 * KEPT as u64)));
         assert_eq!(follower.next().await, Some(output(&vec![b'x'; KEPT])));
     }
 }
