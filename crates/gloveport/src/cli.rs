@@ -116,6 +116,8 @@ pub(crate) enum Command {
     /// the client, and ends with it.
     #[command(after_help = crate::mcp::HELP)]
     Mcp(crate::mcp::McpArgs),
+    /// Show and check what was recorded of sandboxes (`session start --audit FILE`).
+    Audit(crate::audit::AuditArgs),
     /// Show and check the configuration.
     Config(crate::config::ConfigArgs),
     /// Show what this machine can do, what is missing, and how to fix it.

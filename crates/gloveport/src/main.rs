@@ -2,6 +2,7 @@
 
 mod approve;
 mod attach;
+mod audit;
 mod cli;
 mod completions;
 mod config;
@@ -141,6 +142,7 @@ fn start(cli: Cli) -> anyhow::Result<ExitCode> {
             runtime.shutdown_background();
             done
         }
+        Command::Audit(arguments) => audit::audit(arguments),
         Command::Config(arguments) => config::config(arguments),
         Command::Doctor(arguments) => {
             let owner = here::Owner::start();

@@ -62,6 +62,8 @@ capabilities! {
     confine = "isolation levels",
     /// Secrets can be put into requests on their way out, so that the sandbox never has them.
     edge_secrets = "secrets at the edge",
+    /// What happens in a sandbox can be recorded where it does not reach.
+    audit = "audit log",
     /// There are several ways to keep sandboxes apart.
     runtime_classes = "runtime classes",
     /// Sandboxes can be paused and resumed; their files and, where the engine can, their processes stay.

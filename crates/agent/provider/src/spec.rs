@@ -59,6 +59,8 @@ pub struct SandboxSpec {
     pub user: Option<RunAs>,
     /// How it is kept apart from the machine that it is on, where it is no container; `None` for what the provider does.
     pub confinement: Option<Confinement>,
+    /// A file of this machine that what happens in it is recorded in, out of its reach; `None` records nothing.
+    pub audit: Option<PathBuf>,
     /// How it is kept apart, for engines with several ways (`runtime_class`: `sysbox`, `gvisor`).
     pub runtime_class: Option<String>,
     /// It is deleted this long after it was made, whatever it does.
@@ -92,6 +94,7 @@ impl SandboxSpec {
             plugins: Vec::new(),
             user: None,
             confinement: None,
+            audit: None,
             runtime_class: None,
             time_to_live: None,
             idle_stop: None,
@@ -130,6 +133,7 @@ impl SandboxSpec {
             ("a user or group", self.user.is_some(), can.users),
             ("a level of isolation (`--isolation`)", self.confinement.is_some(), can.confine),
             ("a secret for some hosts (`--secret NAME@HOST`)", !self.edge_secrets.is_empty(), can.edge_secrets),
+            ("an audit log (`--audit FILE`)", self.audit.is_some(), can.audit),
             ("a runtime class", self.runtime_class.is_some(), can.runtime_classes),
             ("a time to live", self.time_to_live.is_some(), can.time_to_live),
             ("stopping when idle", self.idle_stop.is_some(), can.idle_stop),

@@ -21,6 +21,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use gloveport_audit::{Event, Text};
 use rustix::{
     fs::{FallocateFlags, OFlags, RenameFlags},
     io::Errno,
@@ -214,6 +215,10 @@ impl Replacement {
 
     fn finish(mut self, flags: RenameFlags) -> io::Result<Replaced> {
         self.file.flush()?;
+        gloveport_audit::record(|| Event::Wrote {
+            path: Text::of(self.target()),
+            bytes: self.file.metadata().map_or(0, |file| file.len()),
+        });
         match &mut self.place {
             Place::Beside { temporary, done, .. } => {
                 if self.old.is_none() {

@@ -41,6 +41,9 @@ pub enum Spawner {
 impl Spawner {
     /// Starts a program as the first one of a new session. Must be called within a tokio runtime.
     pub async fn spawn(&self, spec: &SpawnSpec, descriptors: &[BorrowedFd<'_>]) -> Result<SessionProcess, SpawnError> {
+        gloveport_audit::record(|| {
+            gloveport_audit::Event::program(&spec.program, &spec.arguments, spec.directory.as_deref())
+        });
         match self {
             Self::Guarded(guard) => SessionProcess::guarded(guard, spec, descriptors).await,
             Self::Direct => SessionProcess::direct(spec, descriptors).await,

@@ -158,10 +158,13 @@ fn lay_over(
     let place = |path: PathBuf| std::path::absolute(&path).with_context(|| format!("cannot use {}", path.display()));
     let places = |paths: Vec<PathBuf>| paths.into_iter().map(place).collect::<anyhow::Result<Vec<_>>>();
     let (read, write) = (places(flags.allow_read)?, places(flags.allow_write)?);
+    let audit = flags.audit.map(place).transpose()?;
     let configured = spec.confinement.take();
     let confinement = match flags.isolation {
         Some(level) => Some(Confinement { level, ..Confinement::default() }),
-        None if configured.is_none() && !(read.is_empty() && write.is_empty()) => Some(Confinement::strongest()),
+        None if configured.is_none() && (!read.is_empty() || !write.is_empty() || audit.is_some()) => {
+            Some(Confinement::strongest())
+        }
         None => configured,
     };
     let confinement = confinement.map(|confinement| Confinement { read, write, ..confinement });
@@ -179,6 +182,7 @@ fn lay_over(
         },
         network: flags.network.unwrap_or(NetworkPolicy::Full),
         confinement,
+        audit,
         labels,
         plugins: flags.plugin,
         time_to_live: flags.ttl,

@@ -7,6 +7,7 @@ use std::{
 };
 
 use crate::sandboxes::{Place, alive_in, client, has_containers, run, spec, until};
+use gloveport_audit::{Event, Reader, Text};
 use gloveport_protocol::{
     Action, ActionEvent, ActionExecutor as _, ExecuteError, Observation, ReadAction, Secret, WriteAction,
 };
@@ -390,14 +391,86 @@ async fn a_secret_for_some_hosts_is_a_placeholder_in_the_sandbox_and_refused_whe
     assert_eq!((alive_in(&place), place.left()), (Vec::new(), Vec::new()));
 }
 
+/// What a log holds, as it was written.
+#[expect(clippy::unwrap_used, reason = "a test stops at the first broken assumption")]
+fn recorded(log: &Path) -> Vec<Event> {
+    Reader::open(log).unwrap().map(|record| record.unwrap().event).collect()
+}
+
+#[tokio::test]
+async fn what_a_sandbox_does_is_recorded_where_it_does_not_reach_and_changes_are_seen() {
+    const VALUE: &str = "hunter2hunter2";
+    let place = Place::new();
+    let local = place.backend();
+    let log = place.path().join("home/audit.jsonl");
+    let audited = |spec: SandboxSpec| SandboxSpec {
+        audit: Some(log.clone()),
+        secrets: [("TOKEN".to_owned(), Secret::new(VALUE))].into(),
+        ..spec
+    };
+    let contained = has_containers().then(|| contained("two"));
+    for wanted in [apart("one")].into_iter().chain(contained) {
+        let sandbox = create(&local, &audited(wanted)).await.unwrap();
+        assert_eq!(sandbox.labels.get("gloveport.audit"), Some(&log.display().to_string()));
+        run(&sandbox, &format!("echo {VALUE} | wc -c; (exit 3)")).await;
+        let path = log.display();
+        let tries = format!("cat {path}; echo x >> {path}; rm -f {path}; mv {path} x");
+        let told = run(&sandbox, &format!("({tries}) 2>&1 </dev/null")).await;
+        assert!(!told.contains("\"previous\""), "{told}");
+        let open = "ls -l /proc/[0-9]*/fd /proc/[0-9]*/task/*/fd 2>/dev/null | grep -c audit.jsonl";
+        assert_eq!(run(&sandbox, open).await, "0");
+        let file = format!("{}/written", run(&sandbox, "pwd").await);
+        act(&sandbox, Action::Write(WriteAction::new(&file, "words"))).await.unwrap();
+        local.delete(&sandbox.id).await.unwrap();
+        let events = recorded(&log);
+        let all = format!("{events:?}");
+        assert!(matches!(&events[0], Event::Started { network, .. } if *network == ["full"]), "{all}");
+        let masked = Text::new("echo <secret TOKEN> | wc -c; (exit 3)");
+        let command = events.iter().find_map(|event| match event {
+            Event::Command { command, text } if *text == masked => Some(*command),
+            _ => None,
+        });
+        let ended = Event::CommandEnded { command: command.unwrap(), status: 3 };
+        assert!(events.contains(&ended) && !all.contains(VALUE), "{all}");
+        assert!(events.contains(&Event::Wrote { path: Text::new(&file), bytes: 6 }), "{all}");
+        assert!(events.iter().any(|event| matches!(event, Event::Program { .. })), "{all}");
+    }
+    // Both are in one chain, and whatever is done to it is seen.
+    let text = fs::read_to_string(&log).unwrap();
+    let starts = recorded(&log).iter().filter(|event| matches!(event, Event::Started { .. })).count();
+    assert_eq!(starts, if has_containers() { 2 } else { 1 });
+    fs::write(&log, text.replacen("exit 3", "exit 0", 1)).unwrap();
+    assert!(Reader::open(&log).unwrap().any(|record| record.is_err()));
+    // The last line is whole, so a log goes on; where there is none, nothing is made.
+    let (work, other) = (place.path().join("work"), place.path().join("home/other"));
+    fs::create_dir(&work).unwrap();
+    fs::write(&other, "words").unwrap();
+    let at = |spec: SandboxSpec, log: &Path| SandboxSpec { audit: Some(log.to_owned()), ..spec };
+    let working = SandboxSpec { workspace: Workspace::Directory(work.clone()), ..apart("s") };
+    for (wanted, expected) in [
+        (at(spec("s"), &log), "an audit log"),
+        (at(working, &work.join("log")), "could change it"),
+        (at(apart("s"), &other), "no record of an audit log"),
+        (at(apart("s"), &work), "Is a directory"),
+        (at(apart("s"), &work.join("none/log")), "cannot be entered"),
+    ] {
+        let error = create(&local, &wanted).await.unwrap_err().to_string();
+        assert!(error.contains(expected), "{error}");
+    }
+    assert_eq!((fs::read_to_string(&other).unwrap(), fs::read_dir(&work).unwrap().count()), ("words".to_owned(), 0));
+    local.close().await;
+    assert_eq!((alive_in(&place), place.left()), (Vec::new(), Vec::new()));
+}
+
 #[tokio::test]
 async fn whom_a_running_container_reaches_is_changed_and_told() {
     let Some((place, local)) = with_curl() else { return };
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let host = listener.local_addr().unwrap().to_string();
     answer(listener, "here it is");
-    let wanted = SandboxSpec { network: NetworkPolicy::Only(vec!["a.test".to_owned()]), ..contained("one") };
-    let sandbox = create(&local, &wanted).await.unwrap();
+    let network = NetworkPolicy::Only(vec!["a.test".to_owned()]);
+    let audit = Some(place.path().join("audit.jsonl"));
+    let sandbox = create(&local, &SandboxSpec { network, audit: audit.clone(), ..contained("one") }).await.unwrap();
     let ask = format!("curl -sS -m 10 --noproxy '' --proxy \"$HTTP_PROXY\" http://{host}/ 2>&1");
     let change = |allow: &[&str], deny: &[&str]| {
         let [allow, deny] = [allow, deny].map(|rules| rules.iter().map(|rule| (*rule).to_owned()).collect());
@@ -412,6 +485,14 @@ async fn whom_a_running_container_reaches_is_changed_and_told() {
     assert!(run(&sandbox, &ask).await.starts_with("gloveport:"));
     let asked = local.network(&sandbox.id, &NetworkChange::default()).await.unwrap().asked;
     assert_eq!((asked.len(), &asked[0].target, asked[0].times, asked[0].allowed), (1, &host, 3, false));
+    let known = recorded(audit.as_deref().unwrap());
+    for event in [
+        Event::Connection { target: host.clone(), allowed: false },
+        Event::Network { allow: vec![host.clone()], deny: Vec::new() },
+        Event::Connection { target: host.clone(), allowed: true },
+    ] {
+        assert!(known.contains(&event), "{event:?} {known:?}");
+    }
     let wrong = local.network(&sandbox.id, &change(&["b.test", "a b"], &[])).await.unwrap_err().to_string();
     assert!(wrong.contains("`a b` says no host"), "{wrong}");
     // Nothing of that has changed, and there is nothing to change where there is no gate.

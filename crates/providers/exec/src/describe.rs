@@ -133,7 +133,7 @@ impl Description {
         let known = Capabilities::NONE.rows();
         told.capabilities.retain(|name, _| {
             // The protocol has no verbs for snapshots, and a wish no place for a level of isolation and for whom a secret is.
-            let keep = !["snapshots", "confine", "edge_secrets"].contains(&name.as_str())
+            let keep = !["snapshots", "confine", "edge_secrets", "audit"].contains(&name.as_str())
                 && (name == "isolation" || known.iter().any(|(field, ..)| field == name));
             if !keep {
                 tracing::debug!(name, "a capability that is not known is passed over");

@@ -25,6 +25,7 @@ use gloveport_provider::{Capabilities, Confinement, Level, NetworkPolicy, Provid
 use gloveport_sys::confined;
 
 use crate::{
+    audit,
     edge::{self, Edge},
     fault,
     state::{PLACE, State},
@@ -32,6 +33,8 @@ use crate::{
 
 /// What is wrong where the machine does not have a level.
 pub(crate) const ISOLATION: &str = "isolation";
+/// The label that says where it is recorded what happens in a sandbox.
+const AUDIT_LABEL: &str = "gloveport.audit";
 /// The home directory in a container, where the user has none that can be named there.
 const HOME_INSIDE: &str = "/home/sandbox";
 /// Temporary files in a container.
@@ -88,6 +91,8 @@ pub(crate) struct Confined {
     pub(crate) processes: Option<u64>,
     /// The secrets that it uses and never has.
     pub(crate) edge: Option<Edge>,
+    /// Where it is recorded what happens in it.
+    pub(crate) audit: Option<PathBuf>,
 }
 
 /// Whom the tools of a sandbox can talk to.
@@ -106,6 +111,7 @@ pub(crate) fn capabilities(level: Level, without: &Capabilities) -> Capabilities
         network_policy: level != Level::None,
         limit_processes: is_container,
         edge_secrets: is_container,
+        audit: level != Level::None,
         ..without.clone()
     }
 }
@@ -123,6 +129,9 @@ pub(crate) fn candidates(spec: &SandboxSpec) -> Vec<SandboxSpec> {
         let mut spec = spec.clone();
         spec.confinement = Some(Confinement { level, or_weaker: false, ..wanted.clone() });
         spec.labels.insert(Level::LABEL.to_owned(), level.name().to_owned());
+        if let Some(audit) = &spec.audit {
+            spec.labels.insert(AUDIT_LABEL.to_owned(), audit.display().to_string());
+        }
         spec
     };
     Level::ALL.into_iter().rev().filter(is_meant).map(at).collect()
@@ -218,9 +227,10 @@ pub(crate) fn wanted(
             }
         }
     }
+    let audit = spec.audit.as_deref().map(|path| audit::place(path, &write)).transpose()?;
     let has_own_work = !matches!(spec.workspace, Workspace::Directory(_));
     let processes = spec.limits.processes.map(|count| count.saturating_add(OWN_PROCESSES));
-    Ok(Some(Confined { home, has_own_work, read, write, network, processes, edge }))
+    Ok(Some(Confined { home, has_own_work, read, write, network, processes, edge, audit }))
 }
 
 /// Environments of IPython that were made on this machine, each by itself: others are made beside them.

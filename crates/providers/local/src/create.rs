@@ -19,7 +19,7 @@ use gloveport_provider::{
 };
 
 use crate::{
-    confine, delete,
+    audit, confine, delete,
     fault::{self, NAME, blocking, engine},
     keeper,
     launch::{STANDARD_PORTS, Server},
@@ -346,6 +346,7 @@ impl Inner {
             expires,
             idle_stop: spec.idle_stop,
             keep_alive: spec.keep_alive,
+            audit: spec.audit.is_some().then(|| audit::first(spec, level)),
         };
         Ok((record, start))
     }

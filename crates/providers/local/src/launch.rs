@@ -201,6 +201,9 @@ fn start(
         if confined.edge.is_some() {
             command.arg("--edge");
         }
+        if let Some(audit) = &confined.audit {
+            command.arg("--audit").arg(audit).arg("--session").arg(id.as_str());
+        }
         // By then the sandbox has its name.
         command.env("TMPDIR", confine::temporary(&inner.state.sandbox(id), level));
     }

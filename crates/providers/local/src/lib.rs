@@ -29,6 +29,7 @@
 //! | `ports` | who listens on the ports of a sandbox |
 //! | `launch`, `pool`, `create`, `delete`, `garbage`, `view`, `logs` | one call of the trait each |
 
+mod audit;
 mod backend;
 mod confine;
 mod create;

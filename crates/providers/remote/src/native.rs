@@ -53,7 +53,7 @@ fn understood(told: Map<String, Value>) -> Capabilities {
     let told: Map<String, Value> = told.into_iter().filter(|(name, _)| known.contains_key(name)).collect();
     let can: Capabilities = serde_json::from_value(Value::Object(told)).unwrap_or_default();
     // A wish to a service has no place for a level, nor for whom a secret is.
-    Capabilities { stands_for: Some(StandsFor::Remote), confine: false, edge_secrets: false, ..can }
+    Capabilities { stands_for: Some(StandsFor::Remote), confine: false, edge_secrets: false, audit: false, ..can }
 }
 
 /// What the names of labels begin with that gateways set themselves.

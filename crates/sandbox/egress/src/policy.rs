@@ -8,6 +8,7 @@ use std::{
 };
 
 use gloveport_allow_list::{Host, Rules, Target};
+use gloveport_audit::{Event, record};
 use tokio::sync::watch;
 
 use crate::refusal::Refusal;
@@ -100,6 +101,7 @@ impl Policy {
 
     /// Remembers that somebody wanted to reach a host.
     pub(crate) fn note(&self, target: &Target, allowed: bool) {
+        record(|| Event::Connection { target: target.to_string(), allowed });
         let mut asked = self.asked();
         let before = asked.iter().position(|known| known.target == *target).and_then(|index| asked.remove(index));
         let times = before.map_or(0, |known| known.times).saturating_add(1);

@@ -1,5 +1,6 @@
 //! The handle of a kernel.
 
+use gloveport_audit::{Event, Text, record};
 use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::{
@@ -39,6 +40,7 @@ impl Kernel {
 
     /// Runs a cell after those that wait already. If the future is dropped the cell runs on; the next one waits for it.
     pub async fn execute(&self, cell: Cell) -> Result<CellReport, KernelError> {
+        record(|| Event::Cell { text: Text::new(&cell.code) });
         let (answer, report) = oneshot::channel();
         self.cells.send(Request { cell, answer }).await.map_err(|_| KernelError::Closed)?;
         report.await.unwrap_or(Err(KernelError::Closed))

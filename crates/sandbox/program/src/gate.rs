@@ -16,9 +16,12 @@ use std::{
 use anyhow::Context as _;
 use clap::Args;
 use gloveport_allow_list::Rules;
+use gloveport_audit::{self as audit, Log};
 use gloveport_edge::EdgeConfig;
 use gloveport_egress::{Edge, Egress, EgressLimits, EgressOptions, Forward, Policy, ProxyOptions, Roots};
 use gloveport_sys::{confined, frames};
+use serde::{Deserialize, Serialize};
+use tokio_util::sync::CancellationToken;
 use zeroize::Zeroizing;
 
 use crate::tools;
@@ -76,6 +79,10 @@ pub(crate) async fn gate(arguments: GateArgs) -> anyhow::Result<ExitCode> {
         if more_on_output {
             let more = More::take().context("cannot take over what the gate needs")?;
             edge = more.edge.map(read_edge).transpose()?;
+            if let Some((session, file)) = more.audit {
+                let log = Log::over(file.into()).context("cannot use the audit log")?;
+                audit::record_into(GateLog { session, log, stop: stop.clone() });
+            }
             // It ends with this process.
             tokio::spawn(control::serve(control::ready(more.control)?, policy.clone()));
         }
@@ -89,6 +96,22 @@ pub(crate) async fn gate(arguments: GateArgs) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// What a gate records. Where it cannot, it ends, and with it the way out.
+struct GateLog {
+    session: String,
+    log: Log,
+    stop: CancellationToken,
+}
+
+impl audit::Sink for GateLog {
+    fn keep(&self, event: audit::Event) {
+        if let Err(error) = self.log.add(&self.session, &event) {
+            tracing::error!(%error, "the audit log cannot be written, so the gate closes");
+            self.stop.cancel();
+        }
+    }
+}
+
 /// What a gate is given by whoever starts it, beside what it listens on.
 #[derive(Debug)]
 pub(crate) struct More {
@@ -96,24 +119,39 @@ pub(crate) struct More {
     pub(crate) control: UnixListener,
     /// What it puts into requests, as JSON.
     pub(crate) edge: Option<OwnedFd>,
+    /// Where it records what it does, and for which session.
+    pub(crate) audit: Option<(String, OwnedFd)>,
+}
+
+/// What the descriptors are that come behind the first one.
+#[derive(Debug, Serialize, Deserialize)]
+struct Which {
+    has_edge: bool,
+    audited_session: Option<String>,
 }
 
 impl More {
     /// The socket that a gate finds it in.
     pub(crate) fn hand_over(self) -> io::Result<OwnedFd> {
         let (ours, theirs) = UnixStream::pair()?;
+        let Self { control, edge, audit } = &self;
+        let log = audit.as_ref().map(|(_, file)| file);
         let all: Vec<BorrowedFd<'_>> =
-            [self.control.as_fd()].into_iter().chain(self.edge.as_ref().map(AsFd::as_fd)).collect();
-        frames::send(&ours, &(), &all)?;
+            [control.as_fd()].into_iter().chain(edge.iter().chain(log).map(AsFd::as_fd)).collect();
+        let audited_session = audit.as_ref().map(|(session, _)| session.clone());
+        frames::send(&ours, &Which { has_edge: edge.is_some(), audited_session }, &all)?;
         Ok(theirs.into())
     }
 
     fn take() -> io::Result<Self> {
         let socket = UnixStream::from(rustix::io::dup(io::stdout().as_fd())?);
-        let received = frames::receive::<()>(&socket)?;
-        let mut all = received.into_iter().flat_map(|((), all)| all);
-        let control = all.next().ok_or(io::ErrorKind::UnexpectedEof)?;
-        Ok(Self { control: control.into(), edge: all.next() })
+        let missing = || io::Error::from(io::ErrorKind::UnexpectedEof);
+        let (which, all) = frames::receive::<Which>(&socket)?.ok_or_else(missing)?;
+        let mut all = all.into_iter();
+        let control = all.next().ok_or_else(missing)?.into();
+        let edge = which.has_edge.then(|| all.next().ok_or_else(missing)).transpose()?;
+        let log = |session| Ok::<_, io::Error>((session, all.next().ok_or_else(missing)?));
+        Ok(Self { control, edge, audit: which.audited_session.map(log).transpose()? })
     }
 }
 

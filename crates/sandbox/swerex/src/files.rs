@@ -9,6 +9,7 @@ use std::{
 
 use encoding_rs::{Encoding, UTF_8};
 use gloveport_archive::{ArchiveError, ArchiveLimits, zip};
+use gloveport_audit::{Event, Text, record};
 use gloveport_sys::replace::{self, NewFile, Replacement};
 use gloveport_text::python;
 
@@ -147,6 +148,7 @@ impl Upload<'_> {
         let of_target = |error: io::Error| Exception::os(&error, self.target);
         if self.unzip {
             fs::create_dir_all(self.target).map_err(of_target)?;
+            record(|| Event::Unpacked { path: Text::of(self.target) });
             return match zip::unpack_until(self.file, self.target, limits, stop) {
                 Ok(_) => Ok(()),
                 Err(ArchiveError::NotAZip) => {

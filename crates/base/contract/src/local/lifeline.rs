@@ -114,6 +114,22 @@ pub struct Start {
     pub idle_stop: Option<Duration>,
     /// The sandbox outlives the backend.
     pub keep_alive: bool,
+    /// What its audit log is told first; `None` without one.
+    pub audit: Option<Audited>,
+}
+
+/// What an audit log is told first of a sandbox, and what it is never told.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Audited {
+    /// The level of isolation.
+    pub isolation: String,
+    /// What the gate lets through at first.
+    pub network: Vec<String>,
+    /// The secrets that the gate puts in, and their hosts.
+    pub edge_secrets: Vec<String>,
+    /// Variables whose values are left out.
+    pub secrets: Vec<String>,
 }
 
 impl fmt::Debug for Start {
@@ -186,6 +202,7 @@ mod tests {
             expires: None,
             idle_stop: None,
             keep_alive: false,
+            audit: None,
         };
         assert!(!format!("{:?}", Request::Start(Box::new(start))).contains("hunter"));
     }

@@ -69,6 +69,10 @@ pub(crate) struct MakeArgs {
     /// Let it write in this place of this machine, too, where it is kept apart; may be repeated.
     #[arg(long, value_name = "PATH")]
     pub(in crate::session) allow_write: Vec<PathBuf>,
+    /// Record commands, files that clients write, connections and secrets that are used in this file of this machine, where it is
+    /// kept apart and cannot change it. Records are added to those that are there; `gloveport audit` shows and checks them.
+    #[arg(long, value_name = "FILE")]
+    pub(in crate::session) audit: Option<PathBuf>,
     /// Start this plugin, such as jupyter or vscode; may be repeated.
     #[arg(long, value_name = "NAME")]
     pub(in crate::session) plugin: Vec<String>,
@@ -78,7 +82,8 @@ impl MakeArgs {
     /// Whether it is for this machine, which it is then kept apart from. Its work is in the current directory if no other one
     /// is named.
     pub(crate) fn keep_here(&mut self) -> bool {
-        let is_kept = self.isolation.is_some() || !self.allow_read.is_empty() || !self.allow_write.is_empty();
+        let has_places = !self.allow_read.is_empty() || !self.allow_write.is_empty();
+        let is_kept = self.isolation.is_some() || has_places || self.audit.is_some();
         if is_kept && self.workspace.is_none() {
             self.workspace = Some(PathBuf::from("."));
         }

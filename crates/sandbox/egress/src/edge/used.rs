@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use gloveport_audit::{Event, record};
 use http::Method;
 
 use crate::log::Lines;
@@ -41,6 +42,13 @@ impl Uses {
     }
 
     pub(crate) fn tell(&self, used: &Used<'_>) {
+        // Methods are whatever the sandbox calls them.
+        let method: String = used.method.as_str().chars().take(LONGEST_METHOD).collect();
+        record(|| Event::Secret {
+            name: used.secret.to_owned(),
+            target: used.target.to_string(),
+            method: method.clone(),
+        });
         if let Some(observer) = &self.observer {
             observer(used);
         }
@@ -48,8 +56,6 @@ impl Uses {
         if unsaid > 0 {
             tracing::info!(count = unsaid, "secrets were put in more often than is told");
         }
-        // Methods are whatever the sandbox calls them.
-        let method: String = used.method.as_str().chars().take(LONGEST_METHOD).collect();
         tracing::info!(secret = used.secret, target = %used.target, method, "a secret was put in");
     }
 }

@@ -8,6 +8,7 @@ use std::{
 };
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
+use gloveport_audit::{Event, Text, record};
 use gloveport_protocol::files::{FileEntry, FileKind, FileList, FileMode, MkdirRequest, MoveRequest};
 use ignore::WalkBuilder;
 use rustix::fs::{CWD, RenameFlags};
@@ -101,6 +102,7 @@ fn seconds(metadata: &Metadata) -> f64 {
 ///
 /// It exists and `parents` is not set, its parent does not exist, or the system refuses it.
 pub fn make_directory(path: &Path, request: &MkdirRequest) -> Result<(), FileError> {
+    record(|| Event::MadeDirectory { path: Text::of(path) });
     let mut builder = fs::DirBuilder::new();
     builder.recursive(request.parents);
     if let Some(mode) = request.mode {
@@ -117,6 +119,7 @@ pub fn make_directory(path: &Path, request: &MkdirRequest) -> Result<(), FileErr
 /// refuses it. Nothing is changed then.
 pub fn move_to(from: &Path, to: &Path, request: &MoveRequest) -> Result<(), FileError> {
     fs::symlink_metadata(from).map_err(FileError::os(from))?;
+    record(|| Event::Moved { from: Text::of(from), to: Text::of(to) });
     if request.parents
         && let Some(parent) = to.parent()
     {

@@ -2,6 +2,7 @@
 
 use std::{io, path::Path};
 
+use gloveport_audit::{Event, Text, record};
 use gloveport_protocol::files::RemoveRequest;
 use gloveport_sys::held::{self, RemoveError};
 
@@ -15,6 +16,7 @@ use super::FileError;
 /// the system refuses it; of a tree a part may be gone then. The root, what ends with `.` or `..`, and mounted file
 /// systems are not removed.
 pub fn remove(path: &Path, request: &RemoveRequest) -> Result<(), FileError> {
+    record(|| Event::Removed { path: Text::of(path) });
     let error = match held::remove(path, request.recursive) {
         Err(RemoveError::System(error)) => error,
         Err(error) => return Err(FileError::Invalid(format!("{} cannot be removed: {error}", path.display()))),

@@ -8,6 +8,7 @@ use std::{
 
 use anyhow::Context as _;
 use gloveport_allow_list::Rules;
+use gloveport_audit as audit;
 use gloveport_contract::gate::{Answer, Asked, LONGEST, NetworkChange, NetworkState};
 use gloveport_egress::{Policy, PolicyState};
 use tokio::{
@@ -58,6 +59,7 @@ fn answer(line: &[u8], policy: &Policy) -> Answer {
         let (allow, deny) = (rules(&change.allow)?, rules(&change.deny)?);
         if !allow.is_empty() || !deny.is_empty() {
             policy.change(&allow, &deny).map_err(|error| error.to_string())?;
+            audit::record(|| audit::Event::Network { allow: change.allow.clone(), deny: change.deny.clone() });
             tracing::info!(allow = ?change.allow, deny = ?change.deny, "the rules of the gate have changed");
         }
         Ok(policy.state())

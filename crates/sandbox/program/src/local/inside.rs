@@ -12,9 +12,10 @@ use std::{
         },
     },
     path::{Path, PathBuf},
-    sync::Arc,
+    sync::{Arc, OnceLock},
 };
 
+use gloveport_audit::{Event, Log};
 use gloveport_contract::{
     gate::SOCKET,
     local::directory::{EARLIER_LOG, ENDED, LOCK, LOG, OLD, PAUSED, RecordedWorkspace, remove_tree, unpublish},
@@ -48,6 +49,28 @@ pub(crate) struct Inside {
     errands: Option<Arc<Errands>>,
     /// Whether its network is not that of the machine.
     has_own_network: bool,
+    /// Where it is recorded what happens; opened by who does errands alone.
+    audit: Option<Arc<Audit>>,
+}
+
+/// A log that is out of reach of the sandbox.
+#[derive(Debug)]
+struct Audit {
+    path: PathBuf,
+    session: String,
+    log: OnceLock<Log>,
+}
+
+impl Audit {
+    fn add(&self, event: &Event) -> io::Result<()> {
+        let log = if let Some(log) = self.log.get() {
+            log
+        } else {
+            let opened = Log::open(&self.path).map_err(io::Error::other)?;
+            self.log.get_or_init(|| opened)
+        };
+        log.add(&self.session, event).map_err(io::Error::other)
+    }
 }
 
 /// What is done for a sandbox where the server cannot do it.
@@ -60,6 +83,8 @@ enum Errand {
     Listen(IpAddr),
     /// Takes a port of the machine on which nobody listens, and gives the socket.
     Reserve,
+    /// Adds to the audit log.
+    Record(Event),
 }
 
 impl Inside {
@@ -67,10 +92,15 @@ impl Inside {
     pub(crate) fn enter() -> io::Result<Self> {
         let lock = fcntl_dupfd_cloexec(io::stdout().as_fd(), FIRST_FREE)?;
         dup2_stdout(null()?)?;
-        let inside = Self { lock: Arc::new(lock), errands: None, has_own_network: false };
+        let inside = Self { lock: Arc::new(lock), errands: None, has_own_network: false, audit: None };
         // A new session: the keys of the backend's terminal do not reach it.
         let _is_leader_already = rustix::process::setsid();
         inside.directory().map(|_| inside)
+    }
+
+    /// The same, with what happens recorded in this file.
+    pub(crate) fn audited(self, path: PathBuf, session: String) -> Self {
+        Self { audit: Some(Arc::new(Audit { path, session, log: OnceLock::new() })), ..self }
     }
 
     /// The same, for a server that is kept from its directory afterwards. Call it before the guard is started.
@@ -97,6 +127,10 @@ impl Inside {
             Errand::Remove => self.remove().map(|()| Vec::new()),
             Errand::Listen(address) => Ok(vec![std::net::TcpListener::bind((address, 0))?.into()]),
             Errand::Reserve => Ok(vec![reserve()?]),
+            Errand::Record(event) => match &self.audit {
+                Some(audit) => audit.add(&event).map(|()| Vec::new()),
+                None => Err(io::Error::other("nothing is recorded")),
+            },
         }
     }
 
@@ -123,14 +157,24 @@ impl Inside {
         opened.ok_or_else(|| io::Error::other("who does errands has opened nothing"))
     }
 
-    /// What is for the gate alone: the socket at which it is told of other rules, and, if there are secrets, the file of them
-    /// that the backend sends first over the socket that it gave as standard input. It is not read here.
+    /// Adds to the audit log.
+    pub(crate) fn record(&self, event: Event) -> io::Result<()> {
+        let errands = self.errands.as_ref().ok_or(io::ErrorKind::Unsupported)?;
+        errands.run(&Errand::Record(event)).map(drop)
+    }
+
+    /// What is for the gate alone: the socket at which it is told of other rules, the audit log, and, if there are secrets, the
+    /// file of them that the backend sends first over the socket that it gave as standard input. It is not read here.
     pub(crate) fn for_gate(&self, has_secrets: bool) -> io::Result<OwnedFd> {
         // Addresses are short, names of directories are not.
         let directory = File::open(self.directory()?)?;
         let control = UnixListener::bind(format!("/proc/self/fd/{}/{SOCKET}", directory.as_raw_fd()))?;
         let edge = has_secrets.then(Self::take_secrets).transpose()?;
-        More { control, edge }.hand_over()
+        let audit = match &self.audit {
+            Some(audit) => Some((audit.session.clone(), Log::file(&audit.path)?.into())),
+            None => None,
+        };
+        More { control, edge, audit }.hand_over()
     }
 
     fn take_secrets() -> io::Result<OwnedFd> {
@@ -299,7 +343,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let lock = File::create(directory.path().join(LOCK)).unwrap();
         let log = File::options().append(true).create(true).open(directory.path().join(LOG)).unwrap();
-        let inside = Inside { lock: Arc::new(lock.into()), errands: None, has_own_network: false };
+        let inside = Inside { lock: Arc::new(lock.into()), errands: None, has_own_network: false, audit: None };
         let mut writer = LogWriter::new(inside, log, 100, |_| Ok(())).unwrap();
         for number in 0..100 {
             writeln!(writer, "line {number:04}").unwrap();

@@ -27,7 +27,7 @@ use rustix::net::sockopt;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-use super::{inside::Inside, ports, trial};
+use super::{audit, inside::Inside, ports, trial};
 use crate::{
     Owner, owner, plugins,
     tools::{self, bind},
@@ -69,6 +69,12 @@ pub struct ServerArgs {
     /// What the gate puts into requests comes as the first message of the backend, and programs trust what stands for it.
     #[arg(long, requires = "allow")]
     edge: bool,
+    /// Record in this file what happens in it.
+    #[arg(long, value_name = "FILE", requires_all = ["confine", "session"])]
+    audit: Option<PathBuf>,
+    /// The session of which it is recorded.
+    #[arg(long, value_name = "ID", requires = "audit")]
+    session: Option<String>,
     /// The name of its home directory there.
     #[arg(long, value_name = "PATH", requires = "container")]
     home: Option<PathBuf>,
@@ -138,6 +144,10 @@ pub(crate) fn enter(arguments: &ServerArgs) -> anyhow::Result<(Inside, Owner)> {
     if !arguments.confine {
         return Ok((inside, Owner::start()?));
     }
+    let inside = match (&arguments.audit, &arguments.session) {
+        (Some(path), Some(session)) => inside.audited(path.clone(), session.clone()),
+        _ => inside,
+    };
     let own = std::env::current_exe().context("cannot find the program that runs")?;
     if let Some(container) = arguments.container(own.clone()) {
         // It reads documents in a process of its own.
@@ -197,10 +207,12 @@ pub(crate) async fn serve(inside: Inside, owner: &Owner) -> anyhow::Result<ExitC
     match end {
         End::Removed(reason) => {
             tracing::info!(reason, "the sandbox ends");
+            audit::end(reason);
             inside.remove().context("cannot remove the sandbox")?;
         }
         End::Stopped(reason) => {
             tracing::info!(reason, "the server ends");
+            audit::end(&reason);
             // Without a directory there is nobody to tell.
             if let Err(error) = inside.tell_ended(&reason) {
                 tracing::debug!(%error, "nobody is told");
@@ -281,9 +293,13 @@ fn open(reserved: &[OwnedFd]) -> io::Result<()> {
 /// The life of a sandbox.
 async fn run(mut waiting: Waiting, start: Start, owner: &Owner) -> anyhow::Result<End> {
     let listener = waiting.listener.take();
+    let mut recorder = None;
     let made = match listener {
         Some(listener) => {
             waiting.open_ports()?;
+            if let Some(audited) = &start.audit {
+                recorder = Some(audit::begin(&waiting.inside, audited, &start)?);
+            }
             make(&waiting.inside, &start, owner).await.map(|executor| (listener, executor))
         }
         None => Err(anyhow::anyhow!("it was not told to listen")),
@@ -316,6 +332,7 @@ async fn run(mut waiting: Waiting, start: Start, owner: &Owner) -> anyhow::Resul
             () = waiting.stop.cancelled() => End::Stopped("its server was told to end".to_owned()),
             () = owner.lost() => End::Stopped(owner::LOST.to_owned()),
             () = backend_gone(&mut waiting.lifeline, start.keep_alive) => End::Removed("its backend has ended"),
+            reason = audit::broken(recorder.as_mut()) => End::Stopped(reason),
             () = expired(start.expires) => End::Removed("its time is over"),
             limit = unused(start.idle_stop, &occupancy, &executor) => {
                 End::Stopped(format!("nobody used it for {} s", limit.as_secs_f64()))

@@ -1,8 +1,9 @@
 //! What is answered at each end (`bash-session` 3.4).
 
+use gloveport_audit::{Event, record};
 use tokio::time::Instant;
 
-use super::state::Engine;
+use super::{command::Phase, state::Engine};
 use crate::{
     content::{EXIT_WORD, without_exit_word},
     error::TerminalError,
@@ -22,6 +23,9 @@ impl Engine {
     /// The running command ended.
     pub(super) fn complete(&mut self, status: i32) {
         self.phase.finish(status);
+        if let Phase::Finished { command, .. } = &self.phase {
+            record(|| Event::CommandEnded { command: command.number, status });
+        }
         self.answer(RunEnd::Completed { status });
     }
 

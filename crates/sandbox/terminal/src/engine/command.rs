@@ -1,5 +1,7 @@
 //! One command: what was sent for it, how far it is, and what the session's shell does.
 
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use tempfile::TempPath;
 use tokio::time::Instant;
 
@@ -9,6 +11,9 @@ use super::{
     watch::Watch,
 };
 use crate::request::Usage;
+
+/// The number of the next command of this process, whatever its shell.
+static COMMANDS: AtomicU64 = AtomicU64::new(1);
 
 /// What the shell is doing.
 #[derive(Debug, Default)]
@@ -59,6 +64,8 @@ impl Phase {
 /// A command that was sent to the shell.
 #[derive(Debug)]
 pub(super) struct Command {
+    /// Its number in the audit log.
+    pub(super) number: u64,
     text: String,
     extent: Extent,
     course: Course,
@@ -87,6 +94,7 @@ impl Command {
     /// A text that was typed to the shell at its prompt.
     pub(super) fn typed(text: &str, lines: usize, extent: Extent, file: Option<TempPath>) -> Box<Self> {
         Box::new(Self {
+            number: COMMANDS.fetch_add(1, Ordering::Relaxed),
             text: text.to_owned(),
             extent,
             course: Course::of_lines(lines),

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use gloveport_audit as audit;
 use gloveport_sys::pty;
 use tokio::time::Instant;
 
@@ -156,6 +157,7 @@ impl Engine {
     }
 
     fn begin(&mut self, command: Box<Command>, request: &RunRequest) {
+        audit::record(|| audit::Event::Command { command: command.number, text: audit::Text::new(command.text()) });
         self.phase = Phase::Running(command);
         if let Some(progress) = &request.progress {
             progress.send_replace(Progress { start: Some(self.shown.log.end()), ..Progress::default() });

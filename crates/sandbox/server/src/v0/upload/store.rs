@@ -8,6 +8,7 @@ use std::{
 };
 
 use gloveport_archive::{ArchiveError, ArchiveLimits, zip};
+use gloveport_audit::{Event, Text, record};
 use gloveport_sys::{
     held::{self, Missing},
     os_error::described,
@@ -78,6 +79,7 @@ impl Target {
             Ok(())
         };
         spool().map_err(|error| described(&error, path))?;
+        record(|| Event::Unpacked { path: Text::of(&destination) });
         match zip::unpack_until(&file, &destination, &self.limits, stop) {
             Ok(_) => Ok(()),
             Err(ArchiveError::NotAZip) => Err(format!("{} is not a zip file", path.display())),

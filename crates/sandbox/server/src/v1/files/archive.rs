@@ -14,6 +14,7 @@ use axum::{
 use bytes::Bytes;
 use futures_util::{Stream, StreamExt as _, pin_mut};
 use gloveport_archive::{ArchiveError, ArchiveLimits, Summary, tar};
+use gloveport_audit::{Event, Text, record};
 use gloveport_protocol::files::Stored;
 use http::StatusCode;
 use serde::Deserialize;
@@ -182,5 +183,6 @@ fn store(source: Source, path: &Path, parents: bool, limits: &ArchiveLimits) -> 
     if parents {
         fs::create_dir_all(path).map_err(|source| ArchiveError::Destination { path: PathBuf::from(path), source })?;
     }
+    record(|| Event::Unpacked { path: Text::of(path) });
     tar::unpack(source, path, tar::Origin::Trusted, limits)
 }

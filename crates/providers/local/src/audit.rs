@@ -1,0 +1,46 @@
+//! Where it is recorded what happens in a sandbox.
+
+use std::path::{Path, PathBuf};
+
+use gloveport_audit::Log;
+use gloveport_contract::local::lifeline::Audited;
+use gloveport_provider::{Level, NetworkPolicy, ProviderError, SandboxSpec};
+
+/// The field of a sandbox that names it.
+const FIELD: &str = "audit";
+
+/// The file by its own name, where the sandbox does not write. It is made if it is missing.
+pub(crate) fn place(path: &Path, write: &[PathBuf]) -> Result<PathBuf, ProviderError> {
+    let wrong = |reason: String| ProviderError::Spec {
+        field: FIELD.to_owned(),
+        reason: format!("{} cannot be used: {reason}", path.display()),
+    };
+    let (Some(directory), Some(name)) = (path.parent(), path.file_name()) else {
+        return Err(wrong("it names no file".to_owned()));
+    };
+    let real = std::fs::canonicalize(directory)
+        .map_err(|error| wrong(format!("its directory cannot be entered: {error}")))?
+        .join(name);
+    if let Some(place) = write.iter().find(|place| real.starts_with(place)) {
+        let reason = format!("the sandbox writes in {} and could change it; name a file elsewhere", place.display());
+        return Err(wrong(reason));
+    }
+    Log::open(&real).map_err(|error| wrong(error.to_string()))?;
+    Ok(real)
+}
+
+/// What the log is told first.
+pub(crate) fn first(spec: &SandboxSpec, level: Level) -> Audited {
+    let network = match &spec.network {
+        NetworkPolicy::Full => vec!["full".to_owned()],
+        NetworkPolicy::None => vec!["none".to_owned()],
+        NetworkPolicy::Only(hosts) => hosts.clone(),
+    };
+    let edge_secrets = spec.edge_secrets.iter().map(|(name, secret)| format!("{name}@{}", secret.hosts.join(",")));
+    Audited {
+        isolation: level.name().to_owned(),
+        network,
+        edge_secrets: edge_secrets.collect(),
+        secrets: spec.secrets.keys().cloned().collect(),
+    }
+}
