@@ -56,6 +56,7 @@ NO_NETWORK = "it reads registries of the network"
 PLANS = {
     ("docs/isolation.md", "gloveport run --isolation"): Plan(given=PROJECT),
     ("docs/isolation.md", "gloveport session start --secret"): Plan(given="export GITHUB_TOKEN=the-token-of-a-reader\n"),
+    ("docs/isolation.md", "gloveport session start build --workspace"): Plan(given=PROJECT),
     ("docs/isolation.md", "gloveport session network log"): Plan(
         given="gloveport session start build --isolation container --network example.org\n"
     ),

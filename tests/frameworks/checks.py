@@ -124,11 +124,11 @@ def hold():
     time.sleep(600)
 
 
-def example(name, expected):
+def example(name, expected, *words):
     """Runs what a reader would copy."""
     file = ROOT / "clients/python/examples/frameworks" / name
     done = subprocess.run(
-        [sys.executable, "-W", "ignore", file], cwd=HOME, capture_output=True, text=True, timeout=120, check=False
+        [sys.executable, "-W", "ignore", file, *words], cwd=HOME, capture_output=True, text=True, timeout=120, check=False
     )
     is_so = done.returncode == 0 and expected in done.stdout
     check(f"the example {name} prints what it is for", is_so, done.stdout + done.stderr)

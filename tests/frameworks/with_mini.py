@@ -110,6 +110,10 @@ def main():
     agent()
     program()
     example("mini_agent.py", "42")
+    plot = Path(HOME, "parallel.svg")
+    example("parallel.py", "tasks/s", "--tasks=4", "--at-once=2", "--kinds", LEVEL, "mini-local", f"--plot={plot}")
+    check("the example draws a picture", plot.read_text().count("<polyline") == 2)
+    plot.unlink()
     killed()
 
 
