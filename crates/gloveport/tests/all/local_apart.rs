@@ -448,7 +448,7 @@ async fn what_a_sandbox_does_is_recorded_where_it_does_not_reach_and_changes_are
     let at = |spec: SandboxSpec, log: &Path| SandboxSpec { audit: Some(log.to_owned()), ..spec };
     let working = SandboxSpec { workspace: Workspace::Directory(work.clone()), ..apart("s") };
     for (wanted, expected) in [
-        (at(spec("s"), &log), "an audit log"),
+        (at(spec("s"), &log), "kept from nothing"),
         (at(working, &work.join("log")), "could change it"),
         (at(apart("s"), &other), "no record of an audit log"),
         (at(apart("s"), &work), "Is a directory"),

@@ -29,6 +29,12 @@ pub(crate) fn place(path: &Path, write: &[PathBuf]) -> Result<PathBuf, ProviderE
     Ok(real)
 }
 
+/// That a sandbox could change its own log.
+pub(crate) fn nobody_keeps_it() -> ProviderError {
+    let reason = "a sandbox that is kept from nothing could change it; choose --isolation container or files";
+    ProviderError::Spec { field: FIELD.to_owned(), reason: reason.to_owned() }
+}
+
 /// What the log is told first.
 pub(crate) fn first(spec: &SandboxSpec, level: Level) -> Audited {
     let network = match &spec.network {

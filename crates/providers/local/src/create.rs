@@ -372,6 +372,9 @@ impl Inner {
 
 /// Whether it can be made on its level.
 fn check(spec: &SandboxSpec) -> Result<(), ProviderError> {
+    if confine::level(spec) == Level::None && spec.audit.is_some() {
+        return Err(audit::nobody_keeps_it());
+    }
     spec.check(NAME, &confine::capabilities(confine::level(spec), &CAPABILITIES))
 }
 
