@@ -2,12 +2,12 @@
 
 parallel.py [--tasks 100] [--at-once 16] [--kinds KIND …] [--image IMAGE] [--plot FILE]
 
-A kind is what the environments are: `local`, `container`, `files` or `none` (sandboxes of gloveport on this machine, the
-first with the strongest isolation that it has), `docker` (sandboxes of gloveport in Docker), `mini-docker` (the framework's
-own containers) or `mini-local` (no sandbox: the framework's own subprocesses, in a directory for each task).
+A kind is what the environments are: `local`, `container`, `files` or `none` (sandboxes of gloveport on this machine,
+the first with the strongest isolation that it has), `docker` (sandboxes of gloveport in Docker), `mini-docker` (the
+framework's own containers) or `mini-local` (no sandbox: its own subprocesses, in a directory for each task).
 
-The model is scripted: each task writes a small program and its test, runs the test, mends the program and hands in what it
-prints. Prints how long it took, and draws when which task was done. The exit code is 1 if a task has a wrong answer.
+The model is scripted: each task writes a small program and its test, runs the test, mends the program and hands in what
+it prints. Prints how long it took, and draws when each was done. The exit code is 1 if a task has a wrong answer.
 """
 
 from __future__ import annotations
@@ -128,7 +128,7 @@ def plot(courses: list[Course], path: Path) -> None:
         f'<text x="{left - 8}" y="{top + 5}" text-anchor="end">{most}</text>',
         f'<text x="{left - 8}" y="{top + height}" text-anchor="end">0</text>',
         f'<text x="{left + width}" y="{top + height + 20}" text-anchor="end">{longest:.1f} s</text>',
-        f'<text x="{left}" y="{top + height + 40}">tasks that are done, of {most} on {os.cpu_count()} processors</text>',
+        f'<text x="{left}" y="{top + height + 40}">tasks done, of {most}, on {os.cpu_count()} processors</text>',
     ]
     for number, course in enumerate(courses):
         colour = COLOURS[number % len(COLOURS)]
