@@ -142,6 +142,10 @@ PLANS = {
     ),
     ("docs/kubernetes.md", "kubectl apply -k deploy/kubernetes\n"): Plan(skip="tests/kubernetes/manifests applies them"),
     ("docs/kubernetes.md", "kubectl apply -k deploy/kubernetes/examples"): Plan(skip="its image is one of a registry"),
+    ("docs/first-steps.md", "export SANDBOX_RUNTIME_CONTAINER_IMAGE"): Plan(skip=NO_NETWORK),
+    ("docs/first-steps.md", "OH_SESSION_API_KEYS_0"): Plan(),
+    ("docs/first-steps.md", "gloveport swerex"): Plan(),
+    ("docs/first-steps.md", "openssl rand"): Plan(),
     ("docs/gateway.md", "openssl rand"): Plan(),
     ("docs/gateway-api.md", "url=http://127.0.0.1:8080"): Plan(
         given="openssl rand -hex 32 > key\ngloveport gateway --runtime local --port 8080 --key-file key\n"
