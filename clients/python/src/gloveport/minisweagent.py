@@ -18,13 +18,12 @@ from ._inside import kept
 from ._process import Process
 from ._sandbox import Sandbox
 from ._settings import SandboxSettings
+from ._shell import KEEP, SHELL, TOGETHER, Ends
 
 __all__ = ["GloveportEnvironment", "GloveportEnvironmentConfig"]
 
 #: What an agent says first when it is done.
 DONE = "COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT"
-# Runs its arguments with one output.
-TOGETHER = 'exec "$@" 2>&1'
 
 
 class GloveportEnvironmentConfig(SandboxSettings):
@@ -35,9 +34,9 @@ class GloveportEnvironmentConfig(SandboxSettings):
     #: Seconds that a command may take.
     timeout: int = 30
     #: What commands are given to.
-    interpreter: list[str] = Field(default_factory=lambda: ["bash", "-lc"])
+    interpreter: list[str] = Field(default_factory=lambda: list(SHELL))
     #: Most bytes of output; of more, the beginning and the end are kept.
-    keep: int = 1024 * 1024
+    keep: int = KEEP
 
 
 class GloveportEnvironment:
@@ -54,7 +53,7 @@ class GloveportEnvironment:
     def execute(self, action: dict[str, Any], cwd: str = "", *, timeout: int | None = None) -> dict[str, Any]:
         """Runs the command of an action. Raises `Submitted` if the agent says that it is done."""
         limit = timeout or self.config.timeout
-        argv = ["/bin/sh", "-c", TOGETHER, "sh", *self.config.interpreter, action.get("command", "")]
+        argv = [*TOGETHER, *self.config.interpreter, action.get("command", "")]
         output: dict[str, Any] = {"output": "", "returncode": -1, "exception_info": ""}
         try:
             where = cwd or self.config.cwd or self._box.workspace
@@ -70,22 +69,16 @@ class GloveportEnvironment:
 
     def _follow(self, process: Process, limit: int, output: dict[str, Any]) -> None:
         """Waits for the end of a process. One that is given up on the way, as by C-c, is ended."""
-        half = self.config.keep // 2
-        head, tail, total = b"", b"", 0
+        written = Ends(self.config.keep)
         try:
             for piece in process.output():
-                total += len(piece.data)
-                room = half - len(head)
-                head += piece.data[:room]
-                tail = (tail + piece.data[room:])[-half:]
+                written.add(piece.data)
         except BaseException:
             with contextlib.suppress(GloveportError):
                 process.remove()
             raise
         finally:
-            left_out = total - len(head) - len(tail)
-            gap = f"\n[{left_out} bytes are left out]\n".encode() if left_out else b""
-            output["output"] = (head + gap + tail).decode("utf-8", "replace")
+            output["output"] = written.text()
         end = process.status().end
         if end is None or end.timed_out:
             raise TimeoutError(f"the command did not end within {limit} seconds")
