@@ -134,7 +134,7 @@ def plot(courses: list[Course], path: Path) -> None:
         colour = COLOURS[number % len(COLOURS)]
         points = " ".join(at(second, count) for count, second in enumerate([0.0, *sorted(course.done)]))
         parts.append(f'<polyline points="{points}" fill="none" stroke="{colour}" stroke-width="2"/>')
-        place = f'x="{left + 20}" y="{top + 20 + 20 * number}"'
+        place = f'x="{left + width - 10}" y="{top + height - 20 * (len(courses) - number)}" text-anchor="end"'
         parts.append(f'<text {place} fill="{colour}">{course.kind}: {max(course.done):.1f} s</text>')
     path.write_text("\n".join([*parts, "</svg>", ""]), encoding="utf-8")
 
