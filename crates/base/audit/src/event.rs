@@ -134,12 +134,9 @@ impl Event {
         Self::Program { program: Text::of(program), arguments: kept, directory: directory.map(Text::of) }
     }
 
-    /// The same without these values: names stand in their place.
+    /// The same as it is kept: without these values, in whose place names stand, and then without what is too long.
     #[must_use]
     pub fn without(self, secrets: &[(String, String)]) -> Self {
-        if secrets.is_empty() {
-            return self;
-        }
         let text = |text: Text| text.without(secrets);
         match self {
             Self::Command { command, text: given } => Self::Command { command, text: text(given) },
@@ -165,18 +162,15 @@ impl Event {
     }
 }
 
-/// A text of a client, whole or its beginning.
+/// A text of a client; its beginning, where it is [kept](Event::without) and was longer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Text(String);
 
 impl Text {
-    /// Keeps the beginning, and says how much there was.
+    /// The whole text.
     pub fn new(text: &str) -> Self {
-        if text.len() <= LONGEST {
-            return Self(text.to_owned());
-        }
-        Self(format!("{}… ({} bytes)", &text[..text.floor_char_boundary(LONGEST)], text.len()))
+        Self(text.to_owned())
     }
 
     /// A name of a file or an argument; what is not UTF-8 in it is replaced.
@@ -196,6 +190,10 @@ impl Text {
                 text = text.replace(value.as_str(), &format!("<secret {name}>"));
             }
         }
+        // Only now: a part of a value would not be known as one.
+        if text.len() > LONGEST {
+            text = format!("{}… ({} bytes)", &text[..text.floor_char_boundary(LONGEST)], text.len());
+        }
         Self(text)
     }
 }
@@ -206,9 +204,9 @@ mod tests {
 
     #[test]
     fn long_texts_are_cut_where_a_character_ends_and_say_how_long_they_were() {
-        assert_eq!(Text::new("ls -l").as_str(), "ls -l");
+        assert_eq!(Text::new("ls -l").without(&[]).as_str(), "ls -l");
         let long = format!("{}ä", "x".repeat(LONGEST - 1));
-        let kept = Text::new(&long);
+        let kept = Text::new(&long).without(&[]);
         assert_eq!(kept.as_str(), format!("{}… ({} bytes)", "x".repeat(LONGEST - 1), LONGEST + 1));
         let many: Vec<OsString> = (0..MOST_ARGUMENTS + 3).map(|number| number.to_string().into()).collect();
         let Event::Program { arguments, .. } = Event::program(Path::new("/bin/x"), &many, None) else { panic!() };
@@ -220,6 +218,10 @@ mod tests {
         let secrets = [("TOKEN".to_owned(), "hunter22".to_owned())];
         let command = |text: &str| Event::Command { command: 1, text: Text::new(text) };
         assert_eq!(command("curl -u me:hunter22 x").without(&secrets), command("curl -u me:<secret TOKEN> x"));
+        // Not even the part of one that is before the end of what is kept.
+        let cut = command(&format!("{}hunter22", "x".repeat(LONGEST - 4))).without(&secrets);
+        let Event::Command { text, .. } = cut else { panic!() };
+        assert!(!text.as_str().contains("hunt") && text.as_str().contains("<sec…"), "{text:?}");
         let wrote = |path: &str| Event::Wrote { path: Text::new(path), bytes: 1 };
         assert_eq!(wrote("/w/hunter22.txt").without(&secrets), wrote("/w/<secret TOKEN>.txt"));
     }

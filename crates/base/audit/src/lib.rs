@@ -24,4 +24,4 @@ pub use event::{Event, Text};
 pub use log::{Log, LogError, MOST_BYTES};
 pub use reader::{Broken, ReadError, Reader};
 pub use record::{Hash, Record};
-pub use sink::{Sink, is_recorded, record, record_into};
+pub use sink::{Sink, record, record_into};

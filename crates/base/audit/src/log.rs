@@ -17,6 +17,7 @@ use crate::{
 
 /// Most bytes of a log.
 pub const MOST_BYTES: u64 = 256 * 1024 * 1024;
+
 /// Why nothing is added to a log.
 #[derive(Debug, thiserror::Error)]
 pub enum LogError {

@@ -17,11 +17,6 @@ pub fn record_into(sink: impl Sink) -> bool {
     SINK.set(Box::new(sink)).is_ok()
 }
 
-/// Whether anything is recorded.
-pub fn is_recorded() -> bool {
-    SINK.get().is_some()
-}
-
 /// Records what happens, if anything is recorded; it is only made then. Call it before it happens, if that can be told.
 pub fn record(event: impl FnOnce() -> Event) {
     if let Some(sink) = SINK.get() {

@@ -35,7 +35,10 @@ pub(super) fn begin(
 ) -> anyhow::Result<watch::Receiver<Option<String>>> {
     let Audited { isolation, network, edge_secrets, secrets } = audited.clone();
     let value = |name: String| start.environment.get(&name).cloned().map(|value| (name, value));
-    let secrets: Vec<_> = secrets.into_iter().filter_map(value).filter(|(_, value)| value.len() >= SHORTEST).collect();
+    let mut secrets: Vec<_> =
+        secrets.into_iter().filter_map(value).filter(|(_, value)| value.len() >= SHORTEST).collect();
+    // One may be a part of another.
+    secrets.sort_by_key(|(_, value)| std::cmp::Reverse(value.len()));
     let started = Event::Started {
         isolation,
         version: env!("CARGO_PKG_VERSION").to_owned(),
