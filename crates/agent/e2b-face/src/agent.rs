@@ -21,11 +21,12 @@ use http::{Method, StatusCode};
 use serde_json::json;
 
 use self::handle::{Agent, unknown};
-use crate::{Refusal, headers::may, place::Place, shared::Shared, token::Purpose};
+use crate::{Refusal, headers::may, linger::lingering, place::Place, shared::Shared, token::Purpose};
 
 /// Answers a request for the agent of a sandbox.
 pub(crate) async fn answer(shared: &Arc<Shared>, place: Arc<Place>, request: Request) -> Result<Response, Refusal> {
     let agent = Agent { shared: Arc::clone(shared), place };
+    let request = request.map(lingering);
     let path = request.uri().path().to_owned();
     if path == "/health" {
         return agent.health().await;

@@ -87,12 +87,24 @@ pub(crate) async fn message<T: DeserializeOwned>(request: Request) -> Result<T, 
     parse(&bytes)
 }
 
-/// The only message of a call that is answered with a stream.
+/// The only message of a call that is answered with a stream. The request is read to its end: one that is not closes the
+/// connection when it is answered, and the client may lose what it has not read of the answer.
 pub(crate) async fn only_message<T: DeserializeOwned>(request: Request) -> Result<T, ConnectError> {
     let mut envelopes = Envelopes::new(request.into_body());
-    let read = timeout(TIME, envelopes.next()).await;
-    let bytes = read.map_err(|_| ConnectError::new(Code::DeadlineExceeded, "the message did not come in time"))??;
-    parse(&bytes.ok_or_else(|| ConnectError::wrong("the request has no message"))?)
+    let read = timeout(TIME, async {
+        let message = envelopes.next().await?.ok_or_else(|| ConnectError::wrong("the request has no message"))?;
+        match envelopes.next().await? {
+            None => Ok(message),
+            Some(_) => Err(ConnectError::wrong("the request has more than one message, and this call takes one")),
+        }
+    });
+    let message = read.await.map_err(|_| {
+        ConnectError::new(
+            Code::DeadlineExceeded,
+            "the request did not come in time: its message, and the end behind it",
+        )
+    })??;
+    parse(&message)
 }
 
 pub(crate) fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, ConnectError> {

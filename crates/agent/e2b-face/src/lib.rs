@@ -18,6 +18,7 @@
 //! | `connect` | the Connect protocol: unary calls, streams, errors |
 //! | `agent` | the agent: files, processes, terminals |
 //! | `interpreter` | the code interpreter |
+//! | `linger` | bodies that nobody reads to their end |
 //! | `headers`, `shared`, `watchers`, `contexts` | what requests have, and what all of them share |
 //! | `inside` | requests for sandboxes: whose, with which token, for which port |
 
@@ -30,6 +31,7 @@ mod headers;
 mod host;
 mod inside;
 mod interpreter;
+mod linger;
 mod lives;
 mod mark;
 mod options;

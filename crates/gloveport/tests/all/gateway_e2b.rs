@@ -10,6 +10,10 @@ use gloveport_e2b_face::FaceOptions;
 use gloveport_gateway::GatewayOptions;
 use gloveport_gateway_store::{AuditFilter, Limits};
 use serde_json::{Value, json};
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    net::TcpStream,
+};
 
 use crate::{
     gateway::{KEY, Running},
@@ -185,6 +189,40 @@ async fn a_process_is_told_apart_by_its_streams_and_lives_on_when_nobody_listens
     assert_eq!(made.call(&url, "/process.Process/SendSignal", &kill).await.0, 200);
     until(async || list().await == json!([])).await;
     assert_eq!(made.call(&url, "/process.Process/SendSignal", &kill).await.0, 404);
+    running.end().await;
+}
+
+/// A client that ends its request late, and reads slowly.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_answer_is_whole_when_its_request_ends_after_its_message() {
+    let running = Running::with(with_e2b).await;
+    let made = Made::new(&running, json!({"templateID": "base"})).await;
+    let message = envelope(&start("head -c 3000000 /dev/zero | tr '\\0' x"));
+    let mut connection = TcpStream::connect(running.url().strip_prefix("http://").unwrap()).await.unwrap();
+    let head = format!(
+        "POST /process.Process/Start HTTP/1.1\r\nHost: localhost\r\nE2b-Sandbox-Id: {}\r\nX-Access-Token: {}\r\n\
+         Content-Type: application/connect+json\r\nTransfer-Encoding: chunked\r\n\r\n{:x}\r\n",
+        made.id,
+        made.token,
+        message.len()
+    );
+    connection.write_all(&[head.as_bytes(), &message, b"\r\n"].concat()).await.unwrap();
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    // The end of the request, and the beginning of another one.
+    connection.write_all(b"0\r\n\r\nPOST /process.Process/List HTTP/1.1\r\n").await.unwrap();
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    let mut found = Vec::new();
+    while !found.ends_with(b"{}\r\n0\r\n\r\n") {
+        let mut piece = vec![0; 65536];
+        let count = tokio::time::timeout(LIMIT, connection.read(&mut piece)).await.unwrap().unwrap();
+        assert!(count > 0, "it ends after {} bytes", found.len());
+        found.extend_from_slice(&piece[..count]);
+    }
+    // The output in base64, and what is around it.
+    assert!(found.len() > 4_000_000, "{}", found.len());
+    let two = [envelope(&start("true")), envelope(&start("true"))];
+    let events = made.stream(&running.url(), "/process.Process/Start", &two).await;
+    assert_eq!(events[0]["error"]["code"], "invalid_argument", "{events:?}");
     running.end().await;
 }
 

@@ -1,6 +1,5 @@
 //! `/files`: what is in files, in both directions (`hosted-apis` 2.3).
 
-mod linger;
 mod upload;
 
 use std::borrow::Cow;
@@ -114,7 +113,6 @@ impl Agent {
     }
 
     async fn upload(&self, query: &Query, request: Request) -> Result<Response, ConnectError> {
-        let request = request.map(linger::lingering);
         no_metadata(request.headers())?;
         let stored = upload::take(self, query.path.as_deref(), &query.username, request).await?;
         let told: Vec<Value> =

@@ -18,7 +18,7 @@ const TIME: Duration = Duration::from_secs(2);
 struct Lingering(Option<BodyDataStream>);
 
 /// The same body. If it is given up, a rest of it is taken all the same.
-pub(super) fn lingering(body: Body) -> Body {
+pub(crate) fn lingering(body: Body) -> Body {
     Body::from_stream(Lingering(Some(body.into_data_stream())))
 }
 
