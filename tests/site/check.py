@@ -165,6 +165,7 @@ def wrong_versions() -> list[str]:
             "tests/e2b/package.json",
             "tests/e2b/requirements.txt",
             "tests/frameworks/requirements.txt",
+            "tests/frameworks/verifiers.txt",
             "tests/sdk/requirements.txt",
             "tests/swerex/agent.txt",
             "tests/swerex/requirements.txt",
