@@ -15,7 +15,7 @@ import { fileURLToPath } from "node:url";
 import { Sandbox } from "gloveport";
 
 import { keyOf, same } from "./cases.js";
-import { passOn } from "./proxy.js";
+import { passOn, passUpgrade } from "./proxy.js";
 import { attempt, tell } from "./report.js";
 
 const DIST = fileURLToPath(new URL(".", import.meta.resolve("gloveport")));
@@ -51,6 +51,17 @@ try {
     await command.wait();
     const output = await command.output();
     told.push(output.text, output.ended, output.next);
+    const terminal = await box.terminal("read -p name? name; echo hello $name");
+    told.push(await terminal.readUntil("name?"));
+    await terminal.write("Ada\\n");
+    told.push((await terminal.wait()).exitCode, await terminal.readUntil("hello Ada"));
+    const many = await box.terminal(["seq", "1", "400000"]);
+    await many.wait();
+    let size = 0;
+    for await (const piece of many) size += piece.length;
+    told.push(size);
+    await many.close();
+    told.push(await many.read({ timeoutMs: 5000 }), await (await box.terminal("sleep 60")).read({ timeoutMs: 300 }).catch((error) => error.code));
     told.push(await box.files.stat("none").catch((error) => error.code));
     told.push(await Sandbox.connect(url, "wrong").catch((error) => error.constructor.name));
     told.push(await Sandbox.start().catch((error) => error.code), await Sandbox.attach("x").catch((error) => error.code));
@@ -64,6 +75,7 @@ await fetch("/told", { method: "POST", body: JSON.stringify(told) });
 
 const EXPECTED = [
     ...["page\n", 3, "page\n", true, "of a page", true, "piped", "later\n", true, 6],
+    ...["name?", 0, "Ada\r\nhello Ada", 3_088_895, null, "timed_out"],
     ...["not_found", "ForbiddenError", "session_failed", "session_failed", "closed"],
 ];
 
@@ -88,6 +100,9 @@ async function pages(box: Sandbox, onTold: (told: unknown) => void): Promise<Ser
             response.end(PAGE);
         }
     });
+    server.on("upgrade", (request, socket) =>
+        passUpgrade(`${box.url()}${request.url?.slice("/box".length)}`, request, socket),
+    );
     await once(server.listen(0, "127.0.0.1"), "listening");
     return server;
 }
@@ -114,6 +129,19 @@ async function visited(box: Sandbox, chromium: string): Promise<unknown> {
     }
 }
 
+/** The Chromium of this machine, if it has one. */
+export function chromiumProgram(): string | undefined {
+    const named = (process.env["PATH"] ?? "").split(":").map((directory) => join(directory, "chromium"));
+    return [process.env["TEST_CHROMIUM"] ?? "", ...named].find((path) => {
+        try {
+            execFileSync(path, ["--version"], { stdio: "ignore" });
+            return true;
+        } catch {
+            return false;
+        }
+    });
+}
+
 export async function browse(): Promise<void> {
     await attempt("what a browser loads imports nothing of Node", async () => {
         const seen = new Set<string>();
@@ -125,15 +153,7 @@ export async function browse(): Promise<void> {
         same(execFileSync(process.execPath, words, { encoding: "utf8" }).trim(), "session_failed");
     });
     const what = "a page uses a sandbox";
-    const chromium = (process.env["PATH"] ?? "").split(":").map((directory) => join(directory, "chromium"));
-    const found = [process.env["TEST_CHROMIUM"] ?? "", ...chromium].find((path) => {
-        try {
-            execFileSync(path, ["--version"], { stdio: "ignore" });
-            return true;
-        } catch {
-            return false;
-        }
-    });
+    const found = chromiumProgram();
     if (found === undefined) {
         tell("skipped", `${what}: there is no chromium in PATH`);
         return;

@@ -2,7 +2,8 @@
 // machine.
 
 import assert from "node:assert/strict";
-import { randomBytes } from "node:crypto";
+import { spawnSync } from "node:child_process";
+import { createHash, randomBytes } from "node:crypto";
 import {
     chmodSync,
     linkSync,
@@ -46,6 +47,26 @@ export async function gathered<T>(items: AsyncIterable<T>): Promise<T[]> {
 const NONE = { isolation: "none" } as const;
 const text = (bytes: Uint8Array): string => new TextDecoder().decode(bytes);
 const numbers = (count: number): number[] => Array.from({ length: count }, (_, number) => number);
+
+/** A server of MCP with one tool. */
+const MCP_SERVER = `
+import json, os, sys
+for line in sys.stdin:
+    asked = json.loads(line)
+    if "id" not in asked:
+        continue
+    if asked["method"] == "initialize":
+        version = asked["params"]["protocolVersion"]
+        result = {"protocolVersion": version, "capabilities": {"tools": {}}, "serverInfo": {"name": "s", "version": "1"}}
+    elif asked["method"] == "tools/list":
+        result = {"tools": [{"name": "greet", "description": "Greets.", "inputSchema": {"type": "object"}}]}
+    elif asked["method"] == "tools/call":
+        words = [os.environ["GREETING"], *sys.argv[1:], asked["params"]["arguments"]["who"]]
+        result = {"content": [{"type": "text", "text": " ".join(words)}]}
+    else:
+        result = {}
+    print(json.dumps({"jsonrpc": "2.0", "id": asked["id"], "result": result}), flush=True)
+`;
 
 export const CASES: Record<string, Case> = {
     "a command has output and an exit code": async (box) => {
@@ -265,11 +286,111 @@ export const CASES: Record<string, Case> = {
         same([...Buffer.concat(parts.map((part) => part.data))], [0, 255, 0xc3, 0xbc]);
         same(new Set(parts.map((part) => part.stream)), new Set(["stdout"]));
         same((await process.wait()).exitCode, 0);
+        // What was read before comes again for who follows it anew.
+        same(text((await process.wait()).stdout.subarray(2)), "ü");
         process = await box.processes.start(["sleep", "60"]);
         await process.signal("SIGTERM", { group: true });
         same((await process.wait()).signal, 15);
         await process.remove();
         await fails(gloveport.NotFoundError, process.status());
+    },
+
+    "a terminal takes keys and has a size": async (box) => {
+        const settings = { cols: 91, rows: 17, env: { PS1: "ready> " }, cwd: "/usr", id: "mine" };
+        const shell = await box.terminal(["sh"], settings);
+        same([shell.id, shell.info.cols, shell.info.rows, shell.info.cwd], ["mine", 91, 17, "/usr"]);
+        await shell.readUntil("ready> ");
+        await shell.write("stty size; pwd\n");
+        const told = (await shell.readUntil("ready> ")).replaceAll("\r", "");
+        same(told, "stty size; pwd\n17 91\n/usr\nready> ");
+        await shell.resize(40, 10);
+        await shell.write(new TextEncoder().encode("stty size\n"));
+        assert.match(await shell.readUntil("ready> "), /10 40\r\n/);
+        same((await shell.status()).cols, 40);
+        same(
+            (await box.terminals()).filter((each) => each.id === "mine").map((each) => each.end),
+            [undefined],
+        );
+        same((await fails(gloveport.TimedOutError, shell.read({ timeoutMs: 200 }))).code, "timed_out");
+        same((await fails(gloveport.StillRunningError, shell.wait({ timeoutMs: 200 }))).code, "still_running");
+        await fails(DOMException, shell.read({ signal: AbortSignal.timeout(50) }));
+        await fails(DOMException, shell.write("no", { signal: AbortSignal.abort() }));
+        const again = await box.terminal(["sh"], { env: { PS1: "ready> " }, cwd: "/usr", id: "mine" });
+        assert.match(await again.readUntil("17 91"), /^ready> /);
+        await fails(gloveport.ConflictError, box.terminal(["bash"], { id: "mine" }));
+        await shell.write("exit 3\n");
+        same(await shell.wait({ timeoutMs: 20_000 }), { exitCode: 3 });
+        assert.match((await gathered(shell)).join(""), /exit 3/);
+        same([await shell.read(), shell.missing], [undefined, 0]);
+        same((await fails(gloveport.ConflictError, shell.write("late"))).code, "not_running");
+        await fails(gloveport.ConflictError, shell.resize(1, 1));
+        await shell.close();
+        await fails(gloveport.NotFoundError, shell.status());
+        await shell.close();
+        await again.close();
+        await fails(gloveport.SandboxClosedError, again.write("late"));
+    },
+
+    "a terminal is read while others write": async (box) => {
+        {
+            const script = "stty raw -echo; echo ready; head -c 300000 | md5sum; exec sleep 60";
+            await using terminal = await box.terminal(script);
+            same(await terminal.readUntil("ready"), "ready");
+            const data = randomBytes(150_000).toString("hex");
+            const reading = terminal.readUntil(Uint8Array.of(45), { timeoutMs: 40_000 });
+            const parts = numbers(5).map((at) => data.slice(at * 60_000, (at + 1) * 60_000));
+            await Promise.all(parts.map((part) => terminal.write(part)));
+            // Each is typed whole, and in its turn.
+            same((await reading).trim().split(/\s+/)[0], createHash("md5").update(data).digest("hex"));
+        }
+        {
+            await using terminal = await box.terminal(["seq", "1", "400000"]);
+            // More than is held here: what the program wrote before its end is still there afterwards.
+            same(await terminal.wait({ timeoutMs: 30_000 }), { exitCode: 0 });
+            const lines = numbers(400_000).map((number) => `${number + 1}\r\n`);
+            assert.ok((await gathered(terminal)).join("") === lines.join(""));
+        }
+        {
+            await using terminal = await box.terminal(["yes"]);
+            same((await fails(gloveport.GloveportError, terminal.readUntil("no"))).code, "too_much_output");
+            await fails(gloveport.InvalidRequestError, terminal.readUntil(""));
+            same((await terminal.read({ most: 5 }))?.length, 5);
+            // One who waits takes messages, and does not keep the other from what is asked for again.
+            const waiting = fails(DOMException, terminal.wait({ signal: AbortSignal.timeout(500) }));
+            let size = 0;
+            while (size < 3_000_000) size += (await terminal.read())?.length ?? 0;
+            await waiting;
+            for await (const _ of terminal.follow()) break;
+        }
+        {
+            await using terminal = await box.terminal("seq 1 400000; exec sleep 60");
+            const waiting = fails(DOMException, terminal.wait({ signal: AbortSignal.timeout(2000) }));
+            let size = 0;
+            // By then more came than is held, and nothing more comes.
+            await sleep(500);
+            while (size < 3_088_895) size += (await terminal.read({ timeoutMs: 20_000 }))?.length ?? 0;
+            await waiting;
+        }
+        await using terminal = await box.terminal("kill -9 $$");
+        same(await terminal.wait({ timeoutMs: 20_000 }), { exitCode: 137, signal: 9 });
+        await fails(gloveport.InvalidRequestError, box.terminal("true", { cols: 0 }));
+    },
+
+    "a terminal is reached by the WebSocket of browsers": async (box) => {
+        await using other = await gloveport.RemoteSandbox.connect(box.url(), await keyOf(box));
+        await using terminal = await other.terminal("stty -echo; echo ready; exec cat");
+        if (typeof WebSocket === "undefined") {
+            const error = await fails(gloveport.GloveportError, terminal.read());
+            same(error.code, "no_web_socket");
+            assert.match(error.remedy, /`Sandbox`/);
+            return;
+        }
+        same(await terminal.readUntil("ready\r\n"), "ready\r\n");
+        await terminal.write("typed\n");
+        same(await terminal.readUntil("typed\r\n"), "typed\r\n");
+        await using many = await other.terminal(["seq", "1", "400000"]);
+        same(await many.wait({ timeoutMs: 30_000 }), { exitCode: 0 });
+        same((await gathered(many)).join("").length, 3_088_895);
     },
 
     "files are read and written": async (box) => {
@@ -333,6 +454,91 @@ export const CASES: Record<string, Case> = {
         await files.remove("tree", { recursive: true });
         await fails(gloveport.RemoteFileNotFoundError, files.remove("tree", { recursive: true }));
         same(await files.exists("tree"), false);
+    },
+
+    "lines and names are searched for": async (box) => {
+        const { files } = box;
+        for (const [name, content] of [
+            ["a.py", "import os\nOS = 1\nx = (\n"],
+            ["sub/b.txt", "os\n"],
+            [".git/c.py", "os\n"],
+            ["sub/ignored.py", "os\n"],
+            [".gitignore", "ignored.py\n"],
+        ] as const) {
+            await files.write(`searched/${name}`, content, { parents: true });
+        }
+        let found = await files.grep("searched", "os$", { respectIgnore: true });
+        same(found, {
+            lines: [
+                { path: "a.py", line: 1, text: "import os", isMatch: true },
+                { path: "sub/b.txt", line: 1, text: "os", isMatch: true },
+            ],
+            truncated: false,
+            skipped: [],
+        });
+        found = await files.grep("searched", "OS", {
+            ignoreCase: true,
+            hidden: true,
+            globs: ["*.py", "!a.py"],
+            limit: 1,
+        });
+        same([found.lines.map((each) => each.path), found.truncated], [[".git/c.py"], true]);
+        found = await files.grep("searched/a.py", "(", { literal: true, context: 1 });
+        same(
+            found.lines.map((each) => [each.line, each.isMatch]),
+            [
+                [2, false],
+                [3, true],
+            ],
+        );
+        await fails(gloveport.InvalidRequestError, files.grep("searched", "("));
+        await fails(gloveport.RemoteFileNotFoundError, files.grep("searched/none", "x"));
+        await fails(DOMException, files.grep("searched", "x", { signal: AbortSignal.abort() }));
+        const names = await files.find("searched", ["**/*.py", "!a.py"], { respectIgnore: true });
+        same(
+            names.map((each) => [each.path, each.size]),
+            [[".git/c.py", 3]],
+        );
+        same(
+            (await files.find("searched", ["**/*.txt"], { hidden: false })).map((each) => each.path),
+            ["sub/b.txt"],
+        );
+    },
+
+    "changes of files are watched": async (box) => {
+        const { files } = box;
+        await files.mkdir("watched/sub", { recursive: true });
+        const where = (await box.run("realpath watched")).output.trim();
+        const seen: string[] = [];
+        {
+            await using watch = await files.watch("watched", { recursive: true, timeoutMs: 20_000 });
+            await files.write("watched/sub/new", "x");
+            await box.run("mkdir watched/more; rm -r watched/sub");
+            for await (const change of watch) {
+                assert.ok(change.path.startsWith(where), change.path);
+                seen.push(`${change.kind} ${change.path.slice(where.length)} ${change.isDirectory}`);
+                if (seen.at(-1) === "removed /sub true") break;
+            }
+            same(await watch.next(), { done: true, value: undefined });
+        }
+        assert.ok(seen.includes("created /sub/new false") && seen.includes("created /more true"), seen.join(", "));
+        const begun = performance.now();
+        let watch = await files.watch("watched", { timeoutMs: 300 });
+        same((await fails(gloveport.TimedOutError, watch.next())).code, "timed_out");
+        const took = performance.now() - begun;
+        assert.ok(took > 200 && took < 5000, `${took}`);
+        await watch.close();
+        watch = await files.watch("watched", { signal: AbortSignal.timeout(100) });
+        await fails(DOMException, watch.next());
+        await fails(DOMException, files.watch("watched", { signal: AbortSignal.abort() }));
+        watch = await files.watch("watched");
+        const waiting = watch.next();
+        await watch.close();
+        same(await waiting, { done: true, value: undefined });
+        watch = await files.watch("watched");
+        await files.remove("watched", { recursive: true });
+        same((await gathered(watch)).at(-1)?.kind, "removed");
+        await fails(gloveport.RemoteFileNotFoundError, files.watch("watched"));
     },
 
     "links are followed or not": async (box) => {
@@ -504,6 +710,90 @@ export const CASES: Record<string, Case> = {
         await fails(gloveport.SandboxClosedError, started.run("echo"));
     },
 
+    "the tools of a sandbox are called": async (box) => {
+        const tools = new Map((await box.tools.list()).map((tool) => [tool.name, tool]));
+        for (const name of ["shell", "read_file", "search_files"]) assert.ok(tools.has(name), [...tools.keys()].join());
+        const shell = tools.get("shell");
+        assert.ok("command" in (shell?.inputSchema["properties"] as object) && shell?.description !== "");
+        let result = await box.tools.call("shell", { command: "echo from a tool" });
+        assert.match(result.text, /from a tool/);
+        same([result.isError, result.structured === undefined, result.check()], [false, false, result]);
+        result = await box.tools.call("read_file", { path: "/nowhere" });
+        same([result.isError, result.content.length > 0], [true, true]);
+        const error = await fails(gloveport.ToolFailedError, () => result.check());
+        same([error.message, error.code], [result.text, "tool_failed"]);
+        await fails(gloveport.ToolFailedError, box.tools.call("no-such-tool"));
+        const slow = { command: "sleep 20" };
+        same(
+            (await fails(gloveport.TimedOutError, box.tools.call("shell", slow, { timeoutMs: 500 }))).code,
+            "timed_out",
+        );
+        await fails(DOMException, box.tools.call("shell", slow, { signal: AbortSignal.timeout(300) }));
+        await fails(DOMException, box.tools.list({ signal: AbortSignal.abort() }));
+    },
+
+    "mcp servers run in a sandbox": async (box) => {
+        const { mcp } = box;
+        await box.files.write("server.py", MCP_SERVER);
+        const [script = "", python = ""] = (await box.run("realpath server.py; command -v python3")).output.split("\n");
+        const greeter = { name: "greeter", command: python, args: [script, "dear"], env: { GREETING: "hello" } };
+        same(await mcp.setServers([greeter]), "");
+        same(
+            (await mcp.list()).map((tool) => [tool.name, tool.description, tool.inputSchema]),
+            [["greet", "Greets.", { type: "object" }]],
+        );
+        const result = await mcp.call("greet", { who: "Ada" });
+        same([result.text, result.isError, result.structured], ["hello dear Ada", false, undefined]);
+        same(await mcp.servers(), [{ name: "greeter", state: "ready", reason: "" }]);
+        assert.match(await mcp.setServers([{ name: "none", command: "no-such-program" }]), /none/);
+        const wrong = mcp.setServers([{ name: "two words", command: "" }]);
+        const error = await fails(gloveport.ServerFailedError, wrong);
+        same([error.status, error.code], [500, "refused"]);
+        await mcp.setServers([]);
+        same((await fails(gloveport.NotFoundError, mcp.list())).code, "no_servers");
+        same(await mcp.servers(), []);
+    },
+
+    "the history of a session is read": async (box) => {
+        const words = ["session", "exec", box.id, "--", "echo", "noted; false"];
+        const done = spawnSync(gloveport.findProgram(), words, { encoding: "utf8" });
+        same([done.stdout, done.status], ["noted\n", 1]);
+        const [action, observation] = await box.events({ kinds: ["run"] });
+        assert.ok(action !== undefined && observation !== undefined);
+        same([action.kind, action.isAction, action.source], ["run", true, "user"]);
+        same([action.data["command"], action.message], ["echo noted; false", "Running command: echo noted; false"]);
+        same([observation.isAction, observation.cause, observation.kind], [false, action.id, "run"]);
+        assert.ok(observation.content.includes("noted") && observation.time !== "");
+        same(
+            (await box.events({ since: action.id, most: 1 })).map((each) => each.id),
+            [action.id],
+        );
+        same(await box.events({ since: 10_000 }), []);
+        await fails(DOMException, box.events({ signal: AbortSignal.abort() }));
+    },
+
+    "what a runtime cannot do is told": async (box) => {
+        for (const call of [
+            () => box.snapshot(),
+            () => box.fork(),
+            () => box.network.show(),
+            () => box.network.log(),
+            () => box.network.allow("a.test"),
+            () => box.network.deny("a.test"),
+            () => Sandbox.removeSnapshot("none", { runtime: "local" }),
+            () => Sandbox.snapshots("local"),
+        ]) {
+            assert.notEqual((await fails(gloveport.SessionError, call)).message, "");
+        }
+        await fails(gloveport.InvalidRequestError, Sandbox.start({ image: "a", fromSnapshot: "b" }));
+        const other = await Sandbox.connect(box.url(), await keyOf(box));
+        assert.match((await fails(gloveport.SessionError, other.events())).remedy, /attach/);
+        await fails(gloveport.SessionError, other.fork());
+        await other.close();
+        await fails(gloveport.SandboxClosedError, other.events());
+        await fails(gloveport.SandboxClosedError, other.network.show());
+    },
+
     "what cannot be started says why": async () => {
         for (const [options, word] of [
             [{ runtime: "no-such-runtime" }, "no-such-runtime"],
@@ -551,4 +841,115 @@ export async function cellsRunInKernels(interpreter: string): Promise<void> {
     await box.restartKernel();
     same((await box.runCode("'x' in globals()")).text, "False");
     await fails(gloveport.NotFoundError, box.interruptKernel("unknown"));
+}
+
+/** A page with a field, a list and a link. */
+const PAGE = `<!doctype html><title>Form</title><h1>Hello</h1><style>body {height: 4000px}</style>
+<form action=done><label>Name <input name=who></label><select name=size aria-label=Size><option>small<option>large</select>
+<input type=file aria-label=File><button>Send</button></form><a href="other.html">Elsewhere</a>
+<script>console.warn("from the page"); localStorage.setItem("kept", "yes")</script>`;
+
+/** With Chromium. */
+export async function aBrowserIsUsed(): Promise<void> {
+    await using box = await Sandbox.start(NONE);
+    const { browser, files } = box;
+    same((await browser.status()).state, "idle");
+    const status = await browser.start();
+    assert.ok(status.pid !== undefined && status.version !== undefined, JSON.stringify(status));
+    await files.write("www/index.html", PAGE, { parents: true });
+    await files.write("www/other.html", "<title>Other</title><p>It is elsewhere.");
+    const cwd = (await box.run("realpath www")).output.trim();
+    const server = await box.processes.start(["python3", "-um", "http.server", "0", "--bind", "127.0.0.1"], { cwd });
+    const told = (await server.output().next()).value;
+    const port = / port (\d+)/.exec(text(told?.data ?? new Uint8Array()))?.[1];
+    const url = `http://127.0.0.1:${port}`;
+    let page = (await browser.navigate(`${url}/`)).check();
+    same([page.title, page.url, page.pages.length, page.error], ["Form", `${url}/`, 1, undefined]);
+    assert.ok(page.tree.includes("Hello") && (await browser.markdown()).includes("Hello"));
+    const name = { role: "textbox", name: "Name" };
+    (await browser.fill(name, "Ada")).check();
+    (await browser.click(name)).check();
+    (await browser.press("End")).check();
+    (await browser.type(" L")).check();
+    (await browser.press("Shift", { element: name })).check();
+    (await browser.select({ selector: "select" }, ["large"])).check();
+    (await browser.hover("Send")).check();
+    (await browser.scroll(0, 100)).check();
+    await files.write("file.txt", "x");
+    const file = (await box.run("realpath file.txt")).output.trim();
+    (await browser.upload({ selector: "input[type=file]" }, [file])).check();
+    same((await browser.page()).title, "Form");
+    const missing = await browser.click("Nothing like it");
+    const error = await fails(gloveport.BrowserFailedError, () => missing.check());
+    assert.match(error.message, /Nothing like it/);
+    await fails(gloveport.InvalidRequestError, browser.hover({} as { text: string }));
+    await fails(DOMException, browser.navigate(`${url}/`, { signal: AbortSignal.abort() }));
+    page = (await browser.click("Send")).check();
+    assert.ok(page.url.includes("who=Ada+L") && page.url.includes("size=large"), page.url);
+    page = (await browser.navigate("back", { wait: "parsed" })).check();
+    page = (await browser.navigate(`${url}/other.html`, { newPage: true })).check();
+    same([page.title, page.pages.map((each) => each.active)], ["Other", [false, true]]);
+    const [first, second] = page.pages;
+    same((await browser.activatePage(first?.id ?? "")).check().title, "Form");
+    page = (await browser.closePage(second?.id ?? "")).check();
+    same(page.pages.length, 1);
+    const picture = await browser.screenshot({ fullPage: true });
+    same(text(picture.subarray(1, 4)), "PNG");
+    assert.ok((await browser.screenshot({ element: "Send" })).length < picture.length);
+    same(text((await browser.pdf({ landscape: true, scale: 0.5 })).subarray(0, 4)), "%PDF");
+    const lines = await browser.console();
+    assert.ok(lines.entries.some((each) => each.text === "from the page"));
+    same((await browser.console(lines.next)).entries, []);
+    const { entries } = await browser.network();
+    assert.ok(entries.some((each) => each.method === "GET" && each.url === `${url}/` && each.status === 200));
+    assert.ok((await browser.har())["log"] !== undefined);
+    const state = await browser.storage();
+    assert.match(JSON.stringify(state), /kept/);
+    await browser.setStorage(state);
+}
+
+/** With Docker. */
+export async function filesOfAContainerAreKeptAndForked(): Promise<void> {
+    await using box = await Sandbox.start({ runtime: "docker", image: "gloveport-test/debian:12" });
+    await box.run("echo kept > ~/kept; export GONE=1");
+    const home = (await box.run("echo $HOME")).output.trim();
+    let fork = "";
+    {
+        await using other = await box.fork();
+        same([other.id === box.id, other.runtime], [false, "docker"]);
+        same((await other.run("cat ~/kept; echo [$GONE]")).output, "kept\n[]\n");
+        await other.run("echo changed > ~/kept");
+        fork = other.id;
+    }
+    same((await box.run("cat ~/kept")).output, "kept\n");
+    const snapshot = await box.snapshot(`js-${randomBytes(4).toString("hex")}`);
+    const kept = async () => (await Sandbox.snapshots("docker")).filter((each) => each.image === snapshot.image);
+    try {
+        same(
+            (await kept()).map((each) => [each.name, each.sessionId, each.runtime]),
+            [[snapshot.name, box.id, "docker"]],
+        );
+        await using again = await Sandbox.start({ fromSnapshot: snapshot });
+        same([await again.files.readText(`${home}/kept`), again.runtime], ["kept\n", "docker"]);
+    } finally {
+        await Sandbox.removeSnapshot(snapshot);
+    }
+    same(await kept(), []);
+    await fails(gloveport.SessionError, Sandbox.removeSnapshot(snapshot));
+    await fails(gloveport.SessionError, Sandbox.attach(fork, { runtime: "docker" }));
+}
+
+/** With the isolation container, which has a gate. */
+export async function theNetworkIsChangedWhileASandboxRuns(): Promise<void> {
+    await using box = await Sandbox.start({ isolation: "container", network: ["a.test", "b.test:443"] });
+    let state = await box.network.show();
+    same([new Set(state.allowed), state.denied], [new Set(["a.test", "b.test:443"]), []]);
+    const asking = 'import urllib.request as u; u.urlopen("http://c.test")';
+    await box.run(`curl -sS -m 5 http://c.test/ || python3 -c '${asking}'`);
+    const asked = (await box.network.log()).find((each) => each.target === "c.test:80");
+    assert.ok(asked !== undefined && Math.abs(asked.last.getTime() - Date.now()) < 60_000);
+    same([asked.allowed, asked.times > 0], [false, true]);
+    state = await box.network.allow("c.test");
+    assert.ok(state.allowed.includes("c.test"));
+    same((await box.network.deny("a.test")).denied, ["a.test"]);
 }

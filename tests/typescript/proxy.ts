@@ -9,6 +9,7 @@ import {
     type ServerResponse,
 } from "node:http";
 import { type AddressInfo, connect, createServer, type Server, type Socket } from "node:net";
+import type { Duplex } from "node:stream";
 import { setTimeout as sleep } from "node:timers/promises";
 
 import { Sandbox } from "gloveport";
@@ -122,6 +123,23 @@ export function passOn(
     asked.on("error", () => response.destroy());
     response.on("close", () => asked.destroy());
     request.pipe(asked);
+}
+
+/** Passes a request for a WebSocket on to a server, and what follows in both directions. */
+export function passUpgrade(url: string, request: IncomingMessage, client: Duplex): void {
+    const target = new URL(url);
+    const asked = ask(target, { headers: { ...request.headers, host: target.host } });
+    asked.on("upgrade", (answer, server, head) => {
+        const lines = Object.entries(answer.headers).map(([name, value]) => `${name}: ${value}`);
+        client.write(["HTTP/1.1 101 Switching Protocols", ...lines, "", ""].join("\r\n"));
+        client.write(head);
+        server.pipe(client).pipe(server);
+        server.on("error", () => client.destroy());
+    });
+    asked.on("response", () => client.destroy());
+    asked.on("error", () => client.destroy());
+    client.on("error", () => asked.destroy());
+    asked.end();
 }
 
 /** A server that passes all on, but for some headers of answers. */

@@ -2,8 +2,8 @@
 
 import { countOf, secondsOf, segment } from "./checks.js";
 import { Collector, KEPT } from "./collector.js";
-import { type Connection, type Request, Retry } from "./connection.js";
-import { ConnectionLostError, GloveportError, ServerFailedError, UnreachableError } from "./errors.js";
+import type { Connection } from "./connection.js";
+import { ConnectionLostError, GloveportError, ServerFailedError } from "./errors.js";
 import { type Event, EventParser } from "./events.js";
 import type { Answer } from "./exchange.js";
 import { foreign } from "./fields.js";
@@ -90,7 +90,7 @@ export async function run(connection: Connection, code: string, options: CellOpt
     options.signal?.throwIfAborted();
     let answer: Answer | undefined;
     try {
-        answer = await opened(connection, { method: "POST", path, query, json, signal: options.signal });
+        answer = await connection.openPatiently({ method: "POST", path, query, json, signal: options.signal });
         const parser = new EventParser();
         for (let piece = await answer.read(); piece !== undefined; piece = await answer.read()) {
             for (const event of parser.feed(piece)) {
@@ -111,18 +111,6 @@ export async function run(connection: Connection, code: string, options: CellOpt
         throw error;
     } finally {
         answer?.close();
-    }
-}
-
-async function opened(connection: Connection, request: Request): Promise<Answer> {
-    const retry = new Retry();
-    for (;;) {
-        try {
-            return await connection.open(request);
-        } catch (error) {
-            if (!(error instanceof UnreachableError)) throw error;
-            await retry.wait(error, connection, request.signal);
-        }
     }
 }
 

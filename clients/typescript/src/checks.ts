@@ -16,6 +16,48 @@ export function timerOf(name: string, milliseconds: number, fire: () => void): R
     return setTimeout(fire, Math.min(milliseconds, 2 ** 31 - 1));
 }
 
+/** A signal that fires with another one, and with an error after so many milliseconds, until it is ended. */
+export class Deadline {
+    readonly #controller = new AbortController();
+    readonly #wanted: AbortSignal | undefined;
+    readonly #leave = () => this.#controller.abort(this.#wanted?.reason);
+    readonly #timer: ReturnType<typeof setTimeout> | undefined;
+
+    /** Throws the reason of the other signal if that has fired. */
+    constructor(wanted: AbortSignal | undefined, name: string, milliseconds: number | undefined, late: () => Error) {
+        wanted?.throwIfAborted();
+        this.#wanted = wanted;
+        const fire = () => this.#controller.abort(late());
+        this.#timer = milliseconds === undefined ? undefined : timerOf(name, milliseconds, fire);
+        wanted?.addEventListener("abort", this.#leave, { once: true });
+    }
+
+    get signal(): AbortSignal {
+        return this.#controller.signal;
+    }
+
+    end(): void {
+        clearTimeout(this.#timer);
+        this.#wanted?.removeEventListener("abort", this.#leave);
+    }
+}
+
+/** What becomes of something, or the reason of a signal that fires before. */
+export async function orLeft<T>(what: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
+    if (signal === undefined) return what;
+    let leave = () => {};
+    const left = new Promise<never>((_, reject) => {
+        leave = () => reject(signal.reason);
+    });
+    signal.addEventListener("abort", leave, { once: true });
+    if (signal.aborted) leave();
+    try {
+        return await Promise.race([what, left]);
+    } finally {
+        signal.removeEventListener("abort", leave);
+    }
+}
+
 /** A number of bytes, or an offset. */
 export function countOf(name: string, value: number): number {
     if (value !== Number.POSITIVE_INFINITY && !(Number.isSafeInteger(value) && value >= 0)) {

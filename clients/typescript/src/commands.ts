@@ -1,7 +1,7 @@
 /// <reference lib="esnext.disposable" preserve="true" />
 // Commands of a sandbox.
 
-import { countOf, freshId, secondsOf, timerOf } from "./checks.js";
+import { countOf, Deadline, freshId, secondsOf } from "./checks.js";
 import { KEPT } from "./collector.js";
 import type { Connection, Request } from "./connection.js";
 import { ConnectionLostError, GloveportError, NotFoundError, StillRunningError } from "./errors.js";
@@ -311,14 +311,9 @@ export class Command {
         } = {},
     ): Promise<Result> {
         const progress = new Progress(0, options.keep ?? KEPT);
-        const limit = new AbortController();
-        const leave = () => limit.abort(options.signal?.reason);
-        const late = () =>
-            limit.abort(new StillRunningError(`the command \`${this.id}\` has not ended in time, and goes on`));
-        options.signal?.throwIfAborted();
-        const timer = options.timeoutMs === undefined ? undefined : timerOf("timeoutMs", options.timeoutMs, late);
-        options.signal?.addEventListener("abort", leave, { once: true });
-        const pieces = follow(this.#connection, this.id, progress, limit.signal);
+        const late = () => new StillRunningError(`the command \`${this.id}\` has not ended in time, and goes on`);
+        const deadline = new Deadline(options.signal, "timeoutMs", options.timeoutMs, late);
+        const pieces = follow(this.#connection, this.id, progress, deadline.signal);
         try {
             for (;;) {
                 const { done, value } = await pieces.next();
@@ -326,8 +321,7 @@ export class Command {
                 options.onOutput?.(value);
             }
         } finally {
-            clearTimeout(timer);
-            options.signal?.removeEventListener("abort", leave);
+            deadline.end();
             await pieces.return(undefined as never);
         }
     }

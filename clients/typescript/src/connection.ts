@@ -1,8 +1,10 @@
 // Requests to a sandbox's server, and when they are sent again.
 
-import { ConnectionLostError, InvalidRequestError, ofAnswer, UnreachableError } from "./errors.js";
+import { ConnectionLostError, InvalidRequestError, UnreachableError } from "./errors.js";
 import { Answer, Exchange } from "./exchange.js";
 import { LIMITS } from "./limits.js";
+import { type Dial, dialWebSocket, type Line } from "./line.js";
+import { ofAnswer } from "./refusals.js";
 
 /** Bytes a millisecond that a body is sent with at least, where nobody sees how far it is. */
 const SLOWEST = 16;
@@ -16,6 +18,10 @@ export interface Request {
     readonly json?: object;
     /** A body, or what makes it, piece by piece, each time that it is sent. */
     readonly content?: Uint8Array<ArrayBuffer> | Blob | (() => AsyncIterable<Uint8Array>);
+    /** Statuses that are answers beside those of success. */
+    readonly accepts?: readonly number[];
+    /** Milliseconds in which its answer has to begin, where that is not as usual. */
+    readonly silence?: number;
     /** Whether it has the same effect when it arrives twice. */
     readonly repeatable?: boolean;
     readonly signal?: AbortSignal | undefined;
@@ -32,13 +38,17 @@ export interface Response {
 export class Connection {
     readonly url: string;
     readonly #headers: Headers;
+    readonly #key: string | undefined;
+    readonly #dial: Dial;
     /** What is under way. */
     readonly #exchanges = new Set<Exchange>();
     #isClosed = false;
 
     /** Throws `InvalidRequestError` if the URL or the key cannot be one. */
-    constructor(url: string, key: string | undefined) {
+    constructor(url: string, key: string | undefined, dial: Dial = dialWebSocket) {
         this.url = checkedUrl(url);
+        this.#key = key;
+        this.#dial = dial;
         // A browser sets the first one itself.
         this.#headers = new Headers({ "Accept-Encoding": "identity" });
         if (key !== undefined) {
@@ -91,8 +101,40 @@ export class Connection {
             const init = prepared(request, this.#headers, exchange);
             const found = await exchange.limited(allowed(request), () => fetch(url, init));
             const answer = new Answer(exchange, found);
-            if (found.status >= 200 && found.status < 300) return answer;
+            const isAnswer = found.status >= 200 && found.status < 300;
+            if (isAnswer || request.accepts?.includes(found.status) === true) return answer;
             throw ofAnswer(found.status, await answer.whole());
+        } catch (error) {
+            exchange.end();
+            throw error;
+        }
+    }
+
+    /** The same, and again where it was not sent. */
+    async openPatiently(request: Request): Promise<Answer> {
+        const retry = new Retry();
+        for (;;) {
+            try {
+                return await this.open(request);
+            } catch (error) {
+                if (!(error instanceof UnreachableError)) throw error;
+                await retry.wait(error, this, request.signal);
+            }
+        }
+    }
+
+    /** Makes a connection for messages, which ends with this one. */
+    async dial(path: string, query: Readonly<Record<string, string>>): Promise<Line> {
+        const exchange = this.#exchange(undefined);
+        const url = `${this.url}${path}${search(query)}`;
+        try {
+            const line = await exchange.limited(LIMITS.dialing, () => this.#dial(url, this.#key, exchange.signal));
+            return {
+                receive: () => line.receive(),
+                send: (data) => line.send(data),
+                hold: (isHeld) => line.hold(isHeld),
+                close: () => exchange.end(),
+            };
         } catch (error) {
             exchange.end();
             throw error;
@@ -170,7 +212,8 @@ function search(query: Readonly<Record<string, string>> | undefined): string {
 
 /** How long a server may take until its answer begins. */
 function allowed(request: Request): number {
-    const { content } = request;
+    const { content, silence } = request;
+    if (silence !== undefined) return silence;
     if (content === undefined || typeof content === "function") return LIMITS.silence;
     return LIMITS.silence + (content instanceof Blob ? content.size : content.length) / SLOWEST;
 }

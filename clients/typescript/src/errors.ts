@@ -74,10 +74,17 @@ export class UnexpectedAnswerError extends GloveportError {
     }
 }
 
-/** A command has not ended in the time that somebody waited for it, and goes on. */
-export class StillRunningError extends GloveportError {
+/** What was waited for has not happened in its time. */
+export class TimedOutError extends GloveportError {
     constructor(message: string, details?: ErrorDetails) {
-        super(message, details, "still_running");
+        super(message, { code: "timed_out", ...details });
+    }
+}
+
+/** A command, or the program of a terminal, has not ended in the time that somebody waited for it, and goes on. */
+export class StillRunningError extends TimedOutError {
+    constructor(message: string, details?: ErrorDetails) {
+        super(message, { code: "still_running", ...details });
     }
 }
 
@@ -169,54 +176,16 @@ export class CommandTimedOutError extends CommandFailedError {
 /** `check()` found a cell that raised an exception, or did not come to its end. */
 export class CellFailedError extends GloveportError {}
 
-type ApiErrorClass = new (message: string, details: ErrorDetails & { status?: number }) => ApiError;
-
-const BY_CODE = new Map<string, ApiErrorClass>([
-    ["not_found", RemoteFileNotFoundError],
-    ["exists", RemoteFileExistsError],
-    ["is_a_directory", RemoteIsADirectoryError],
-    ["not_a_directory", RemoteNotADirectoryError],
-    ["permission_denied", RemotePermissionError],
-    ["not_empty", RemoteFileError],
-    ["not_a_regular_file", RemoteFileError],
-    ["storage_full", RemoteFileError],
-    ["file_refused", RemoteFileError],
-    ["name_too_long", RemoteFileError],
-    ["range_behind_end", RemoteFileError],
-    ["changed", FileChangedError],
-    ["paused", PausedError],
-    ["output_gone", OutputGoneError],
-    ["too_many_requests", TooManyError],
-    ["too_many_transfers", TooManyError],
-]);
-
-const BY_STATUS = new Map<number, ApiErrorClass>([
-    [400, InvalidRequestError],
-    [403, ForbiddenError],
-    [404, NotFoundError],
-    [409, ConflictError],
-    [413, InvalidRequestError],
-    [429, TooManyError],
-]);
-
-/** What to do where the server is not what it should be. */
-export const CHECK_THE_URL = "check that the URL is that of a sandbox's server, of the version of this package";
-
-/** The error for an answer that is one. */
-export function ofAnswer(status: number, body: Uint8Array): GloveportError {
-    const text = new TextDecoder().decode(body);
-    try {
-        const { error } = JSON.parse(text) as { error: Record<string, unknown> };
-        const [code, message, remedy] = [error["code"], error["message"], error["hint"]];
-        if (typeof code === "string" && typeof message === "string" && typeof remedy === "string") {
-            const kind = BY_CODE.get(code) ?? BY_STATUS.get(status) ?? ServerFailedError;
-            return new kind(message, { status, remedy, code });
-        }
-    } catch {
-        // It is not JSON, or has another form.
+/** `check()` found a page in which what was asked for could not be done. */
+export class BrowserFailedError extends GloveportError {
+    constructor(message: string, details?: ErrorDetails) {
+        super(message, details, "browser_failed");
     }
-    const start = JSON.stringify(text.slice(0, 200).trim());
-    return new UnexpectedAnswerError(`the answer with status ${status} is none of gloveport's: ${start}`, {
-        remedy: CHECK_THE_URL,
-    });
+}
+
+/** A tool of MCP failed, or `check()` found that it has. */
+export class ToolFailedError extends GloveportError {
+    constructor(message: string, details?: ErrorDetails) {
+        super(message, details, "tool_failed");
+    }
 }

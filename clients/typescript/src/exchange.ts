@@ -1,6 +1,6 @@
 // One request and its answer, which comes piece by piece: what limits them, and what ends them.
 
-import { ConnectionLostError, type GloveportError, SandboxClosedError, UnreachableError } from "./errors.js";
+import { ConnectionLostError, GloveportError, SandboxClosedError, UnreachableError } from "./errors.js";
 import { foreign } from "./fields.js";
 import { LIMITS } from "./limits.js";
 
@@ -140,12 +140,12 @@ export class Answer {
     }
 
     /** All of it, as long as that is not more than anybody can want. */
-    async whole(): Promise<Uint8Array> {
+    async whole(silence = LIMITS.silence): Promise<Uint8Array> {
         const pieces: Uint8Array[] = [];
         let size = 0;
-        const end = performance.now() + LIMITS.whole;
+        const end = performance.now() + Math.max(LIMITS.whole, silence);
         try {
-            for (let piece = await this.read(); piece !== undefined; piece = await this.read()) {
+            for (let piece = await this.read(silence); piece !== undefined; piece = await this.read(silence)) {
                 size += piece.length;
                 if (size > LIMITS.answer) throw foreign(`it has more than ${LIMITS.answer} bytes`);
                 if (performance.now() > end) throw new ConnectionLostError("the server takes too long for an answer");
@@ -178,8 +178,9 @@ export function closed(): SandboxClosedError {
     return new SandboxClosedError("the sandbox is closed", { remedy: "start or connect to another one" });
 }
 
-/** What an error of `fetch` means. */
+/** What an error of `fetch`, or of a connection, means. */
 function failure(error: unknown): GloveportError {
+    if (error instanceof GloveportError) return error;
     const cause: unknown = error instanceof Error && error.cause !== undefined ? error.cause : error;
     const why = cause instanceof Error && cause.message !== "" ? cause.message : codeOf(cause) || String(cause);
     if (wasSent(cause)) {

@@ -1,6 +1,7 @@
 // Reads JSON of a server, which may be anything: what is not of the type that is described is an error that says so.
 
-import { CHECK_THE_URL, UnexpectedAnswerError } from "./errors.js";
+import { UnexpectedAnswerError } from "./errors.js";
+import { CHECK_THE_URL } from "./refusals.js";
 
 type Name<T> = keyof T & string;
 
@@ -19,6 +20,11 @@ export class Fields<T> {
 
     has(name: Name<T>): boolean {
         return this.#get(name) !== undefined;
+    }
+
+    /** Whether it has exactly this value. */
+    is(name: Name<T>, value: string | number | boolean): boolean {
+        return this.#get(name) === value;
     }
 
     text(name: Name<T>): string {
@@ -102,9 +108,9 @@ export class Fields<T> {
     }
 }
 
-/** The JSON of an answer. */
-export function parsed(body: Uint8Array): unknown {
-    const text = new TextDecoder().decode(body);
+/** The JSON of an answer, or of a message. */
+export function parsed(body: Uint8Array | string): unknown {
+    const text = typeof body === "string" ? body : new TextDecoder().decode(body);
     try {
         return JSON.parse(text);
     } catch {

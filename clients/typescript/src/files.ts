@@ -15,7 +15,8 @@ import { joined } from "./exchange.js";
 import { Fields, foreign, fromBase64, parsed } from "./fields.js";
 import { LIMITS } from "./limits.js";
 import { nameOf, pathQuery } from "./names.js";
-import type { Copied, FileStat } from "./values.js";
+import type { Copied, FileStat, GrepResult } from "./values.js";
+import { type Watch, watch, type WatchOptions } from "./watching.js";
 import type * as wire from "./wire.js";
 
 /** Most entries of a directory or of a search. */
@@ -35,6 +36,36 @@ export interface WriteOptions {
     parents?: boolean | undefined;
     /** Fails if something is there. */
     exclusive?: boolean | undefined;
+    /** Gives it up, and throws its reason. */
+    signal?: AbortSignal | undefined;
+}
+
+/** How lines are searched for. */
+export interface GrepOptions {
+    /** Only files that match one of these patterns; `!` in front excludes. */
+    globs?: readonly string[] | undefined;
+    /** The pattern is plain text. */
+    literal?: boolean | undefined;
+    /** Upper and lower case are the same. */
+    ignoreCase?: boolean | undefined;
+    /** Looks at names that begin with a dot, too. */
+    hidden?: boolean | undefined;
+    /** Leaves out what `.gitignore` and `.ignore` files name. */
+    respectIgnore?: boolean | undefined;
+    /** Lines before and after each match that are in the result, too. */
+    context?: number | undefined;
+    /** Matching lines at most: 1000 by default. */
+    limit?: number | undefined;
+    /** Gives it up, and throws its reason. */
+    signal?: AbortSignal | undefined;
+}
+
+/** How names are searched for. */
+export interface FindOptions {
+    /** With `false` it leaves out names that begin with a dot. */
+    hidden?: boolean | undefined;
+    /** Leaves out what `.gitignore` and `.ignore` files name. */
+    respectIgnore?: boolean | undefined;
     /** Gives it up, and throws its reason. */
     signal?: AbortSignal | undefined;
 }
@@ -198,9 +229,61 @@ export class Files {
      * @throws {@link RemoteFileError} with the code `truncated` if there are more.
      */
     async glob(path: string, pattern: string): Promise<FileStat[]> {
-        const json: wire.GlobRequest = { globs: [pattern], path, hidden: true, limit: MOST_ENTRIES };
-        const request: Request = { method: "POST", path: "/v1/files/glob", json, repeatable: true };
+        return this.find(path, [pattern]);
+    }
+
+    /**
+     * What patterns match below a directory, sorted: 100,000 entries at most. One with `!` in front excludes, as in
+     * `["**\/*.py", "!tests/**"]`.
+     *
+     * @throws {@link RemoteFileError} with the code `truncated` if there are more.
+     */
+    async find(path: string, patterns: readonly string[], options: FindOptions = {}): Promise<FileStat[]> {
+        const json: wire.GlobRequest = {
+            globs: [...patterns],
+            path,
+            hidden: options.hidden ?? true,
+            respect_ignore: options.respectIgnore ?? false,
+            limit: MOST_ENTRIES,
+        };
+        const { signal } = options;
+        const request: Request = { method: "POST", path: "/v1/files/glob", json, repeatable: true, signal };
         return entriesOf(path, (await this.#connection.perform(request)).body);
+    }
+
+    /**
+     * The lines that a regular expression (of the Rust crate `regex`) matches in a file, or in the files below a
+     * directory.
+     *
+     * @throws {@link InvalidRequestError} if the pattern is none.
+     */
+    async grep(path: string, pattern: string, options: GrepOptions = {}): Promise<GrepResult> {
+        const json: wire.GrepRequest = {
+            pattern,
+            path,
+            globs: [...(options.globs ?? [])],
+            literal: options.literal ?? false,
+            ignore_case: options.ignoreCase ?? false,
+            hidden: options.hidden ?? false,
+            respect_ignore: options.respectIgnore ?? false,
+            context: countOf("context", options.context ?? 0),
+            limit: countOf("limit", options.limit ?? 1000),
+        };
+        const { signal } = options;
+        const request: Request = { method: "POST", path: "/v1/files/grep", json, repeatable: true, signal };
+        return matchesOf(parsed((await this.#connection.perform(request)).body));
+    }
+
+    /**
+     * What happens to files at a path from now on: to a file, to what is in a directory, or, with `recursive`, to all
+     * below it. Returns when everything is watched.
+     *
+     * A connection that breaks is made again; what happened meanwhile is told as an `overflow`.
+     *
+     * @throws {@link RemoteFileNotFoundError} if nothing is there.
+     */
+    async watch(path: string, options: WatchOptions = {}): Promise<Watch> {
+        return watch(this.#connection, path, options);
     }
 
     /**
@@ -311,6 +394,16 @@ function statOf(value: unknown): FileStat {
         modified: new Date(told.number("modified") * 1000),
         ...(target === undefined ? {} : { target }),
     };
+}
+
+function matchesOf(value: unknown): GrepResult {
+    const told = new Fields<wire.GrepMatches>(value, "the result of the search");
+    const lines = told.list("lines").map((each) => {
+        const line = new Fields<wire.GrepLine>(each, "a line");
+        const [path, text] = [line.text("path"), line.text("text")];
+        return { path, line: line.count("line"), text, isMatch: line.flag("is_match") };
+    });
+    return { lines, truncated: told.flag("truncated"), skipped: told.texts("skipped") };
 }
 
 function entriesOf(path: string, body: Uint8Array): FileStat[] {

@@ -12,5 +12,13 @@
  */
 
 export * from "./exports.js";
+export {
+    type AskedHost,
+    type EventsOptions,
+    Network,
+    type NetworkState,
+    type SessionEvent,
+    type Snapshot,
+} from "./node/manage.js";
 export { findProgram } from "./node/program.js";
 export { Sandbox, type StartOptions } from "./node/sandbox.js";

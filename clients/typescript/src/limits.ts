@@ -16,4 +16,10 @@ export const LIMITS = {
     answer: 256 * 1024 * 1024,
     /** Bytes of an event of a stream. The largest ones are pictures that a cell displays. */
     event: 64 * 1024 * 1024,
+    /** For making a connection to a terminal. */
+    dialing: 10_000,
+    /** Bytes of a message of a terminal. The server's are smaller. */
+    message: 1024 * 1024,
+    /** Bytes of such messages that wait for their reader. */
+    inbox: 4 * 1024 * 1024,
 };

@@ -2,10 +2,11 @@
 
 import { countOf, secondsOf, segment } from "./checks.js";
 import { Collector } from "./collector.js";
-import type { Connection } from "./connection.js";
-import { ConflictError, ConnectionLostError } from "./errors.js";
+import { type Connection, Retry } from "./connection.js";
+import { ConflictError, ConnectionLostError, OutputGoneError, UnreachableError } from "./errors.js";
 import { EventParser } from "./events.js";
-import { Fields, parsed } from "./fields.js";
+import type { Answer } from "./exchange.js";
+import { Fields, foreign, parsed } from "./fields.js";
 import { LIMITS } from "./limits.js";
 import type { Completed, ProcessEnd, ProcessInfo, ProcessOutput } from "./values.js";
 import type * as wire from "./wire.js";
@@ -61,33 +62,74 @@ function endOf(told: Fields<wire.ProcessEnd>): ProcessEnd {
     };
 }
 
-/** Hands out what a process writes, from the beginning of what is kept. Its output has no offsets to go on from. */
+/**
+ * Hands out what a process writes, from the beginning of what is kept, and goes on where it was when the connection
+ * breaks: what comes first then is what was let go, so that all bytes have a place.
+ */
 async function* follow(
     connection: Connection,
     id: string,
     signal: AbortSignal | undefined,
     onLost: (bytes: number) => void = () => {},
 ): AsyncGenerator<ProcessOutput, ProcessEnd> {
+    const retry = new Retry();
     const query = { from: "start" };
-    const answer = await connection.open({ method: "GET", path: pathOf(id, "/output"), query, signal });
-    try {
-        const parser = new EventParser();
-        for (let piece = await answer.read(); piece !== undefined; piece = await answer.read()) {
-            for (const { name, data } of parser.feed(piece)) {
-                if (name === "output") {
-                    yield { stream: data.word("stream", "stdout", "stderr"), data: data.bytes("text", "base64") };
-                } else if (name === "lost") {
-                    onLost(data.count("bytes"));
-                } else if (name === "exit") {
-                    await answer.rest();
-                    return endOf(data as Fields<unknown> as Fields<wire.ProcessEnd>);
+    /** Where what is handed out ends, in bytes of all that the process has written. */
+    let reached = 0;
+    for (;;) {
+        let answer: Answer | undefined;
+        try {
+            answer = await connection.open({ method: "GET", path: pathOf(id, "/output"), query, signal });
+            retry.opened();
+            /** Whether it has come to what was not there before. */
+            let isFresh = reached === 0;
+            let at = 0;
+            const parser = new EventParser();
+            for (let piece = await answer.read(); piece !== undefined; piece = await answer.read()) {
+                for (const { name, data } of parser.feed(piece)) {
+                    if (name === "output") {
+                        const stream = data.word("stream", "stdout", "stderr");
+                        const bytes = data.bytes("text", "base64");
+                        const fresh = bytes.subarray(Math.max(0, reached - at));
+                        at += bytes.length;
+                        if (fresh.length === 0) continue;
+                        isFresh = true;
+                        retry.progressed();
+                        reached = at;
+                        yield { stream, data: fresh };
+                    } else if (name === "lost") {
+                        at += data.count("bytes");
+                        if (at <= reached) continue;
+                        // Somebody who was there all the time was too slow, and is told of it.
+                        if (!isFresh) throw gone();
+                        onLost(at - reached);
+                        reached = at;
+                    } else if (name === "exit") {
+                        if (at < reached) throw foreign("the output of a process has become shorter");
+                        await answer.rest();
+                        return endOf(data as Fields<unknown> as Fields<wire.ProcessEnd>);
+                    }
                 }
             }
+            throw new ConnectionLostError("the server ended the stream of a process that has not ended");
+        } catch (error) {
+            if (!(error instanceof UnreachableError || error instanceof ConnectionLostError)) throw error;
+            await retry.wait(error, connection, signal);
+        } finally {
+            answer?.close();
         }
-        throw new ConnectionLostError("the server ended the stream of a process that has not ended");
-    } finally {
-        answer.close();
     }
+}
+
+function gone(): OutputGoneError {
+    return new OutputGoneError(
+        "the connection broke, and the process has written more than the sandbox keeps, so its output cannot be " +
+            "followed from where it was; the process goes on",
+        {
+            code: "output_gone",
+            remedy: "let it write into a file, or use `start` of the sandbox, which keeps more",
+        },
+    );
 }
 
 /** A program with pipes that runs in the sandbox, and goes on whether or not somebody follows it. */
@@ -119,19 +161,21 @@ export class Process {
 
     /**
      * What it writes, from the beginning of what is kept (1 MiB), until it ends. Who follows holds it back as a pipe
-     * does.
+     * does. A connection that breaks is made again, and the output goes on where it was.
      *
      * @param options - `signal` gives it up, and throws its reason.
-     * @throws {@link ConnectionLostError} if the connection breaks; the process goes on.
+     * @throws {@link OutputGoneError} if it has written more than 1 MiB while there was no connection; the process goes
+     * on.
      */
     async *output(options: { signal?: AbortSignal | undefined } = {}): AsyncGenerator<ProcessOutput, void> {
         yield* follow(this.#connection, this.id, options.signal);
     }
 
     /**
-     * Waits for its end, and keeps what it writes.
+     * Waits for its end, and keeps what it writes. A connection that breaks is made again.
      *
-     * @throws {@link ConnectionLostError} if the connection breaks; the process goes on.
+     * @throws {@link OutputGoneError} if it has written more than 1 MiB while there was no connection; the process goes
+     * on.
      */
     async wait(options: WaitOptions = {}): Promise<Completed> {
         const keep = countOf("keep", options.keep ?? KEPT);

@@ -9,7 +9,10 @@ import { GloveportError } from "./errors.js";
 import { closed } from "./exchange.js";
 import { Fields, parsed } from "./fields.js";
 import { Files } from "./files.js";
+import { Browser } from "./pages.js";
 import { Processes } from "./processes.js";
+import * as terminals from "./terminals.js";
+import { Mcp, Tools } from "./tools.js";
 import type { Cell, CommandStatus, Result, SandboxState } from "./values.js";
 import type * as wire from "./wire.js";
 
@@ -44,6 +47,12 @@ export class RemoteSandbox implements Session {
     readonly files: Files;
     /** Programs with pipes. */
     readonly processes: Processes;
+    /** Its browser, which starts with its first use. */
+    readonly browser: Browser;
+    /** What it offers to a model as tools: a shell, files, a browser and others. */
+    readonly tools: Tools;
+    /** MCP servers in it, and their tools. */
+    readonly mcp: Mcp;
     readonly #connection: Connection;
 
     /** @internal */
@@ -56,6 +65,9 @@ export class RemoteSandbox implements Session {
         this.labels = session.labels;
         this.files = new Files(connection);
         this.processes = new Processes(connection);
+        this.browser = new Browser(connection);
+        this.tools = new Tools(connection);
+        this.mcp = new Mcp(connection);
     }
 
     /**
@@ -165,6 +177,25 @@ export class RemoteSandbox implements Session {
     /** Ends a kernel, and starts another one of its name. */
     async restartKernel(kernel = "default"): Promise<void> {
         await cells.restart(this.used, kernel);
+    }
+
+    /**
+     * Starts a program on a terminal of its own: a shell, or a command as text or as its words.
+     *
+     * An `id` of your own finds it again: where one of this id runs, that is the terminal, and nothing is started.
+     *
+     * @throws {@link ConflictError} if it is another program's, and {@link TooManyError} when 64 run.
+     */
+    async terminal(
+        command?: string | readonly string[],
+        options: terminals.TerminalOptions = {},
+    ): Promise<terminals.Terminal> {
+        return terminals.start(this.used, command, options);
+    }
+
+    /** The terminals that run, and the latest that ended. */
+    async terminals(): Promise<terminals.TerminalInfo[]> {
+        return terminals.list(this.used);
     }
 
     /** Whether it is paused, and since when nobody has used it. */

@@ -1,7 +1,14 @@
 // What operations return. Times are milliseconds, and sizes are bytes.
 
 import { CellFailedError, CommandFailedError, CommandTimedOutError } from "./errors.js";
-import type { CellOutcome, ExecActivity, ExecReason, FileKind, SandboxActivity } from "./wire.js";
+import type {
+    CellOutcome,
+    ExecActivity,
+    ExecReason,
+    FileChange as FileChangeKind,
+    FileKind,
+    SandboxActivity,
+} from "./wire.js";
 
 /** What a command used. */
 export interface Usage {
@@ -150,6 +157,43 @@ export interface FileStat {
     readonly modified: Date;
     /** What a link points to. */
     readonly target?: string;
+}
+
+/** A line of a file that matches, or stands near one that does. */
+export interface GrepLine {
+    /** The file, relative to the directory that was searched. */
+    readonly path: string;
+    /** Its number, counted from 1. */
+    readonly line: number;
+    /** Its text without its end, cut after 4,096 characters. */
+    readonly text: string;
+    /** Whether it matches. */
+    readonly isMatch: boolean;
+}
+
+/** What a search for lines has found. */
+export interface GrepResult {
+    /** The lines, in the order of files and in that of their numbers. */
+    readonly lines: readonly GrepLine[];
+    /** Whether there are more matches than were asked for. */
+    readonly truncated: boolean;
+    /** Files that could not be read, with the reason; at most 100. */
+    readonly skipped: readonly string[];
+}
+
+/**
+ * Something that happened to a file.
+ *
+ * With `overflow`, changes were lost, because they came faster than they were read or the connection broke: look at
+ * everything again.
+ */
+export interface FileChange {
+    /** `created`, `modified`, `attributes`, `removed` or `overflow`. */
+    readonly kind: FileChangeKind;
+    /** The absolute path; empty with `overflow`. */
+    readonly path: string;
+    /** Whether a directory is or was there. */
+    readonly isDirectory: boolean;
 }
 
 /** What was copied. */

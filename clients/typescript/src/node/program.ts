@@ -1,10 +1,11 @@
 // The `gloveport` program: where it is, and what it says.
 
-import { execFile } from "node:child_process";
+import { execFile, spawn } from "node:child_process";
 import { accessSync, constants, statSync } from "node:fs";
 import { delimiter, join } from "node:path";
 
-import { ProgramMissingError, SessionError } from "../errors.js";
+import { GloveportError, ProgramMissingError, SessionError, TooLargeError } from "../errors.js";
+import { LIMITS } from "../limits.js";
 
 /** Names the program, where no option does. */
 const VARIABLE = "GLOVEPORT_PROGRAM";
@@ -73,6 +74,85 @@ export function ask(program: string, words: readonly string[], signal?: AbortSig
     });
 }
 
+/** What a command of the program prints. Throws `SessionError` with what it said if it fails. */
+export async function asked(program: string, words: readonly string[], signal?: AbortSignal): Promise<string> {
+    signal?.throwIfAborted();
+    const told = await ask(program, words, signal);
+    if (!told.isOk) throw new SessionError(said(told.stderr));
+    return told.stdout;
+}
+
+/** The first lines that a command prints, and no more than `most`. It is not waited for the rest. */
+export async function firstLines(
+    program: string,
+    words: readonly string[],
+    most: number,
+    signal: AbortSignal | undefined,
+): Promise<string[]> {
+    signal?.throwIfAborted();
+    const child = spawn(program, words, { stdio: ["ignore", "pipe", "pipe"], windowsHide: true });
+    const ended = new Promise<boolean>((resolve) => {
+        child.once("error", () => resolve(false));
+        child.once("close", (code) => resolve(code === 0));
+    });
+    const leave = () => {
+        child.kill("SIGKILL");
+        // What it has started may still have them.
+        child.stdout.destroy();
+        child.stderr.destroy();
+    };
+    signal?.addEventListener("abort", leave, { once: true });
+    const timer = setTimeout(leave, LIMIT);
+    let stderr = "";
+    child.stderr.on("data", (data: Buffer) => void (stderr = `${stderr}${data}`.slice(-MOST)));
+    const lines: string[] = [];
+    try {
+        const decoder = new TextDecoder();
+        let [text, size] = ["", 0];
+        for await (const piece of child.stdout as AsyncIterable<Buffer>) {
+            size += piece.length;
+            if (size > LIMITS.answer) {
+                const remedy = "ask for fewer events";
+                throw new TooLargeError(`the program prints more than ${LIMITS.answer} bytes`, { remedy });
+            }
+            const parts = `${text}${decoder.decode(piece, { stream: true })}`.split("\n");
+            text = parts.pop() ?? "";
+            lines.push(...parts.slice(0, most - lines.length));
+            if (lines.length === most) return lines;
+        }
+        if (await ended) return lines;
+        throw new SessionError(said(stderr));
+    } catch (error) {
+        signal?.throwIfAborted();
+        if (error instanceof GloveportError) throw error;
+        throw new SessionError(`the program was ended after ${LIMIT / 1000} s`, { cause: error });
+    } finally {
+        leave();
+        await ended;
+        clearTimeout(timer);
+        signal?.removeEventListener("abort", leave);
+    }
+}
+
+/** The JSON object that was printed. */
+export function object(printed: string): unknown {
+    const [found] = objects(printed);
+    if (found === undefined) throw foreign(printed);
+    return found;
+}
+
+/** The members of the JSON list that was printed. */
+export function list(printed: string): unknown[] {
+    let value: unknown;
+    try {
+        value = JSON.parse(printed);
+    } catch {
+        // It is none.
+    }
+    if (!Array.isArray(value)) throw foreign(printed);
+    return value;
+}
+
 /**
  * The JSON objects that were printed one behind the other, each over lines of which the first is `{` and the last `}`.
  */
@@ -91,7 +171,11 @@ export function objects(printed: string): unknown[] {
         text = "";
     }
     if (text.trim() === "") return found;
-    throw new SessionError(`the program printed something else than JSON: ${JSON.stringify(text.slice(0, 200))}`, {
+    throw foreign(text);
+}
+
+function foreign(text: string): SessionError {
+    return new SessionError(`the program printed something else than JSON: ${JSON.stringify(text.slice(0, 200))}`, {
         remedy: "check that it is gloveport's",
     });
 }

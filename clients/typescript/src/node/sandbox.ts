@@ -4,9 +4,11 @@ import { stat } from "node:fs/promises";
 
 import { Connection } from "../connection.js";
 import { readArchive, writeArchive, writing } from "../files.js";
-import { greet, RemoteSandbox } from "../sandbox.js";
+import { greet, RemoteSandbox, type Session } from "../sandbox.js";
 import type { Copied } from "../values.js";
-import { type Found, find, Guard, type StartOptions } from "./session.js";
+import { dialUpgrade } from "./line.js";
+import * as manage from "./manage.js";
+import { type Found, find, forkOf, Guard, type Plan, planOf, type StartOptions } from "./session.js";
 import { packed, piecesOf, receiveFile, receiveTree } from "./trees.js";
 
 export type { StartOptions } from "./session.js";
@@ -21,7 +23,17 @@ const FORGOTTEN = new FinalizationRegistry<Guard>((guard) => guard.giveUp());
  * this object, whatever comes first. Calls may be made side by side. All methods throw `GloveportError` if they fail.
  */
 export class Sandbox extends RemoteSandbox {
+    /** Whom it may reach. */
+    readonly network: manage.Network;
+    readonly #program: string | undefined;
     #guard: Guard | undefined;
+
+    /** @internal */
+    constructor(connection: Connection, session?: Session, program?: string) {
+        super(connection, session);
+        this.#program = program;
+        this.network = new manage.Network(this, program, () => void this.used);
+    }
 
     /**
      * Starts a session, and returns when it can be used. `close`, the end of this process and that of the object end
@@ -34,14 +46,19 @@ export class Sandbox extends RemoteSandbox {
      * program.
      */
     static async start(options: StartOptions = {}): Promise<Sandbox> {
-        options.signal?.throwIfAborted();
-        const guard = new Guard(options);
-        const found = await guard.started(options.signal);
+        const box = await Sandbox.#started(planOf(options), options.signal);
+        if (options.isolation === undefined && box.isolation === "none") warn();
+        return box;
+    }
+
+    static async #started(plan: Plan, signal: AbortSignal | undefined): Promise<Sandbox> {
+        signal?.throwIfAborted();
+        const guard = new Guard(plan);
+        const found = await guard.started(signal);
         try {
-            const box = await Sandbox.#of(found, options.signal);
+            const box = await Sandbox.#of(found, plan.program, signal);
             box.#guard = guard;
             FORGOTTEN.register(box, guard, guard);
-            if (options.isolation === undefined && box.isolation === "none") warn();
             return box;
         } catch (error) {
             guard.giveUp();
@@ -59,7 +76,7 @@ export class Sandbox extends RemoteSandbox {
         id: string,
         options: { runtime?: string | undefined; program?: string | undefined; signal?: AbortSignal | undefined } = {},
     ): Promise<Sandbox> {
-        return Sandbox.#of(await find(id, options), options.signal);
+        return Sandbox.#of(await find(id, options), options.program, options.signal);
     }
 
     /** See {@link RemoteSandbox.connect}. */
@@ -68,15 +85,82 @@ export class Sandbox extends RemoteSandbox {
         key?: string,
         options: { signal?: AbortSignal | undefined } = {},
     ): Promise<Sandbox> {
-        const connection = new Connection(String(url), key);
+        const connection = new Connection(String(url), key, dialUpgrade);
         await greet(connection, options.signal);
         return new Sandbox(connection);
     }
 
-    static async #of({ session, url, key }: Found, signal: AbortSignal | undefined): Promise<Sandbox> {
-        const connection = new Connection(url, key);
+    static async #of(
+        { session, url, key }: Found,
+        program: string | undefined,
+        signal: AbortSignal | undefined,
+    ): Promise<Sandbox> {
+        const connection = new Connection(url, key, dialUpgrade);
         await greet(connection, signal);
-        return new Sandbox(connection, session);
+        return new Sandbox(connection, session, program);
+    }
+
+    /**
+     * The snapshots of a runtime, or of all that can be asked, the newest first.
+     *
+     * @param options - `program` is the path of the program `gloveport`.
+     * @throws {@link SessionError} where the runtime has none.
+     */
+    static async snapshots(
+        runtime?: string,
+        options: { program?: string | undefined } = {},
+    ): Promise<manage.Snapshot[]> {
+        return manage.snapshots({ runtime, program: options.program });
+    }
+
+    /**
+     * Removes a snapshot, which is one of `snapshot` or `snapshots`, or the name of its image.
+     *
+     * @param options - `runtime` is what hosts it; `program` the path of the program `gloveport`.
+     * @throws {@link SessionError} if there is none, or if it is still needed.
+     */
+    static async removeSnapshot(
+        snapshot: string | manage.Snapshot,
+        options: { runtime?: string | undefined; program?: string | undefined } = {},
+    ): Promise<void> {
+        return manage.removeSnapshot(snapshot, { runtime: options.runtime, program: options.program });
+    }
+
+    /**
+     * Keeps its files as an image, from which `Sandbox.start({ fromSnapshot })` starts others. It stays until
+     * `removeSnapshot`.
+     *
+     * @param name - letters, digits, `_`, `.` and `-`.
+     * @throws {@link SessionError} where the runtime cannot do that.
+     */
+    async snapshot(name?: string): Promise<manage.Snapshot> {
+        void this.used;
+        return manage.snapshot(this, this.#program, name);
+    }
+
+    /**
+     * Another sandbox with its files and settings as they are now, and no secrets and no processes of it.
+     *
+     * It is one of your own, which ends with `close`, with this process, and with its object.
+     *
+     * @param options - `signal` gives it up, and throws its reason.
+     * @throws {@link SessionError} where the runtime cannot do that.
+     */
+    async fork(options: { signal?: AbortSignal | undefined } = {}): Promise<Sandbox> {
+        void this.used;
+        return Sandbox.#started(forkOf(this, this.#program), options.signal);
+    }
+
+    /**
+     * The history of its session: the first events from a number on, or those of some kinds.
+     *
+     * What `gloveport session exec` and others do in it is recorded; what this client does is not.
+     *
+     * @throws {@link SessionError} if it was reached by its URL.
+     */
+    async events(options: manage.EventsOptions = {}): Promise<manage.SessionEvent[]> {
+        void this.used;
+        return manage.events(this, this.#program, options);
     }
 
     /**

@@ -16,18 +16,19 @@ import { GloveportError, SessionError } from "../errors.js";
 import { Fields } from "../fields.js";
 import type { Session } from "../sandbox.js";
 import { Secret } from "../values.js";
-import { ask, findProgram, objects, said } from "./program.js";
+import { idOf, type Snapshot, startOf } from "./manage.js";
+import { ask, asked, findProgram, object, objects, said } from "./program.js";
 
 /**
- * Words: program, id, runtime (may be empty), flags of `session start`. While the session is being started, signals are
- * for the program, which gives it up; afterwards only the pipe counts.
+ * Words: program, id, runtime (may be empty), and the command of `session` that starts it. While the session is being
+ * started, signals are for the program, which gives it up; afterwards only the pipe counts.
  */
 const GUARD = `
 program=$1 id=$2 runtime=$3
 shift 3
 session() { "$program" session \${runtime:+--runtime "$runtime"} "$@"; }
 trap : INT TERM HUP
-session start --quiet --json --id "$id" "$@" </dev/null && session env --json "$id" </dev/null
+session "$@" </dev/null && session env --json "$id" </dev/null
 trap '' INT TERM HUP
 exec >/dev/null
 while read -r _; do :; done
@@ -48,6 +49,8 @@ export interface StartOptions {
     runtime?: string | undefined;
     /** The image of its container, such as `python:3.13`. */
     image?: string | undefined;
+    /** A snapshot to begin with, in the place of an image. The runtime is that of the snapshot. */
+    fromSnapshot?: string | Snapshot | undefined;
     /** A directory of this machine to work in, which stays. */
     workspace?: string | undefined;
     /**
@@ -82,6 +85,31 @@ export interface Found {
     readonly session: Session;
     readonly url: string;
     readonly key: string | undefined;
+}
+
+/** What a guard starts. */
+export interface Plan {
+    readonly program: string | undefined;
+    readonly runtime: string;
+    /** The command of `session` that starts it, for an id. */
+    readonly words: (id: string) => string[];
+    /** The variables of the program, which takes secrets from them. */
+    readonly env: NodeJS.ProcessEnv;
+}
+
+/** A session that is started. */
+export function planOf(given: StartOptions): Plan {
+    const { runtime, image } = startOf(given, given.fromSnapshot);
+    const options = { ...given, image };
+    const words = (id: string) => ["start", "--quiet", "--json", "--id", id, ...flagsOf(options)];
+    return { program: options.program, runtime: runtime ?? "local", words, env: environment(options) };
+}
+
+/** A session with the files and settings of another one. */
+export function forkOf(parent: Session, program: string | undefined): Plan {
+    const of = idOf(parent);
+    const words = (id: string) => ["fork", "--quiet", "--json", "--id", id, "--", of];
+    return { program, runtime: parent.runtime, words, env: process.env };
 }
 
 /** The flags of `session start`. Values of secrets are not among them, since arguments can be seen by others. */
@@ -130,20 +158,21 @@ export class Guard {
     readonly #exit: Promise<Ended>;
     #isEnding = false;
 
-    constructor(options: StartOptions) {
+    constructor(plan: Plan) {
         if (process.platform === "win32") {
             throw new SessionError("sessions are started on Linux and macOS only", {
                 remedy: "use `connect` with the URL of a sandbox elsewhere",
             });
         }
-        this.#program = findProgram(options.program);
-        this.#runtime = options.runtime ?? "local";
+        this.#program = findProgram(plan.program);
+        this.#runtime = plan.runtime;
         this.#errors = unnamedFile();
-        const words = ["-c", GUARD, "gloveport-guard", this.#program, this.#id, this.#runtime, ...flagsOf(options)];
+        const command = plan.words(this.#id);
+        const words = ["-c", GUARD, "gloveport-guard", this.#program, this.#id, this.#runtime, ...command];
         try {
             this.#process = spawn("/bin/sh", words, {
                 stdio: ["pipe", "pipe", this.#errors],
-                env: environment(options),
+                env: plan.env,
                 // In a session of its own it gets no signals of a terminal.
                 detached: true,
             });
@@ -292,14 +321,11 @@ export async function find(
     id: string,
     options: { runtime?: string | undefined; program?: string | undefined; signal?: AbortSignal | undefined },
 ): Promise<Found> {
-    options.signal?.throwIfAborted();
     const program = findProgram(options.program);
     const words = ["session", ...(options.runtime === undefined ? [] : ["--runtime", options.runtime])];
     const shown: unknown[] = [];
     for (const what of ["show", "env"]) {
-        const told = await ask(program, [...words, what, "--json", id], options.signal);
-        if (!told.isOk) throw new SessionError(said(told.stderr));
-        shown.push(objects(told.stdout)[0]);
+        shown.push(object(await asked(program, [...words, what, "--json", id], options.signal)));
     }
     return foundOf(shown[0], shown[1]);
 }
