@@ -4,6 +4,8 @@ use serde::{Deserialize, Serialize};
 
 /// The name of the socket, in the directory of a sandbox on this machine.
 pub const SOCKET: &str = "gate";
+/// The abstract name of the socket of a gate that has a network of its own, in which nobody of the sandbox is.
+pub const ABSTRACT: &str = "gloveport-gate";
 /// Most bytes of a line.
 pub const LONGEST: u64 = 1024 * 1024;
 

@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use crate::docker::{DEBIAN, Engine, Place, get, refused, run, start, until};
 use futures_util::future::join_all;
-use gloveport_provider::{ExposedPort, GcOptions, NetworkPolicy, ProviderError, SandboxSpec, SandboxState};
+use gloveport_provider::{
+    ExposedPort, GcOptions, NetworkChange, NetworkPolicy, ProviderError, SandboxSpec, SandboxState,
+};
 use serde_json::{Map, json};
 
 /// A server that answers every request with the name of its file.
@@ -96,6 +98,41 @@ async fn a_sandbox_that_may_reach_nobody_reaches_nobody_and_is_reached() {
     // The way in is open, for the server (which has answered all this) and for programs.
     run(&sandbox, &format!("(perl -MIO::Socket -e '{SERVER}' 8080 inside >/dev/null 2>&1 &)")).await;
     until("the program answers", || get(&format!("{}/", sandbox.urls["web"])).as_deref() == Some("inside\n")).await;
+    backend.close().await;
+    drop(other);
+    place.assert_nothing_left();
+}
+
+#[tokio::test]
+async fn the_gate_of_a_running_sandbox_is_told_of_other_rules_and_by_nobody_in_it() {
+    let place = Place::new();
+    let backend = place.backend();
+    let other = Other::start(&place, 9002);
+    let target = format!("{}:9002", other.address);
+    let spec = SandboxSpec { network: only(&["allowed.test"]), ..place.spec("change", DEBIAN) };
+    let sandbox = start(&*backend, &spec).await;
+    let change = async |allow: &[&str], deny: &[&str]| {
+        let texts = |rules: &[&str]| rules.iter().map(|rule| (*rule).to_owned()).collect();
+        backend.network(&sandbox.id, &NetworkChange { allow: texts(allow), deny: texts(deny) }).await
+    };
+    assert!(run(&sandbox, &ask(&target)).await.starts_with("403"));
+    let state = change(&[&target], &[]).await.unwrap();
+    assert_eq!(state.allowed, ["allowed.test", &target]);
+    assert_eq!(run(&sandbox, &ask(&target)).await, "200 other");
+    let state = change(&[], &[&target]).await.unwrap();
+    let asked: Vec<_> = state.asked.iter().filter(|asked| asked.target == target).map(|asked| asked.times).collect();
+    assert_eq!((&*state.denied, &*asked), (&[target.clone()][..], &[2][..]));
+    assert!(run(&sandbox, &ask(&target)).await.starts_with("403"));
+    let error = change(&["not a rule"], &[]).await.unwrap_err();
+    assert!(matches!(error, ProviderError::Spec { .. }) && error.to_string().contains("not a rule"), "{error}");
+    let tried = run(&sandbox, "$(readlink /proc/1/exe) gate-change '{\"allow\": [\"x.test\"]}' 2>&1").await;
+    assert!(tried.contains("cannot talk to the gate"), "{tried}");
+    assert!(!change(&[], &[]).await.unwrap().allowed.contains(&"x.test".to_owned()));
+    // Where there is no way out, there is nothing to change.
+    let spec = SandboxSpec { network: NetworkPolicy::None, ..place.spec("changeless", DEBIAN) };
+    let closed = start(&*backend, &spec).await;
+    let error = backend.network(&closed.id, &NetworkChange::default()).await.unwrap_err();
+    assert!(matches!(error, ProviderError::Unsupported { .. }), "{error}");
     backend.close().await;
     drop(other);
     place.assert_nothing_left();

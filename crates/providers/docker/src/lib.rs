@@ -38,6 +38,7 @@ mod closing;
 mod create;
 mod fault;
 mod garbage;
+mod gate_changes;
 mod hardening;
 mod held;
 mod inner;

@@ -160,6 +160,7 @@ impl Closed {
         if let Some(rules) = &self.policy.rules {
             add("--proxy", format!("{}:{}", self.gate(), proxy_port(ports)));
             rules.texts().for_each(|rule| add("--allow", rule));
+            words.push("--control".to_owned());
         }
         words
     }
@@ -479,7 +480,7 @@ mod tests {
         assert_eq!(
             words,
             "/openhands/bin/gloveport gate --sandbox 10.213.7.18 --forward 60000=10.213.7.18:60000 --forward \
-             3128=10.213.7.18:3128 --proxy 10.213.7.19:3129 --allow a.test:443 --allow *.b.test"
+             3128=10.213.7.18:3128 --proxy 10.213.7.19:3129 --allow a.test:443 --allow *.b.test --control"
         );
         let words = closed(None).command(&binary, &[60_000]).join(" ");
         assert_eq!(words, "/openhands/bin/gloveport gate --sandbox 10.213.7.18 --forward 60000=10.213.7.18:60000");

@@ -11,9 +11,9 @@ use futures_util::{StreamExt as _, future::join_all, stream};
 use gloveport_docker_engine::{Engine, EngineError};
 use gloveport_protocol::BoxFuture;
 use gloveport_provider::{
-    Capabilities, Check, GcOptions, GcReport, Isolation, ListFilter, LogOptions, LogStream, Progress, Provider,
-    ProviderContext, ProviderError, Sandbox, SandboxId, SandboxSpec, SandboxState, SessionId, Snapshot, StandsFor,
-    WarmKind, apart,
+    Capabilities, Check, GcOptions, GcReport, Isolation, ListFilter, LogOptions, LogStream, NetworkChange,
+    NetworkState, Progress, Provider, ProviderContext, ProviderError, Sandbox, SandboxId, SandboxSpec, SandboxState,
+    SessionId, Snapshot, StandsFor, WarmKind, apart,
 };
 use tokio::{
     sync::OnceCell,
@@ -303,6 +303,14 @@ impl Provider for Docker {
 
     fn logs<'a>(&'a self, id: &'a SandboxId, options: LogOptions) -> BoxFuture<'a, Result<LogStream, ProviderError>> {
         Box::pin(self.inner.logs(id, options))
+    }
+
+    fn network<'a>(
+        &'a self,
+        id: &'a SandboxId,
+        change: &'a NetworkChange,
+    ) -> BoxFuture<'a, Result<NetworkState, ProviderError>> {
+        Box::pin(self.inner.change_network(id, change))
     }
 
     fn collect_garbage<'a>(&'a self, options: &'a GcOptions) -> BoxFuture<'a, Result<GcReport, ProviderError>> {

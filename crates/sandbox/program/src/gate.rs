@@ -1,5 +1,6 @@
 //! `gate`: what stands beside a sandbox whose network is closed.
 
+pub(crate) mod change;
 mod control;
 
 use std::{
@@ -49,6 +50,9 @@ pub struct GateArgs {
     /// What the proxy lets through: a host, `*.host`, an address or a network, each also with `:port`; may be repeated.
     #[arg(long = "allow", value_name = "RULE", requires = "way_out")]
     allowed: Vec<String>,
+    /// Take changes of the rules from who is in the network of the gate, as nobody of the sandbox is.
+    #[arg(long, requires = "proxy", conflicts_with = "proxy_on_input")]
+    control: bool,
     /// Address of the sandbox: the proxy serves it alone, and the ports everybody else.
     #[arg(long, value_name = "ADDRESS")]
     sandbox: Option<IpAddr>,
@@ -69,7 +73,8 @@ impl GateArgs {
 }
 
 pub(crate) async fn gate(arguments: GateArgs) -> anyhow::Result<ExitCode> {
-    let GateArgs { forwards, address, proxy, proxy_on_input, more_on_output, allowed, sandbox, dns } = arguments;
+    let GateArgs { forwards, address, proxy, proxy_on_input, more_on_output, allowed, control, sandbox, dns } =
+        arguments;
     let policy = Policy::new(Rules::parse(&allowed)?);
     let stop = tools::stop_signal()?;
     let limits = EgressLimits::default();
@@ -88,6 +93,10 @@ pub(crate) async fn gate(arguments: GateArgs) -> anyhow::Result<ExitCode> {
         }
         Egress::on(listener.into(), policy, edge, limits)?
     } else {
+        if control {
+            // It ends with this process.
+            tokio::spawn(control::serve(control::ready(change::listen()?)?, policy.clone()));
+        }
         let proxy = proxy.map(|listen| ProxyOptions { listen, policy, edge: None });
         Egress::open(EgressOptions { address, forwards, proxy, sandbox, dns, limits }).await?
     };
