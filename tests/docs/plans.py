@@ -54,7 +54,8 @@ printf '[core]\nruntime = "local"\n' > config.toml
 NO_NETWORK = "it reads registries of the network"
 
 PLANS = {
-    ("docs/isolation.md", "gloveport run --isolation"): Plan(given=PROJECT),
+    ("docs/isolation.md", "gloveport run --isolation container --network"): Plan(given=PROJECT),
+    ("docs/isolation.md", "gloveport run --isolation container --image"): Plan(skip=NO_NETWORK),
     ("docs/isolation.md", "gloveport session start --secret"): Plan(given="export GITHUB_TOKEN=the-token-of-a-reader\n"),
     ("docs/isolation.md", "gloveport session start build --workspace"): Plan(given=PROJECT),
     ("docs/isolation.md", "gloveport session network log"): Plan(

@@ -1,8 +1,9 @@
 """Tries the ways out of attempts.py in a sandbox of a level of isolation, and in one of the level `none`.
 
-usage: escape.py BINARY SCRATCH LEVEL
+usage: escape.py BINARY SCRATCH LEVEL [IMAGE]
 
-LEVEL is `files` or `container`. Each has to fail inside of the first and to succeed in the second, so that it is known to try what it says. Nothing
+LEVEL is `files` or `container`; with IMAGE the root directory of the container is made from one that has Python as /usr/bin/python3.
+Each has to fail inside of the first and to succeed in the second, so that it is known to try what it says. Nothing
 outside may have changed after the first. What a container has of its own is there in it, and is not what is outside. Files for it go into SCRATCH, which must not be there. Prints one line a check;
 the last line counts them.
 """
@@ -224,11 +225,11 @@ def python_places():
     return [flag for place in sorted(places) for flag in ("--allow-read", place)]
 
 
-def tried(outside, session, port, places, is_outside):
+def tried(outside, session, port, places, python, is_outside):
     file = outside.scratch / "own/places.json"
     file.write_text(json.dumps(places | {"server_port": port}))
     variables = "OUTSIDE=1 " if is_outside else ""
-    command = f"{variables}{sys.executable} -S {HERE}/attempts.py {file}"
+    command = f"{variables}{python} -S {HERE}/attempts.py {file}"
     done = outside.gloveport("session", "exec", session, command, timeout=LIMIT)
     found = {}
     for line in done.stdout.splitlines():
@@ -244,18 +245,30 @@ IN_CONTAINER = {
     "there is a /tmp of its own": "test \"$TMPDIR\" = /tmp && echo a > /tmp/x && rm /tmp/x && echo a > /var/tmp/x && test -e /tmp/x",
     "the root directory is closed": "! touch /x 2>/dev/null && ! touch /usr/x 2>/dev/null && ls / > /dev/null",
     "only its own processes are seen": "test \"$(ls -d /proc/[0-9]* | wc -l)\" -lt 20 && test \"$(cat /proc/1/comm)\" != init",
-    "a terminal in the terminal is used": f"{sys.executable} -S -c 'import pty, sys; sys.exit(pty.spawn([\"true\"]))'",
-    "processes share memory": f"{sys.executable} -c 'import multiprocessing; multiprocessing.Lock().acquire()'",
+    "a terminal in the terminal is used": "$PYTHON -S -c 'import pty, sys; sys.exit(pty.spawn([\"true\"]))'",
+    "processes share memory": "$PYTHON -c 'import multiprocessing; multiprocessing.Lock().acquire()'",
     "an archive is unpacked with its owners": "mkdir -p a && echo x > a/f && tar -cf a.tar a && tar -xf a.tar && rm -r a a.tar",
-    "a server is started and asked": f"{sys.executable} -S -c 'import socket; s = socket.create_server((\"127.0.0.1\", 0)); "
+    "a server is started and asked": "$PYTHON -S -c 'import socket; s = socket.create_server((\"127.0.0.1\", 0)); "
     "socket.create_connection(s.getsockname())'",
-    "its processes are bounded": f"! {sys.executable} -S {HERE}/fork_bomb.py",
+    "its processes are bounded": f"! $PYTHON -S {HERE}/fork_bomb.py",
     "the sandbox lives after that": "true",
 }
 
 
-def works(outside, session, level):
+# What works in one whose root directory is made from an image, where the system can be changed.
+IN_IMAGE = {
+    "the root directory is the image's": "test \"$OF_IMAGE\" = yes && test ! -e /etc/hostname && test $(id -u) = 0",
+    "there are places for temporary files": "test \"$TMPDIR\" = /tmp && echo a > /tmp/x && rm /tmp/x",
+    "the system can be changed": "touch /x /usr/x && rm /usr/bin/stat && ! ls /usr/bin/stat && mkdir /usr/bin/stat",
+    "devices cannot be changed": "! touch /dev/x && ! rm -f /dev/null",
+}
+
+
+def works(outside, session, level, image):
     """What programs must be able to do all the same."""
+    in_container = IN_CONTAINER | IN_IMAGE if image else IN_CONTAINER
+    of_machine = ("the root directory is closed", "there is a /tmp of its own")
+    in_container = {what: command for what, command in in_container.items() if not image or what not in of_machine}
     for what, command in {
         "files are made, changed and removed": "mkdir d && echo a > d/f && mv d/f g && chmod 700 g && rm -r d g",
         "there is a home directory of its own": 'test -w "$HOME" && test ! -e ~/secret.txt && touch ~/x && rm ~/x',
@@ -267,35 +280,37 @@ def works(outside, session, level):
         "a process of another command gets signals": "(sleep 1000 & echo $! > pid); kill -0 $(cat pid) && kill $(cat pid)",
         "the system is read": "cat /etc/passwd /proc/self/status > /dev/null && ls /usr > /dev/null",
         "limits of its own are set": "ulimit -n 100 && ulimit -S -c 0",
-        "a process traces its child": f"{sys.executable} -S -c 'import ctypes; assert ctypes.CDLL(None).ptrace(0, 0, 0, 0) == 0'",
-        "two processes talk": f"{sys.executable} -S -c 'import socket; a, b = socket.socketpair(); a.send(b\"x\"); assert b.recv(1)'",
-        "sockets of its own are used": f"{sys.executable} -S {HERE}/sockets.py",
-        "threads run": f"{sys.executable} -c 'import threading; t = threading.Thread(target=print); t.start(); t.join()'",
-        **(IN_CONTAINER if level == "container" else {}),
+        "a process traces its child": "$PYTHON -S -c 'import ctypes; assert ctypes.CDLL(None).ptrace(0, 0, 0, 0) == 0'",
+        "two processes talk": "$PYTHON -S -c 'import socket; a, b = socket.socketpair(); a.send(b\"x\"); assert b.recv(1)'",
+        "sockets of its own are used": f"$PYTHON -S {HERE}/sockets.py",
+        "threads run": "$PYTHON -c 'import threading; t = threading.Thread(target=print); t.start(); t.join()'",
+        **(in_container if level == "container" else {}),
     }.items():
         done = outside.gloveport("session", "exec", session, command, timeout=60)
         check(f"inside: {what}", done.returncode == 0, done.stdout[-300:] + done.stderr[-300:])
 
 
-def main(binary, scratch, level):
+def main(binary, scratch, level, image=None):
     scratch = Path(scratch)
     scratch.mkdir(mode=0o755)
-    who = f"{level}, {'root' if os.geteuid() == 0 else 'a user'}"
+    who = f"{'image' if image else level}, {'root' if os.geteuid() == 0 else 'a user'}"
+    python = "/usr/bin/python3" if image else sys.executable
     outside = Outside(binary, scratch)
     try:
         places = outside.places()
         flags = ["--workspace", scratch / "own", "--allow-read", HERE, "--allow-read", scratch / "with-rights"]
-        flags += python_places()
+        flags += ["--image", image] if image else python_places()
+        flags += ["--env", f"PYTHON={python}"]
         inside, port = outside.session("--isolation", level, "--network", "none", *flags)
         before = outside.state()
-        refused = tried(outside, inside, port, places, False)
+        refused = tried(outside, inside, port, places, python, False)
         after = outside.state()
         changed = sorted(key for key in before.keys() | after.keys() if before.get(key) != after.get(key))
         check(f"{who}: nothing outside has changed", not changed, changed)
         check(f"{who}: the process outside lives", outside.victim.poll() is None)
         check(f"{who}: nothing is shown on the terminal outside", not outside.shown())
         free, port = outside.session("--isolation", "none", "--workspace", scratch / "own")
-        got = tried(outside, free, port, places, True)
+        got = tried(outside, free, port, places, sys.executable, True)
         for name, one in got.items():
             found = refused.get(name, {"is": "lost", "why": "there is no answer"})
             if one["is"] == "missing":
@@ -314,10 +329,16 @@ def main(binary, scratch, level):
         known = sum(one["is"] == "got" for one in got.values())
         check(f"{who}: enough succeeds outside", known >= ENOUGH, known)
         lost = set(refused) - set(got)
+        if image and os.geteuid() != 0:
+            # Root inside tries what an ordinary user outside does not.
+            for name in sorted(lost):
+                found = refused[name]
+                check(f"{who}: refused: {name}", found["is"] != "got" or name in OWN, f"{found['is']}: {found['why']}")
+            lost = set()
         check(f"{who}: both tried the same", not lost, sorted(lost))
-        works(outside, inside, level)
+        works(outside, inside, level, image)
         open_one, _ = outside.session("--isolation", level, *flags)
-        command = f"{sys.executable} -S -c 'import socket; socket.create_connection((\"127.0.0.1\", {places['tcp']}))'"
+        command = f"{python} -S -c 'import socket; socket.create_connection((\"127.0.0.1\", {places['tcp']}))'"
         done = outside.gloveport("session", "exec", open_one, command, timeout=60)
         check(f"{who}: with a network there is one", done.returncode == 0, done.stdout + done.stderr)
     finally:

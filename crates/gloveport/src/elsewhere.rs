@@ -25,6 +25,7 @@ use crate::{
         copied::{Copied, End},
         progress::Progress,
     },
+    image::arguments::{LsArgs, PullArgs, RmArgs},
     ipython::IpythonArgs,
     names::LOCAL,
     plugin::PluginArgs,
@@ -51,6 +52,21 @@ fn missing<T>(what: &'static str, instead: &'static str) -> anyhow::Result<T> {
 
 fn later<T>(what: &'static str, instead: &'static str) -> Ready<anyhow::Result<T>> {
     ready(missing(what, instead))
+}
+
+/// Images are for sandboxes of this machine.
+const NO_IMAGES: &str = "keep images with the engine, and give --runtime docker";
+
+pub(crate) fn pull(_arguments: &PullArgs) -> Ready<anyhow::Result<ExitCode>> {
+    later("an image without an engine", NO_IMAGES)
+}
+
+pub(crate) fn list_images(_arguments: &LsArgs) -> anyhow::Result<ExitCode> {
+    missing("an image without an engine", NO_IMAGES)
+}
+
+pub(crate) fn remove_images(_arguments: &RmArgs) -> anyhow::Result<ExitCode> {
+    missing("an image without an engine", NO_IMAGES)
 }
 
 /// What a sandbox of this machine is not kept from; there are none here.

@@ -6,6 +6,7 @@ mod confined;
 mod copy;
 mod doctor;
 mod files;
+mod images;
 mod ipython;
 mod kept_keys;
 mod local;
@@ -25,6 +26,7 @@ pub(crate) use self::{
     copy::copy,
     doctor::{checks, isolation_gaps, memory, system},
     files::Files,
+    images::{list_images, pull, remove_images},
     ipython::ipython,
     kept_keys::known_key,
     local::{DEFAULT_RUNTIME, can_host, register, sessions},

@@ -1,6 +1,6 @@
-//! `gloveport image`: builds images of sandboxes, and tells what they are called.
+//! `gloveport image`: builds images of sandboxes, tells what they are called, and keeps those for sandboxes of this machine.
 
-mod arguments;
+pub(crate) mod arguments;
 mod build;
 mod report;
 
@@ -19,7 +19,8 @@ use serde_json::json;
 
 use crate::{
     exit::INTERRUPTED,
-    image::arguments::{BuildArgs, BuilderArgs, BuilderKind, ExistsArgs, TagArgs},
+    here,
+    image::arguments::{BuildArgs, BuilderArgs, BuilderKind, ExistsArgs, LsArgs, PullArgs, RmArgs, TagArgs},
     output::{print, print_json},
     signals,
 };
@@ -53,6 +54,17 @@ enum ImageCommand {
     /// Check whether an image with this name exists.
     #[command(after_help = EXISTS_CODES)]
     Exists(ExistsArgs),
+    /// Get an image for sandboxes of this machine (`--isolation container --image IMAGE`), without an engine.
+    ///
+    /// A sandbox gets its image itself if it is not there. This gets it ahead, or another one that has its name by now.
+    #[command(after_help = EXIT_CODES)]
+    Pull(PullArgs),
+    /// List the images for sandboxes of this machine.
+    #[command(visible_alias = "list", after_help = EXIT_CODES)]
+    Ls(LsArgs),
+    /// Delete images for sandboxes of this machine. One that a sandbox uses stays.
+    #[command(visible_alias = "delete", after_help = EXIT_CODES)]
+    Rm(RmArgs),
 }
 
 /// Exit code of `exists` for an image that is not there.
@@ -65,13 +77,16 @@ pub(crate) async fn image(arguments: ImageArgs) -> anyhow::Result<ExitCode> {
             ImageCommand::Build(arguments) => Box::pin(build::build(&arguments)).await,
             ImageCommand::Tag(arguments) => tag(&arguments),
             ImageCommand::Exists(arguments) => Box::pin(exists(&arguments)).await,
+            ImageCommand::Pull(arguments) => Box::pin(here::pull(&arguments)).await,
+            ImageCommand::Ls(arguments) => here::list_images(&arguments),
+            ImageCommand::Rm(arguments) => here::remove_images(&arguments),
         }
     };
     tokio::select! {
         done = work => done,
         // What is dropped is given up.
         () = stop.cancelled() => {
-            tracing::warn!("interrupted; the build was given up");
+            tracing::warn!("interrupted, and given up");
             Ok(ExitCode::from(INTERRUPTED))
         }
     }

@@ -12,15 +12,17 @@
 //!
 //! | what is in it | from where |
 //! |---|---|
-//! | `/usr`, `/etc`, … | the machine's, to be read ([`system_places`](crate::confined::system_places)) |
+//! | `/usr`, `/etc`, … | the machine's, to be read ([`system_places`](crate::confined::system_places)); or those of another root directory, below a layer that takes what is changed |
 //! | places that were given | the machine's, under the names that were asked for |
 //! | `/proc`, `/dev`, `/dev/pts`, `/dev/shm` | its own |
 //! | users | root has numbers that are nobody's on the machine, and its files are stored under the numbers that it sees |
 //!
-//! Root of the machine is mapped away, so that what only root may read stays closed. Everybody else is who they are.
+//! Root of the machine is mapped away, so that what only root may read stays closed. Everybody else is who they are, or root
+//! with their own rights where the root directory is another one, as its programs expect it.
 
 #![expect(unsafe_code, reason = "clones a process, which no safe library offers")]
 
+mod layered;
 mod mounts;
 mod tree;
 mod users;
@@ -52,12 +54,31 @@ use users::Users;
 /// What is in a container, beside the system.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Container {
+    /// Its root directory, if that is not made of this machine.
+    pub root: Option<Root>,
     /// Places of the machine.
     pub places: Vec<Place>,
     /// Whom it can talk to.
     pub network: Network,
     /// Most processes and threads, with those that keep it (about 20); `None` for 4,096.
     pub processes: Option<u64>,
+}
+
+/// A root directory that has a system of its own, such as an image's.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Root {
+    /// What is in it at first. It stays as it is, and many can have the same. Its name has no links.
+    pub lower: PathBuf,
+    /// A directory with the two empty directories [`UPPER`](Self::UPPER) and [`WORK`](Self::WORK), for what is changed. Its
+    /// name has no links, and its file system must know layers, as ext4, xfs and btrfs do.
+    pub changes: PathBuf,
+}
+
+impl Root {
+    /// What is changed.
+    pub const UPPER: &str = "upper";
+    /// What the kernel needs for it.
+    pub const WORK: &str = "work";
 }
 
 /// The network of a container.
@@ -182,7 +203,7 @@ pub fn enter<E: DeserializeOwned>(
         let reason = format!("{threads} threads run, and a copy would have their locks");
         return Err(ContainerError::step("making a process", &reason));
     }
-    let users = Users::of_this_process()?;
+    let users = Users::of_this_process(container.root.is_some())?;
     // Both count them, so they are looked for once.
     let places = tree::places(container);
     let (keeper, copy) = UnixStream::pair().map_err(|error| ContainerError::step("making a socket", &error))?;
@@ -252,7 +273,7 @@ fn go_in(
             Err(error) => return Err(ContainerError::step("waiting for the keeper", &error)),
         }
     }
-    tree::enter(places, given, users)?;
+    tree::enter(places, given, users, container.root.is_some())?;
     let at = |step: &'static str| move |error: rustix::io::Errno| ContainerError::step(step, &error);
     if container.has_own_network() {
         mounts::loopback_up().map_err(|error| ContainerError::step("turning on the loopback interface", &error))?;

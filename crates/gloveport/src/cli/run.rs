@@ -158,7 +158,7 @@ impl RunArgs {
 pub(super) fn no_sandbox(flag: &str, on_server: bool) -> clap::Error {
     let text = format!(
         "--{flag} says what a sandbox is made from, and there is none without --runtime NAME (or the variable \
-         GLOVEPORT_RUNTIME, or `runtime` in [core] of the configuration): the command would run {}\n",
+         GLOVEPORT_RUNTIME, or `runtime` in [core] of the configuration) or --isolation container: the command would run {}\n",
         if on_server { "on a server" } else { "on this machine" }
     );
     clap::Error::raw(ErrorKind::MissingRequiredArgument, text)

@@ -178,3 +178,35 @@ impl RecipeArgs {
         Ok(Programs::new(&self.binary)?)
     }
 }
+
+/// An image for sandboxes of this machine.
+#[derive(Debug, Args)]
+pub(crate) struct PullArgs {
+    /// Its name, such as python:3.13-slim or ghcr.io/owner/name@sha256:…; or oci:DIRECTORY[:TAG], oci-archive:FILE or
+    /// docker-archive:FILE for one in a directory or a file.
+    #[arg(value_name = "IMAGE")]
+    pub(crate) image: String,
+    /// Print what it is as JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Do not show progress.
+    #[arg(long, short)]
+    pub(crate) quiet: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct LsArgs {
+    /// Print JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct RmArgs {
+    /// The images, by a name or the digest that `image ls` shows.
+    #[arg(value_name = "IMAGE", required = true)]
+    pub(crate) images: Vec<String>,
+    /// Print JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+}

@@ -40,7 +40,7 @@ pub(super) fn span(time: Duration) -> String {
 }
 
 /// How long ago it was; `-` if nobody knows.
-pub(super) fn age(then: Option<SystemTime>) -> String {
+pub(crate) fn age(then: Option<SystemTime>) -> String {
     then.map_or_else(|| "-".to_owned(), |then| span(then.elapsed().unwrap_or_default()))
 }
 

@@ -65,7 +65,7 @@ fn no_half_knows_the_other_but_for_sessions_in_their_own_process() {
 }
 
 /// Crates of the half beside the agent, and of what both halves stand on, that are Linux's or know all systems.
-const OF_SYSTEMS: [&str; 3] = ["base/sys", "base/platform", "providers/local"];
+const OF_SYSTEMS: [&str; 4] = ["base/sys", "base/platform", "providers/local", "agent/oci-image"];
 /// Crates that the program checks servers and providers with.
 const CHECKS: [&str; 2] = ["checks/conformance", "checks/provider-conformance"];
 /// Crates whose texts name files of the sandbox, which is Linux's.

@@ -17,17 +17,19 @@ use std::{
     env, fs,
     os::unix::fs::{DirBuilderExt as _, PermissionsExt as _},
     path::{Component, Path, PathBuf},
+    sync::Arc,
 };
 
 use gloveport_allow_list::Rules;
-use gloveport_contract::local::directory::{GATE, OWN_HOME, OWN_TEMPORARY, OWN_WORK};
+use gloveport_contract::local::directory::{GATE, OWN_CHANGES, OWN_HOME, OWN_TEMPORARY, OWN_WORK};
 use gloveport_provider::{Capabilities, Confinement, Level, NetworkPolicy, ProviderError, SandboxSpec, Workspace};
-use gloveport_sys::confined;
+use gloveport_sys::{confined, container::Root};
 
 use crate::{
     audit,
     edge::{self, Edge},
     fault,
+    image::{Prepared, WORK_INSIDE},
     state::{PLACE, State},
 };
 
@@ -38,7 +40,7 @@ const AUDIT_LABEL: &str = "gloveport.audit";
 /// The home directory in a container, where the user has none that can be named there.
 const HOME_INSIDE: &str = "/home/sandbox";
 /// Temporary files in a container.
-const TEMPORARY_INSIDE: &str = "/tmp";
+pub(crate) const TEMPORARY_INSIDE: &str = "/tmp";
 /// Where tools are that people have installed for themselves, in their home directory. Nothing secret is in them.
 const INSTALLED: [&str; 21] = [
     ".asdf",
@@ -81,6 +83,8 @@ const ENVIRONMENTS: &str = ".cache/gloveport/kernels";
 /// What the server of a sandbox is started with.
 #[derive(Debug)]
 pub(crate) struct Confined {
+    /// What its root directory is made from, if that is not this machine.
+    pub(crate) image: Option<Arc<Prepared>>,
     /// The name of the home directory, in a container.
     pub(crate) home: Option<PathBuf>,
     /// Whether it works in a directory of its own.
@@ -112,6 +116,7 @@ pub(crate) fn capabilities(level: Level, without: &Capabilities) -> Capabilities
         limit_processes: is_container,
         edge_secrets: is_container,
         audit: level != Level::None,
+        images: is_container,
         ..without.clone()
     }
 }
@@ -145,6 +150,7 @@ pub(crate) fn is_missing(error: &ProviderError) -> bool {
 /// What the server is told; `None` where nothing keeps it. What cannot be had is refused.
 pub(crate) fn wanted(
     spec: &SandboxSpec,
+    image: Option<Arc<Prepared>>,
     state: &State,
     environment: &BTreeMap<String, String>,
 ) -> Result<Option<Confined>, ProviderError> {
@@ -214,12 +220,18 @@ pub(crate) fn wanted(
     }
     let mut read =
         confinement.read.iter().map(|place| check("allow-read", place, false)).collect::<Result<Vec<_>, _>>()?;
-    read.extend(programs(home.as_deref(), state.root(), environment));
-    read.extend(active(&spec.environment).and_then(|place| check("environment", &place, false).ok()));
-    let home = (confinement.level == Level::Container).then(|| home_inside(home.as_deref()));
+    let home = if let Some(image) = &image {
+        Some(image.home())
+    } else {
+        read.extend(programs(home.as_deref(), state.root(), environment));
+        read.extend(active(&spec.environment).and_then(|place| check("environment", &place, false).ok()));
+        (confinement.level == Level::Container).then(|| home_inside(home.as_deref()))
+    };
     if let Some(name) = &home {
-        read.retain(|place| !WRITTEN.iter().any(|name| place.ends_with(name)));
-        read.extend(environments(name));
+        if image.is_none() {
+            read.retain(|place| !WRITTEN.iter().any(|name| place.ends_with(name)));
+            read.extend(environments(name));
+        }
         for place in read.iter().chain(&write) {
             if let Some(own) = ["/proc", "/dev", "/sys"].into_iter().find(|own| place.starts_with(own)) {
                 let reason = format!("a container has its own {own}, so {} cannot be given", place.display());
@@ -230,7 +242,7 @@ pub(crate) fn wanted(
     let audit = spec.audit.as_deref().map(|path| audit::place(path, &write)).transpose()?;
     let has_own_work = !matches!(spec.workspace, Workspace::Directory(_));
     let processes = spec.limits.processes.map(|count| count.saturating_add(OWN_PROCESSES));
-    Ok(Some(Confined { home, has_own_work, read, write, network, processes, edge, audit }))
+    Ok(Some(Confined { image, home, has_own_work, read, write, network, processes, edge, audit }))
 }
 
 /// Environments of IPython that were made on this machine, each by itself: others are made beside them.
@@ -301,11 +313,23 @@ fn programs(home: Option<&Path>, state: &Path, environment: &BTreeMap<String, St
 }
 
 /// Makes what the sandbox has for itself in the directory of its server.
-pub(crate) fn make_place(directory: &Path) -> Result<PathBuf, ProviderError> {
+pub(crate) fn make_place(directory: &Path, is_layered: bool) -> Result<PathBuf, ProviderError> {
     let place = directory.join(PLACE);
+    let make = |part: &Path, mode: u32| {
+        let made = fs::DirBuilder::new().mode(mode).create(part);
+        made.map_err(fault::file("make the directory", part))
+    };
     for part in [place.clone(), place.join(OWN_HOME), place.join(OWN_TEMPORARY), place.join(OWN_WORK)] {
-        let made = fs::DirBuilder::new().mode(0o700).create(&part);
-        made.map_err(fault::file("make the directory", &part))?;
+        make(&part, 0o700)?;
+    }
+    if is_layered {
+        let changes = place.join(OWN_CHANGES);
+        make(&changes, 0o700)?;
+        make(&changes.join(Root::WORK), 0o700)?;
+        let upper = changes.join(Root::UPPER);
+        make(&upper, 0o755)?;
+        // The root directory has what this one has, whatever is taken off of new ones here.
+        fs::set_permissions(&upper, fs::Permissions::from_mode(0o755)).map_err(fault::file("open", &upper))?;
     }
     // As `/tmp` is everywhere. Who is not of the sandbox does not get this far.
     let temporary = place.join(OWN_TEMPORARY);
@@ -317,8 +341,8 @@ pub(crate) fn make_place(directory: &Path) -> Result<PathBuf, ProviderError> {
 }
 
 /// Where it works if nothing else is asked for, once its directory has the last of its names.
-pub(crate) fn workspace(directory: &Path) -> PathBuf {
-    directory.join(PLACE).join(OWN_WORK)
+pub(crate) fn workspace(directory: &Path, has_image: bool) -> PathBuf {
+    if has_image { WORK_INSIDE.into() } else { directory.join(PLACE).join(OWN_WORK) }
 }
 
 /// Where its temporary files are.

@@ -21,7 +21,7 @@ use gloveport_provider::{
 use crate::{
     audit, confine, delete,
     fault::{self, NAME, blocking, engine},
-    keeper,
+    image, keeper,
     launch::{STANDARD_PORTS, Server},
     logs,
     pool::Pool,
@@ -90,13 +90,14 @@ impl Inner {
             let (inner, id) = (Arc::clone(self), id.clone());
             blocking(move || inner.open_for(&id)).await?;
         }
+        let image = image::prepare(spec, &self.state, progress).await?;
         progress.enter(Phase::Creating, "");
         let confined = {
-            let (inner, spec) = (Arc::clone(self), spec.clone());
-            blocking(move || confine::wanted(&spec, &inner.state, &inner.options.environment)).await?
+            let (inner, spec, image) = (Arc::clone(self), spec.clone(), image.clone());
+            blocking(move || confine::wanted(&spec, image, &inner.state, &inner.options.environment)).await?
         };
         if let Some(confined) = confined {
-            let mut spec = spec.clone();
+            let mut spec = image::labelled(spec);
             spec.environment.extend(confined.edge.iter().flat_map(|edge| edge.placeholders.clone()));
             // One that waits does not know yet what it may do, and cannot be told later.
             let server = Server::launch_confined(self, confined, id.clone()).await?;
@@ -305,7 +306,9 @@ impl Inner {
         let (workspace, temporary) = match &spec.workspace {
             Workspace::Directory(directory) => (directory.clone(), false),
             // It goes with the directory that it is in.
-            Workspace::Temporary if level != Level::None => (confine::workspace(directory), false),
+            Workspace::Temporary if level != Level::None => {
+                (confine::workspace(directory, server.image.is_some()), false)
+            }
             Workspace::Temporary | Workspace::Volume(_) => {
                 let name = format!("openhands_workspace_{}-{}", spec.session_id, random_name()?);
                 (self.options.temporary.join(name), true)
@@ -314,13 +317,17 @@ impl Inner {
         let expires = spec.time_to_live.and_then(|time| SystemTime::now().checked_add(time));
         let has_editor = spec.plugins.iter().any(|plugin| plugin == "vscode");
         let urls = ports.iter().filter(|(name, _)| name != "vscode" || has_editor);
-        let mut environment = self.environment(spec, ports);
+        let mut environment = self.environment(server, spec, ports);
         if level != Level::None {
-            confine::environment(directory, level, &mut environment);
+            if server.image.is_none() {
+                confine::environment(directory, level, &mut environment);
+            }
             confine::way_out(spec, &mut environment);
             // What was asked for by name counts more.
             environment.extend(spec.environment.clone());
-            confine::name_active(&mut environment);
+            if server.image.is_none() {
+                confine::name_active(&mut environment);
+            }
         }
         let record = Record {
             version: VERSION,
@@ -352,8 +359,9 @@ impl Inner {
     }
 
     /// Variables of the tools (`local-and-cli-runtime` A6).
-    fn environment(&self, spec: &SandboxSpec, ports: &[(String, u16)]) -> BTreeMap<String, String> {
-        let mut environment = self.options.environment.clone();
+    fn environment(&self, server: &Server, spec: &SandboxSpec, ports: &[(String, u16)]) -> BTreeMap<String, String> {
+        let of_image = server.image.as_ref().map(|image| image.environment());
+        let mut environment = of_image.unwrap_or(&self.options.environment).clone();
         environment.retain(|name, _| !OWN.contains(&name.as_str()));
         environment.insert("LOCAL_RUNTIME_MODE".to_owned(), "1".to_owned());
         for (name, port) in ports.iter().take(STANDARD_PORTS) {
@@ -374,6 +382,10 @@ impl Inner {
 fn check(spec: &SandboxSpec) -> Result<(), ProviderError> {
     if confine::level(spec) == Level::None && spec.audit.is_some() {
         return Err(audit::nobody_keeps_it());
+    }
+    if spec.image.is_some() && confine::level(spec) != Level::Container {
+        let reason = "the root directory of a container is made from an image; give --isolation container with it";
+        return Err(ProviderError::Spec { field: "image".to_owned(), reason: reason.to_owned() });
     }
     spec.check(NAME, &confine::capabilities(confine::level(spec), &CAPABILITIES))
 }

@@ -110,7 +110,7 @@ fn try_claim(inner: &Inner) -> Option<Server> {
     let Answer::Server { process, mark, directory, port, reserved } = answer else { return None };
     let mut descriptors = descriptors.into_iter();
     let (socket, lock) = (UnixStream::from(descriptors.next()?), File::from(descriptors.next()?));
-    Some(Server { process, mark, directory, port, reserved, socket, lock })
+    Some(Server { process, mark, directory, port, reserved, image: None, socket, lock })
 }
 
 /// Asks a keeper to let this many wait; `false` if there is none that can, and one must be started.

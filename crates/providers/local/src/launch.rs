@@ -23,6 +23,7 @@ use crate::{
     confine::{self, Confined, Network},
     delete,
     fault::{self, blocking, engine},
+    image::Prepared,
     lock, logs,
     provider::Inner,
     server::ServerProcess,
@@ -55,6 +56,8 @@ pub(crate) struct Server {
     pub(crate) directory: PathBuf,
     pub(crate) port: u16,
     pub(crate) reserved: Vec<u16>,
+    /// What its root directory is made from, if that is not this machine.
+    pub(crate) image: Option<Arc<Prepared>>,
     pub(crate) socket: UnixStream,
     /// For waiting until nothing of it is left, wherever its directory is then.
     pub(crate) lock: File,
@@ -76,6 +79,7 @@ impl Server {
     }
 
     async fn launch_as(inner: &Arc<Inner>, apart: Option<(Confined, SandboxId)>) -> Result<Self, ProviderError> {
+        let image = apart.as_ref().and_then(|(confined, _)| confined.image.clone());
         let Spawned { process, mark, directory, socket, lock } = {
             let inner = Arc::clone(inner);
             blocking(move || spawn(&inner, apart.as_ref())).await?
@@ -95,7 +99,7 @@ impl Server {
         let reason = match told {
             Ok((socket, Some(Reply::Listening { port, reserved }))) => {
                 inner.options.observer.tell(Step::Listening);
-                return Ok(Self { process, mark, directory, port, reserved, socket, lock });
+                return Ok(Self { process, mark, directory, port, reserved, image, socket, lock });
             }
             Ok((_, Some(Reply::Failed { reason } | Reply::Refused { reason }))) => reason,
             Ok((_, None)) => "its server has ended".to_owned(),
@@ -162,7 +166,7 @@ fn start(
     let outer = inner.options.environment.get(mark::VARIABLE).map(String::as_str);
     command.env(mark::VARIABLE, mark::within(outer, mark));
     if let Some((confined, id)) = apart {
-        let place = confine::make_place(directory)?;
+        let place = confine::make_place(directory, confined.image.is_some())?;
         if let Some(edge) = &confined.edge {
             edge.write_trust(&place)?;
             // It stays in the socket until the server looks.
@@ -172,7 +176,11 @@ fn start(
         let level = if let Some(home) = &confined.home {
             command.arg("--container").arg(place).arg("--home").arg(home);
             if confined.has_own_work {
-                command.arg("--work").arg(confine::workspace(&inner.state.sandbox(id)));
+                command.arg("--work").arg(confine::workspace(&inner.state.sandbox(id), confined.image.is_some()));
+            }
+            if let Some(image) = &confined.image {
+                command.arg("--root").arg(image.root()).arg("--lease").arg(image.lease());
+                command.envs(image.of_server());
             }
             Level::Container
         } else {

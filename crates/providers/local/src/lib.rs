@@ -38,6 +38,7 @@ mod edge;
 mod fault;
 mod garbage;
 mod gate;
+mod image;
 pub mod keeper;
 mod launch;
 mod lock;

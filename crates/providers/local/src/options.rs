@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, path::PathBuf, time::Duration};
 
 use gloveport_provider::{ProviderContext, ProviderError};
 
-use crate::{fault::engine, steps::Observer};
+use crate::{fault::engine, state::State, steps::Observer};
 
 /// How the provider works.
 #[derive(Clone, Debug)]
@@ -59,5 +59,10 @@ impl LocalOptions {
             grace: Duration::from_secs(5),
             observer: Observer::default(),
         })
+    }
+
+    /// Where images are that root directories of sandboxes are made from.
+    pub fn images(&self) -> PathBuf {
+        State::new(self.state.clone()).images()
     }
 }

@@ -49,6 +49,11 @@ impl State {
         self.root.join(OLD)
     }
 
+    /// Images that root directories of sandboxes are made from.
+    pub(crate) fn images(&self) -> PathBuf {
+        self.root.join("images")
+    }
+
     pub(crate) fn backends(&self) -> PathBuf {
         self.root.join("backends")
     }

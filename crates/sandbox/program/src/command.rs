@@ -45,6 +45,9 @@ pub enum Command {
     /// Be the only way out of and into a sandbox whose network is closed, as providers start it.
     #[command(hide = true)]
     Gate(gate::GateArgs),
+    /// Tell such a one what else it lets through, and print what it does then.
+    #[command(hide = true)]
+    GateChange(gate::change::ChangeArgs),
 }
 
 /// Runs one of them to its end. Call it while this is the only thread: the guard of processes must be made then.
@@ -110,6 +113,7 @@ pub fn run(command: Command) -> anyhow::Result<ExitCode> {
             logging::for_server();
             runtime()?.block_on(gate::gate(arguments))
         }
+        Command::GateChange(arguments) => gate::change::change(&arguments),
     }
 }
 

@@ -22,7 +22,9 @@ pub fn asked(names: &[String], environment: &[(OsString, OsString)]) -> anyhow::
         found.map(|(_, value)| value.to_string_lossy().into_owned())
     };
     let web = web(has(names, BROWSER), DownloadPlace::Workspace, variable)?;
-    select(names, has(names, "agent_skills"), first_kernel(variable)?, web)
+    let python = variable(INTERPRETER).filter(|path| !path.is_empty()).map(PathBuf::from);
+    let kernel = (python.or_else(interpreter), first_kernel(variable)?);
+    select(names, has(names, "agent_skills"), kernel, web)
 }
 
 /// A variable of this process.
@@ -37,7 +39,7 @@ pub fn of_openhands(names: &[String], browser: WantedBrowser) -> anyhow::Result<
         WantedBrowser::AtOnce => Some(Browsing::On(Web::new(FirstStart::AtOnce, DownloadPlace::OfOpenHands))),
         WantedBrowser::WhenNeeded => web(has(names, BROWSER), DownloadPlace::OfOpenHands, own)?,
     };
-    select(names, has(names, "agent_skills"), first_kernel(own)?, web)
+    select(names, has(names, "agent_skills"), (interpreter(), first_kernel(own)?), web)
 }
 
 /// What a caller wants of the browser.
@@ -95,7 +97,7 @@ pub fn offered(names: &[String], none: bool) -> anyhow::Result<PluginOptions> {
     let mut all: Vec<String> = names.to_vec();
     all.extend(OFFERED.map(str::to_owned));
     let web = web(has(names, BROWSER), DownloadPlace::Workspace, own)?;
-    select(&all, true, first, web)
+    select(&all, true, (interpreter(), first), web)
 }
 
 /// A notebook alone, for a process that runs cells.
@@ -109,7 +111,7 @@ pub fn for_cells(python: Option<PathBuf>) -> anyhow::Result<PluginOptions> {
 fn select(
     names: &[String],
     with_skills: bool,
-    first: FirstKernel,
+    (python, first): (Option<PathBuf>, FirstKernel),
     browsing: Option<Browsing>,
 ) -> anyhow::Result<PluginOptions> {
     let mut names = names.to_vec();
@@ -126,7 +128,7 @@ fn select(
         return Ok(PluginOptions::default());
     }
     let skills = with_skills.then(AgentSkills::new);
-    let notebook = Notebook::new(skills.clone(), interpreter(), first);
+    let notebook = Notebook::new(skills.clone(), python, first);
     let mut built_in: Vec<Arc<dyn Plugin>> = vec![Arc::clone(&notebook) as _, Arc::new(VsCode::default())];
     built_in.push(skills.unwrap_or_else(AgentSkills::new));
     let web = match web {
@@ -145,9 +147,12 @@ fn select(
     Ok(PluginOptions { all, notebook, web, limit: limit()? })
 }
 
+/// The variable that names the interpreter of cells.
+const INTERPRETER: &str = "GLOVEPORT_PYTHON";
+
 /// The interpreter of cells that the environment names.
 pub fn interpreter() -> Option<PathBuf> {
-    std::env::var_os("GLOVEPORT_PYTHON").filter(|path| !path.is_empty()).map(PathBuf::from)
+    std::env::var_os(INTERPRETER).filter(|path| !path.is_empty()).map(PathBuf::from)
 }
 
 /// The registry for these names. Folders are read only if one of them is not built in.

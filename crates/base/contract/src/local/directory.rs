@@ -39,6 +39,8 @@ pub const OWN_HOME: &str = "home";
 pub const OWN_TEMPORARY: &str = "tmp";
 /// Where they work, if no directory is given.
 pub const OWN_WORK: &str = "work";
+/// What is changed in a root directory that others have as well.
+pub const OWN_CHANGES: &str = "changes";
 /// In that place: what programs trust ([`TRUST`]).
 pub const OWN_TRUST: &str = "trust";
 /// There: the certificates of all authorities that programs trust, that of the sandbox among them.

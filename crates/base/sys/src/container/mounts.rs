@@ -12,8 +12,8 @@ use libc::{c_long, c_uint};
 use rustix::{
     fs::CWD,
     mount::{
-        FsMountFlags, FsOpenFlags, MountAttrFlags, MoveMountFlags, fsconfig_create, fsconfig_set_string, fsmount,
-        fsopen, move_mount,
+        FsMountFlags, FsOpenFlags, MountAttrFlags, MoveMountFlags, fsconfig_create, fsconfig_set_flag,
+        fsconfig_set_string, fsmount, fsopen, move_mount,
     },
     net::{AddressFamily, SocketFlags, SocketType, socket_with},
 };
@@ -58,11 +58,14 @@ pub(super) fn change(mount: impl AsFd, name: &CStr, change: Change<'_>) -> io::R
     if changed == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// A new file system that is nowhere yet.
+/// A new file system that is nowhere yet. An option without a value is a flag.
 pub(super) fn make(kind: &str, options: &[(&str, &str)], attributes: MountAttrFlags) -> rustix::io::Result<OwnedFd> {
     let made = fsopen(kind, FsOpenFlags::FSOPEN_CLOEXEC)?;
     for (name, value) in options {
-        fsconfig_set_string(made.as_fd(), *name, *value)?;
+        match *value {
+            "" => fsconfig_set_flag(made.as_fd(), *name)?,
+            value => fsconfig_set_string(made.as_fd(), *name, value)?,
+        }
     }
     fsconfig_create(made.as_fd())?;
     fsmount(made.as_fd(), FsMountFlags::FSMOUNT_CLOEXEC, attributes)

@@ -19,18 +19,18 @@ use rustix::{
 };
 
 use super::{
-    Container, ContainerError, Place,
+    Container, ContainerError, Place, layered,
     mounts::{self, Change},
     users::{self, Users},
 };
 use crate::confined::system_places;
 
 /// Where the new root is while it is made: a directory of every machine, which this process sees no more by then.
-const STAGE: &str = "/usr";
+pub(super) const STAGE: &str = "/usr";
 /// Devices of the machine that change nothing of it.
 const DEVICES: [&str; 6] = ["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty"];
 /// Names that programs know.
-const LINKS: [(&str, &str); 8] = [
+pub(super) const LINKS: [(&str, &str); 8] = [
     ("/dev/fd", "/proc/self/fd"),
     ("/dev/stdin", "/proc/self/fd/0"),
     ("/dev/stdout", "/proc/self/fd/1"),
@@ -46,13 +46,17 @@ const ROOT_SIZE: &str = "4m";
 const SHARED_SIZE: &str = "512m";
 const SHARED_FILES: &str = "65536";
 
-const SAFE: MountAttrFlags = MountAttrFlags::MOUNT_ATTR_NOSUID.union(MountAttrFlags::MOUNT_ATTR_NODEV);
+pub(super) const SAFE: MountAttrFlags = MountAttrFlags::MOUNT_ATTR_NOSUID.union(MountAttrFlags::MOUNT_ATTR_NODEV);
 
 /// All places in the order in which they are put to theirs: what is in another one comes after it.
 pub(super) fn places(container: &Container) -> Vec<Place> {
     let read = |place: &Path| Place { target: place.to_owned(), source: place.to_owned(), is_written: false };
     let mut found = BTreeMap::new();
-    for place in system_places().filter(|place| *place != Path::new("/proc")) {
+    if let Some(root) = &container.root {
+        found.extend(layered::places(root).map(|place| (place.target.clone(), place)));
+    }
+    let is_given = |place: &&Path| container.root.is_none() || *place == Path::new("/sys");
+    for place in system_places().filter(|place| *place != Path::new("/proc")).filter(is_given) {
         if fs::symlink_metadata(place).is_ok_and(|found| !found.is_symlink()) {
             found.insert(place.to_owned(), read(place));
         }
@@ -61,7 +65,7 @@ pub(super) fn places(container: &Container) -> Vec<Place> {
         found.insert(device.to_owned(), read(device));
     }
     // Who tells addresses is often told by a file elsewhere.
-    let tells = fs::canonicalize("/etc/resolv.conf").ok();
+    let tells = fs::canonicalize("/etc/resolv.conf").ok().filter(|_| container.root.is_none());
     if let Some(file) = tells.filter(|file| !found.keys().any(|place| file.starts_with(place))) {
         found.insert(file.clone(), read(&file));
     }
@@ -108,12 +112,14 @@ pub(super) fn open(place: &Place, users: Option<&OwnedFd>) -> Result<OwnedFd, Co
         (false, true) => MountAttrFlags::MOUNT_ATTR_NOSUID,
         (false, false) => SAFE | MountAttrFlags::MOUNT_ATTR_RDONLY,
     };
-    let users = users.filter(|_| place.is_written);
+    let users = users.filter(|_| place.is_written || layered::is_layer(place));
     mounts::change(&tree, c"", Change { set, is_deep: true, users }).map_err(|error| {
         if users.is_some() && error.raw_os_error() == Some(libc::EINVAL) {
-            let reason = "its file system, or one in it, cannot store files under the numbers that root has in a container; \
-                          use a directory on ext4, xfs or btrfs, or another user than root";
-            return failed(reason.to_owned());
+            let place = place.source.display();
+            return ContainerError::Refused(format!(
+                "the file system of {place}, or one in it, cannot store files under the numbers that root has in a container; \
+                 use a directory on ext4, xfs or btrfs, or another user than root"
+            ));
         }
         if error.raw_os_error() == Some(libc::ENOSYS) { users::TOO_OLD.into() } else { io(error) }
     })?;
@@ -122,7 +128,12 @@ pub(super) fn open(place: &Place, users: Option<&OwnedFd>) -> Result<OwnedFd, Co
 
 /// Makes the root directory of this process, which has namespaces and users of its own, and goes into it. What was given is
 /// open already, by its number among the [`places`].
-pub(super) fn enter(places: &[Place], given: Vec<(usize, OwnedFd)>, users: &Users) -> Result<(), ContainerError> {
+pub(super) fn enter(
+    places: &[Place],
+    given: Vec<(usize, OwnedFd)>,
+    users: &Users,
+    is_layered: bool,
+) -> Result<(), ContainerError> {
     let at = |step: &'static str| move |error: Errno| ContainerError::step(step, &error);
     let mut opened: BTreeMap<usize, OwnedFd> = given.into_iter().collect();
     if !users.are_mapped() {
@@ -140,12 +151,15 @@ pub(super) fn enter(places: &[Place], given: Vec<(usize, OwnedFd)>, users: &User
     }
     let quiet = MountPropagationFlags::PRIVATE | MountPropagationFlags::REC;
     mount_change("/", quiet).map_err(|error| match users::refusal_inside(false) {
-        Some(unsupported) if matches!(error, Errno::PERM | Errno::ACCESS) => unsupported.into(),
+        Some(unsupported) if !users.are_mapped() && matches!(error, Errno::PERM | Errno::ACCESS) => unsupported.into(),
         _ => at("making mounts its own")(error),
     })?;
     let root = mounts::make("tmpfs", &[("size", ROOT_SIZE), ("mode", "0755")], SAFE).map_err(at("making a root"))?;
     mounts::put(&root, Path::new(STAGE)).map_err(at("putting the root to its place"))?;
     drop(root);
+    if is_layered {
+        return layered::enter(places, opened);
+    }
     for (number, place) in places.iter().enumerate() {
         let Some(mount) = opened.remove(&number) else { continue };
         let failed = |error: io::Error| ContainerError::Place { path: place.source.clone(), reason: error.to_string() };
@@ -155,7 +169,12 @@ pub(super) fn enter(places: &[Place], given: Vec<(usize, OwnedFd)>, users: &User
         make_point(&target, is_directory).map_err(failed)?;
         mounts::put(&mount, &target).map_err(|error| failed(error.into()))?;
     }
-    own_file_systems()?;
+    for own in own_file_systems()? {
+        let failed = |error: &dyn std::fmt::Display| ContainerError::step(&format!("making {}", own.place), error);
+        let Some(target) = staged(Path::new(own.place)) else { continue };
+        make_point(&target, true).map_err(|error| failed(&error))?;
+        mounts::put(&own.mount, &target).map_err(|error| failed(&error))?;
+    }
     for (name, target) in links.iter().map(|(name, target)| (name.as_path(), target.as_path())) {
         link(name, target)?;
     }
@@ -167,20 +186,34 @@ pub(super) fn enter(places: &[Place], given: Vec<(usize, OwnedFd)>, users: &User
             fs::create_dir_all(directory).map_err(|error| ContainerError::step("making a directory", &error))?;
         }
     }
-    rustix::process::chdir(STAGE).map_err(at("going to the root"))?;
-    pivot_root(".", ".").map_err(at("pivot_root"))?;
-    // The old one is above the new one now.
-    unmount(".", UnmountFlags::DETACH).map_err(at("leaving the old root"))?;
-    rustix::process::chdir("/").map_err(at("going to the root"))?;
+    turn()?;
     let closed = Change { set: SAFE | MountAttrFlags::MOUNT_ATTR_RDONLY, is_deep: false, users: None };
     mounts::change(CWD, c"/", closed).map_err(|error| ContainerError::step("closing the root", &error))
 }
 
-/// `/proc`, terminals, shared memory and queues.
-fn own_file_systems() -> Result<(), ContainerError> {
+/// Makes what is staged the root directory, and leaves the old one.
+pub(super) fn turn() -> Result<(), ContainerError> {
+    let at = |step: &'static str| move |error: Errno| ContainerError::step(step, &error);
+    rustix::process::chdir(STAGE).map_err(at("going to the root"))?;
+    pivot_root(".", ".").map_err(at("pivot_root"))?;
+    // The old one is above the new one now.
+    unmount(".", UnmountFlags::DETACH).map_err(at("leaving the old root"))?;
+    rustix::process::chdir("/").map_err(at("going to the root"))
+}
+
+/// A file system of the container that is nowhere yet.
+pub(super) struct Own {
+    pub(super) place: &'static str,
+    pub(super) mount: OwnedFd,
+}
+
+/// `/proc`, terminals, shared memory and queues. They are made while those of the machine are still to be seen, which the
+/// kernel asks for.
+pub(super) fn own_file_systems() -> Result<Vec<Own>, ContainerError> {
     let no_programs = SAFE | MountAttrFlags::MOUNT_ATTR_NOEXEC;
     let shared = [("size", SHARED_SIZE), ("nr_inodes", SHARED_FILES), ("mode", "1777")];
     let terminals = [("mode", "0620"), ("ptmxmode", "0666")];
+    let mut made = Vec::new();
     for (kind, place, options, attributes) in [
         ("proc", "/proc", &[][..], no_programs),
         // Terminals are devices.
@@ -188,10 +221,8 @@ fn own_file_systems() -> Result<(), ContainerError> {
         ("tmpfs", "/dev/shm", &shared, SAFE),
         ("mqueue", "/dev/mqueue", &[], no_programs),
     ] {
-        let failed = |error: &dyn std::fmt::Display| ContainerError::step(&format!("making {place}"), error);
-        let Some(target) = staged(Path::new(place)) else { continue };
-        make_point(&target, true).map_err(|error| failed(&error))?;
-        match mounts::make(kind, options, attributes).and_then(|made| mounts::put(&made, &target)) {
+        match mounts::make(kind, options, attributes) {
+            Ok(mount) => made.push(Own { place, mount }),
             // A kernel may be built without them.
             Err(Errno::NODEV) if kind == "mqueue" => {}
             Err(Errno::PERM) if kind == "proc" => {
@@ -202,15 +233,19 @@ fn own_file_systems() -> Result<(), ContainerError> {
                 }
                 .into());
             }
-            done => done.map_err(|error| failed(&error))?,
+            Err(error) => return Err(ContainerError::step(&format!("making {place}"), &error)),
         }
     }
-    Ok(())
+    Ok(made)
 }
 
 fn link(name: &Path, target: &Path) -> Result<(), ContainerError> {
-    let Some(name) = staged(name) else { return Ok(()) };
-    let made = name.parent().map_or(Ok(()), fs::create_dir_all).and_then(|()| symlink(target, &name));
+    staged(name).map_or(Ok(()), |name| make_link(&name, target))
+}
+
+/// The same, where the name is the last one.
+pub(super) fn make_link(name: &Path, target: &Path) -> Result<(), ContainerError> {
+    let made = name.parent().map_or(Ok(()), fs::create_dir_all).and_then(|()| symlink(target, name));
     match made {
         // What the machine has itself.
         Err(error) if matches!(error.kind(), io::ErrorKind::AlreadyExists | io::ErrorKind::ReadOnlyFilesystem) => {
@@ -221,7 +256,7 @@ fn link(name: &Path, target: &Path) -> Result<(), ContainerError> {
 }
 
 /// Makes what a mount is put on, unless it is there.
-fn make_point(place: &Path, is_directory: bool) -> io::Result<()> {
+pub(super) fn make_point(place: &Path, is_directory: bool) -> io::Result<()> {
     if fs::symlink_metadata(place).is_ok_and(|found| found.is_dir() == is_directory && !found.is_symlink()) {
         return Ok(());
     }
@@ -256,6 +291,7 @@ mod tests {
         let place =
             |target: &str, source: &str, is_written| Place { target: target.into(), source: source.into(), is_written };
         let container = Container {
+            root: None,
             places: vec![
                 place("/home/me/work/in", "/home/me/work/in", false),
                 place("/home/me/work", "/home/me/work", true),

@@ -20,18 +20,18 @@ pub(super) const TOO_OLD: Unsupported =
 /// The users of a container.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Users {
-    /// The user and group of this process, under their own numbers.
-    Own { user: u32, group: u32 },
+    /// The user and group of this process, under their own numbers or as root.
+    Own { user: u32, group: u32, is_root: bool },
     /// These many from 0 on, which are those from `first` on outside.
     Mapped { first: u32, count: u32 },
 }
 
 impl Users {
-    /// Root gets users that are nobody's, everybody else is who they are.
-    pub(super) fn of_this_process() -> Result<Self, ContainerError> {
+    /// Root gets users that are nobody's, everybody else is who they are, or is called root.
+    pub(super) fn of_this_process(is_root: bool) -> Result<Self, ContainerError> {
         let (user, group) = (geteuid(), getegid());
         if !user.is_root() {
-            return Ok(Self::Own { user: user.as_raw(), group: group.as_raw() });
+            return Ok(Self::Own { user: user.as_raw(), group: group.as_raw(), is_root });
         }
         let read = |which: &str| fs::read_to_string(format!("/proc/self/{which}")).unwrap_or_default();
         let known = known(&read("uid_map")).min(known(&read("gid_map")));
@@ -55,11 +55,12 @@ impl Users {
                 .map_err(|error| ContainerError::step(&format!("writing {file} of the container"), &error))
         };
         match self {
-            Self::Own { user, group } => {
-                write("uid_map", format!("{user} {user} 1"))?;
+            Self::Own { user, group, is_root } => {
+                let inside = |own: &u32| if *is_root { 0 } else { *own };
+                write("uid_map", format!("{} {user} 1", inside(user)))?;
                 // Groups could be given up that files deny something to.
                 write("setgroups", "deny".to_owned())?;
-                write("gid_map", format!("{group} {group} 1"))
+                write("gid_map", format!("{} {group} 1", inside(group)))
             }
             Self::Mapped { first, count } => {
                 write("uid_map", format!("0 {first} {count}"))?;
@@ -134,7 +135,7 @@ pub(super) fn refusal_inside(is_root: bool) -> Option<Unsupported> {
         });
     }
     let read = |file: &str| fs::read_to_string(file).unwrap_or_default().trim().to_owned();
-    (read("/proc/sys/kernel/apparmor_restrict_unprivileged_userns") == "1" && !geteuid().is_root()).then_some(Unsupported {
+    (read("/proc/sys/kernel/apparmor_restrict_unprivileged_userns") == "1").then_some(Unsupported {
         reason: "AppArmor keeps programs that it does not know from user namespaces",
         remedy: "set the kernel's parameter kernel.apparmor_restrict_unprivileged_userns to 0 with sysctl, or give this \
                  program a profile with the rule `userns,`",

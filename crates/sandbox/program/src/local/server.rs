@@ -2,6 +2,7 @@
 
 use std::{
     ffi::OsString,
+    fs::File,
     io,
     net::{IpAddr, SocketAddr},
     os::fd::OwnedFd,
@@ -14,16 +15,16 @@ use std::{
 use anyhow::Context as _;
 use clap::Args;
 use gloveport_contract::local::{
-    directory::{BUNDLES, CERTIFICATES, GATE, OWN_HOME, OWN_TEMPORARY, OWN_TRUST, OWN_WORK, TRUST},
+    directory::{BUNDLES, CERTIFICATES, GATE, OWN_CHANGES, OWN_HOME, OWN_TEMPORARY, OWN_TRUST, OWN_WORK, TRUST},
     lifeline::{Lifeline, Reply, Request, Start},
 };
 use gloveport_executor::Executor;
 use gloveport_server::{DrainEnd, Occupancy, PauseListener, ServerOptions, SessionKey};
 use gloveport_sys::{
     confined::Confinement,
-    container::{Container, ContainerError, Gate, Network, Place},
+    container::{Container, ContainerError, Gate, Network, Place, Root},
 };
-use rustix::net::sockopt;
+use rustix::{fs::FlockOperation, net::sockopt};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
@@ -78,6 +79,12 @@ pub struct ServerArgs {
     /// The name of its home directory there.
     #[arg(long, value_name = "PATH", requires = "container")]
     home: Option<PathBuf>,
+    /// Its root directory there is this one, which many can have, below a layer that takes what is changed.
+    #[arg(long, value_name = "DIRECTORY", requires = "container")]
+    root: Option<PathBuf>,
+    /// Keep a shared lock of this file while it runs: what it needs is not removed.
+    #[arg(long, value_name = "FILE", requires = "root")]
+    lease: Option<PathBuf>,
     /// Only try whether there can be a container, in which this directory is written.
     #[arg(long, value_name = "DIRECTORY")]
     try_container: Option<PathBuf>,
@@ -107,24 +114,36 @@ impl ServerArgs {
 
     /// The container that is asked for.
     fn container(&self, program: PathBuf) -> Option<Container> {
-        let (own, home) = (self.container.as_ref()?, self.home.as_ref()?);
+        let (directory, home) = (self.container.as_ref()?, self.home.as_ref()?);
         let work = self.work.as_ref().map(|work| (OWN_WORK, work.as_path()));
-        let own = [(OWN_HOME, home.as_path()), (OWN_TEMPORARY, Path::new("/tmp"))]
+        // In another root the home directory is one of those that it has.
+        let home = self.root.is_none().then_some((OWN_HOME, home.as_path()));
+        let own = home
             .into_iter()
+            .chain([(OWN_TEMPORARY, Path::new("/tmp"))])
             .chain(work)
-            .map(|(name, target)| Place { target: target.to_owned(), source: own.join(name), is_written: true });
+            .map(|(name, target)| Place { target: target.to_owned(), source: directory.join(name), is_written: true });
         let same = |place: &PathBuf, is_written| Place { target: place.clone(), source: place.clone(), is_written };
         let read = self.read.iter().map(|place| same(place, false));
         // Whoever sees a process of it must not reach its file where that can be written.
         let program = Place { target: PROGRAM.into(), source: program, is_written: false };
         let write = self.write.iter().map(|place| same(place, true));
-        let trust = if self.edge { trust(&self.container.as_ref()?.join(OWN_TRUST)) } else { Vec::new() };
+        let trust = if self.edge { trust(&directory.join(OWN_TRUST)) } else { Vec::new() };
+        let root = self.root.as_ref().map(|lower| Root { lower: lower.clone(), changes: directory.join(OWN_CHANGES) });
         Some(Container {
+            root,
             places: own.chain([program]).chain(read).chain(write).chain(trust).collect(),
             network: self.network(),
             processes: self.processes,
         })
     }
+}
+
+/// Takes a shared lock of a file.
+fn lease(file: &Path) -> io::Result<File> {
+    let file = File::open(file)?;
+    rustix::fs::flock(&file, FlockOperation::NonBlockingLockShared)?;
+    Ok(file)
 }
 
 /// What programs trust, beside what the system has, and in its place.
@@ -156,7 +175,11 @@ pub(crate) fn enter(arguments: &ServerArgs) -> anyhow::Result<(Inside, Owner)> {
             Network::Gate(_) => Some(inside.for_gate(arguments.edge).context("cannot get what the gate needs")?),
             Network::Machine | Network::None => None,
         };
+        // The keeper has it to the end; it is of no use inside.
+        let lease =
+            arguments.lease.as_deref().map(lease).transpose().context("cannot keep the image of the sandbox")?;
         let inside = inside.in_container(&container, for_gate).inspect_err(refuse)?;
+        drop(lease);
         return Ok((inside, Owner::start_inside(container.network == Network::Machine)?));
     }
     let network = !arguments.no_network;

@@ -37,7 +37,7 @@ pub fn containers(program: &Path) -> anyhow::Result<Result<(), Missing>> {
 /// Tries it here, with a directory that is written in it.
 pub(super) fn make_one(directory: &Path) -> ExitCode {
     let place = Place { target: "/tmp".into(), source: directory.to_owned(), is_written: true };
-    let container = Container { places: vec![place], network: Network::Machine, processes: None };
+    let container = Container { root: None, places: vec![place], network: Network::Machine, processes: None };
     match container::enter(&container, None, |(): ()| Ok(Vec::new())) {
         Ok(_) => ExitCode::SUCCESS,
         Err(error) => {
