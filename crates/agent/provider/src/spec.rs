@@ -74,6 +74,9 @@ pub struct SandboxSpec {
 }
 
 impl SandboxSpec {
+    /// The label of a sandbox of this machine that says what its root directory was made from.
+    pub const IMAGE_LABEL: &str = "gloveport.image";
+
     /// Our own server with a temporary workspace, for this session; ends with the backend.
     pub fn new(session_id: SessionId) -> Self {
         Self {

@@ -32,6 +32,7 @@ const POLL: Duration = Duration::from_millis(20);
 pub(super) fn labels_of(sandbox: &Sandbox) -> BTreeMap<String, String> {
     let mut labels = sandbox.labels.clone();
     labels.remove(Level::LABEL);
+    labels.remove(SandboxSpec::IMAGE_LABEL);
     labels
 }
 
@@ -107,6 +108,11 @@ impl Bench {
     pub(super) fn is_ours(&self, session: &SessionId) -> bool {
         let run = self.prefix.rsplit_once('-').map_or("", |(run, _)| run);
         session.as_str().starts_with(run)
+    }
+
+    /// Whether sandboxes are made from an image that was named.
+    pub(super) const fn has_image(&self) -> bool {
+        self.options.image.is_some()
     }
 
     pub(super) fn spec(&self, name: &str) -> Result<SandboxSpec, Problem> {
@@ -221,6 +227,7 @@ fn status(pid: u32, name: &str) -> Option<String> {
 fn with_level(mut can: Capabilities, level: Option<Level>) -> Capabilities {
     can.network_policy |= level.is_some_and(|level| level != Level::None);
     can.limit_processes |= level == Some(Level::Container);
+    can.images |= level == Some(Level::Container);
     can
 }
 

@@ -119,7 +119,11 @@ fn wrong_input_is_refused_before_anything_is_made() {
         (&["start", "--port", "80"], 2, "NAME:PORT"),
         (&["start", "--id", "a/b"], 1, "cannot be the id of a session"),
         (&["start", "--workspace", "/does/not/exist"], 1, "/does/not/exist is not a directory"),
-        (&["start", "--image", "debian"], 1, "the runtime `local` has no support for an image"),
+        (
+            &["start", "--isolation", "files", "--image", "debian"],
+            1,
+            "no support for an image without the level `container`",
+        ),
         (&["start", "--isolation", "none", "--network", "none"], 1, "has no support for a network policy"),
         (&["start", "--runtime", "nope"], 1, "there is no runtime `nope`: it is not one of "),
         (&["ls", "--runtime", "nope"], 1, "Runtime nope not supported"),

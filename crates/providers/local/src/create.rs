@@ -384,8 +384,8 @@ fn check(spec: &SandboxSpec) -> Result<(), ProviderError> {
         return Err(audit::nobody_keeps_it());
     }
     if spec.image.is_some() && confine::level(spec) != Level::Container {
-        let reason = "the root directory of a container is made from an image; give --isolation container with it";
-        return Err(ProviderError::Spec { field: "image".to_owned(), reason: reason.to_owned() });
+        let what = "an image without the level `container` (`--isolation container`)".to_owned();
+        return Err(ProviderError::Unsupported { provider: NAME.to_owned(), what });
     }
     spec.check(NAME, &confine::capabilities(confine::level(spec), &CAPABILITIES))
 }

@@ -19,8 +19,6 @@ use crate::{
 
 /// Where it works in an image, if nothing else is asked for.
 pub(crate) const WORK_INSIDE: &str = "/workspace";
-/// The label that says what its root directory was made from.
-const LABEL: &str = "gloveport.image";
 const PATH: &str = "PATH";
 const HOME: &str = "HOME";
 /// Where programs are and whose home it is, where an image does not say.
@@ -102,6 +100,6 @@ impl Prepared {
 /// The same sandbox, which says in a label what its root directory is made from.
 pub(crate) fn labelled(spec: &SandboxSpec) -> SandboxSpec {
     let mut spec = spec.clone();
-    spec.labels.extend(spec.image.clone().map(|reference| (LABEL.to_owned(), reference)));
+    spec.labels.extend(spec.image.clone().map(|reference| (SandboxSpec::IMAGE_LABEL.to_owned(), reference)));
     spec
 }

@@ -17,8 +17,8 @@ use rustix::{
 };
 
 use super::{
-    ContainerError, Place, Root,
     mounts::{self, Change},
+    plan::{ContainerError, Place, Root},
     tree::{LINKS, SAFE, STAGE, make_link, make_point, own_file_systems, turn},
 };
 

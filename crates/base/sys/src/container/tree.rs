@@ -19,8 +19,9 @@ use rustix::{
 };
 
 use super::{
-    Container, ContainerError, Place, layered,
+    layered,
     mounts::{self, Change},
+    plan::{Container, ContainerError, Place},
     users::{self, Users},
 };
 use crate::confined::system_places;
@@ -284,7 +285,7 @@ fn staged(place: &Path) -> Option<PathBuf> {
 
 #[cfg(test)]
 mod tests {
-    use super::{super::Network, *};
+    use super::{super::plan::Network, *};
 
     #[test]
     fn what_is_in_another_place_comes_after_it_and_what_is_written_counts_more() {

@@ -4,7 +4,7 @@ use std::{fs, io};
 
 use rustix::process::{getegid, geteuid};
 
-use super::ContainerError;
+use super::plan::ContainerError;
 use crate::{confined::Unsupported, private};
 
 /// Users and groups that root has in a container, from 0 on.
