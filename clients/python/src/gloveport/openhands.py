@@ -51,10 +51,21 @@ class GloveportRuntime(ActionExecutionClient):
         """
         self.set_runtime_status(RuntimeStatus.STARTING_RUNTIME)
         box = _BOXES.get(self.sid)
-        if box is None:
-            if self.attach_to_existing:
-                raise AgentRuntimeDisconnectedError(f"this process has no sandbox of the conversation {self.sid}")
-            box = await self._started()
+        if box is not None:
+            await self._use(box)
+            return
+        if self.attach_to_existing:
+            raise AgentRuntimeDisconnectedError(f"this process has no sandbox of the conversation {self.sid}")
+        box = await self._started()
+        try:
+            await self._use(box)
+        except BaseException:
+            # Nobody closes what failed to connect, or was cancelled while it did.
+            self._box = None
+            await call_sync_from_async(_end, self.sid, box)
+            raise
+
+    async def _use(self, box: Sandbox) -> None:
         self._box = box
         self._session_api_key = box._known().key
         if self._session_api_key is not None:
