@@ -8,8 +8,10 @@ use std::{
 
 use gloveport_config::{Config, McpStdioServer};
 use gloveport_event_stream::{AddEventError, EventStream, Masker, SubscriberId};
-use gloveport_protocol::{ErrorObservation, EventSource, Observation, ObservationEvent, Secret, SecurityRisk};
-use gloveport_provider::{ResourceLimits, SandboxSpec};
+use gloveport_protocol::{
+    ErrorObservation, EventSource, ExecuteError, Observation, ObservationEvent, Secret, SecurityRisk,
+};
+use gloveport_provider::{ResourceLimits, SandboxSpec, SandboxState};
 use gloveport_runtime::{
     Hosted, HostedOptions, Runtime, RuntimeError, RuntimeOptions, RuntimeStatus, StatusLevel,
     git_providers::{ProviderToken, ProviderTokens, ProviderType},
@@ -206,13 +208,18 @@ impl Live {
 
     /// Why something could not be done; of a sandbox that does not answer, what became of it.
     pub(crate) async fn fault(&self, error: RuntimeError) -> Fault {
-        if !error.is_lost() {
+        // A sandbox that was paused a moment ago is still there to say so.
+        let is_unready = matches!(error, RuntimeError::Execute(ExecuteError::Status { status: 503, .. }));
+        if !error.is_lost() && !is_unready {
             return error.into();
         }
         tracing::warn!(session = %self.key.id, %error, "the sandbox of a session did not answer");
         match self.owner.provider.find_session(&self.key.id).await {
             Ok(found) if found.as_ref().is_none_or(|sandbox| !sandbox.state.is_live()) => {
                 Fault::conflict("the sandbox of the session is gone")
+            }
+            Ok(Some(sandbox)) if sandbox.state == SandboxState::Paused => {
+                Fault::conflict("the session is paused; resume it first")
             }
             _ => Fault::later("the sandbox of the session does not answer; ask again"),
         }

@@ -214,8 +214,9 @@ impl Inner {
             state => return Err(ProviderError::State { action: "pause", id: id.clone(), state }),
         }
         self.options.observer.tell(Step::Pausing);
-        let paused = Self::client(&sandbox)?.pause().await;
-        paused.map_err(|error| engine(format!("pause the sandbox `{id}`"), causes(&error)))?;
+        if let Err(error) = Self::client(&sandbox)?.pause().await {
+            return Err(self.undone("pause", id, causes(&error)).await);
+        }
         self.options.observer.tell(Step::Paused);
         Ok(())
     }
@@ -228,10 +229,20 @@ impl Inner {
             state => return Err(ProviderError::State { action: "resume", id: id.clone(), state }),
         }
         self.options.observer.tell(Step::Resuming);
-        let resumed = Self::client(&sandbox)?.resume().await;
-        resumed.map_err(|error| engine(format!("resume the sandbox `{id}`"), causes(&error)))?;
+        if let Err(error) = Self::client(&sandbox)?.resume().await {
+            return Err(self.undone("resume", id, causes(&error)).await);
+        }
         self.options.observer.tell(Step::Resumed);
         Ok(())
+    }
+
+    /// Why a server did not pause or resume: the sandbox may have ended meanwhile, or its server did not do it.
+    async fn undone(self: &Arc<Self>, action: &'static str, id: &SandboxId, reason: String) -> ProviderError {
+        match self.view(id).await {
+            Err(gone) => gone,
+            Ok(Sandbox { state, .. }) if !state.is_live() => ProviderError::State { action, id: id.clone(), state },
+            Ok(_) => engine(format!("{action} the sandbox `{id}`"), reason),
+        }
     }
 }
 
