@@ -3,11 +3,13 @@
 
 use std::{fs, time::Duration};
 
-use crate::sandboxes::{Place, client, run, spec, try_run, until};
+use crate::sandboxes::{Place, client, options_at, run, spec, try_run, until};
 use gloveport_client::ClientError;
 use gloveport_protocol::sandbox::Activity;
 use gloveport_provider::{Progress, Provider as _, ProviderError, Sandbox, SandboxState};
+use gloveport_provider_local::{Local, LocalOptions, Observer, Step};
 use gloveport_sys::process;
+use rustix::process::{Pid, Signal, kill_process};
 
 /// The states of all processes of a sandbox but those that own the others.
 fn states(sandbox: &Sandbox) -> Vec<(String, char)> {
@@ -115,5 +117,35 @@ async fn pausing_needs_the_key() {
         assert!(matches!(result, Err(ClientError::Status(_))), "{result:?}");
     }
     assert_eq!(client(&made).sandbox_status().await.unwrap().state, Activity::Running);
+    local.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_sandbox_that_ends_while_it_is_paused_is_told_as_ended_and_not_as_a_fault_of_this_machine() {
+    let place = Place::new();
+    let root = place.path().to_owned();
+    let observer = Observer::new(move |step| {
+        if step == Step::Pausing {
+            let is_server = |pid: &u32| {
+                process::command_line(*pid)
+                    .is_some_and(|line| line.contains("sandbox-server") && line.contains(&root.display().to_string()))
+            };
+            for pid in process::all().into_iter().filter(is_server) {
+                // Some of them end with others of them.
+                let _ = kill_process(Pid::from_raw(i32::try_from(pid).unwrap()).unwrap(), Signal::KILL);
+            }
+        }
+    });
+    let local = Local::new(LocalOptions { observer, ..options_at(place.path()) }).unwrap();
+    let made = local.create(&spec("p"), &Progress::silent()).await.unwrap();
+    assert_eq!(run(&made, "echo here").await, "here");
+    let error = local.pause(&made.id).await.unwrap_err();
+    let is_ended = match &error {
+        ProviderError::NotFound(id) => *id == made.id,
+        ProviderError::State { action, state, .. } => *action == "pause" && !state.is_live(),
+        _ => false,
+    };
+    assert!(is_ended, "{error:?}");
+    local.delete(&made.id).await.unwrap();
     local.close().await;
 }
