@@ -239,6 +239,10 @@ fn public(directory: &Path, count: &mut usize) -> Vec<PathBuf> {
     let (mut found, mut is_whole) = (Vec::new(), true);
     for entry in entries.flatten() {
         *count += 1;
+        // A link has no rights of its own, and many of these are some: nothing else is asked of them.
+        if entry.file_type().is_ok_and(|kind| kind.is_symlink()) {
+            continue;
+        }
         let (path, Ok(metadata)) = (entry.path(), entry.metadata()) else { continue };
         let mode = metadata.permissions().mode();
         if metadata.is_symlink() {
