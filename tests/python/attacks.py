@@ -637,6 +637,40 @@ def a_reader_of_a_terminal_that_is_interrupted_leaves_it_usable():
     asyncio.run(main())
 
 
+#: Writes more than a client holds, and then nothing until it is told to end.
+MUCH = ["sh", "-c", "stty -echo; head -c 3000000 /dev/zero | tr '\\0' x; printf END; read _; exit 6"]
+
+
+def who_waits_for_the_end_of_a_terminal_leaves_no_reader_stuck():
+    with box() as one, one.terminal(MUCH) as terminal:
+        ends = []
+        waiter = threading.Thread(target=lambda: ends.append(terminal.wait(60)))
+        waiter.start()
+        # More than is held has come, and nothing comes any more.
+        assert until(lambda: terminal._link.is_behind())
+        data = b""
+        while not data.endswith(b"END"):
+            data += terminal.read(10)
+        assert (len(data), terminal.missing, ends) == (3_000_003, 0, [])
+        terminal.write("\n")
+        waiter.join(20)
+        assert [end.exit_code for end in ends] == [6], ends
+
+    async def main():
+        async with AsyncSandbox(isolation="none") as one, await one.terminal(MUCH) as terminal:
+            waiter = asyncio.ensure_future(terminal.wait(60))
+            while not terminal._link.is_behind():
+                await asyncio.sleep(0.05)
+            data = b""
+            while not data.endswith(b"END"):
+                data += await terminal.read(10)
+            assert (len(data), terminal.missing, waiter.done()) == (3_000_003, 0, False)
+            await terminal.write("\n")
+            assert (await waiter).exit_code == 6
+
+    asyncio.run(asyncio.wait_for(main(), 60))
+
+
 def what_waits_ends_with_its_sandbox():
     for wait in (lambda one: one.terminal("sleep 60").read(), lambda one: list(one.watch("."))):
         one = box().open()

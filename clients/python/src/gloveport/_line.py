@@ -98,6 +98,8 @@ class Line:
                 if deadline.passed():
                     raise TimeoutError(f"the terminal `{self._link.id}` did not do that in {seconds} s")
                 if self._is_busy:
+                    if self._link.is_stale():
+                        self._break_off()
                     self._changed.wait(deadline.left())
                     continue
                 self._is_busy = True
@@ -108,6 +110,17 @@ class Line:
                 finally:
                     self._is_busy = False
                     self._changed.notify_all()
+
+    def _break_off(self) -> None:
+        """Ends the connection of the thread that takes messages, which makes it anew."""
+        connection = self._connection
+        if connection is None:
+            return
+        self._changed.release()
+        try:
+            connection.close()
+        finally:
+            self._changed.acquire()
 
     def type(self, data: bytes) -> None:
         """Types something for which there is room."""
@@ -203,7 +216,11 @@ class AsyncLine:
             if deadline.passed():
                 raise TimeoutError(f"the terminal `{self._link.id}` did not do that in {seconds} s")
             if self._turn is not None:
-                await asyncio.wait([self._turn], timeout=deadline.left())
+                turn = self._turn
+                if self._link.is_stale() and self._connection is not None:
+                    # Whoever takes messages makes the connection anew.
+                    await self._connection.close()
+                await asyncio.wait([turn], timeout=deadline.left())
                 continue
             self._turn = turn = asyncio.get_running_loop().create_future()
             try:

@@ -205,6 +205,14 @@ class Link:
         """Whether all that was typed is on its way, or never will be."""
         return self.has_ended() or (self._is_ready and self._sent == self._taken + len(self._typed))
 
+    def is_behind(self) -> bool:
+        """Whether more output came than is held."""
+        return self._is_behind
+
+    def is_stale(self) -> bool:
+        """Whether the connection has gone past output that somebody can read now, so another one has to be made."""
+        return self._is_open and self._is_behind and not self.held
+
     def read(self, most: int) -> bytes:
         """Takes output that is held."""
         data = bytes(self.held[:most])
@@ -226,7 +234,7 @@ class Link:
     def step(self, seconds: float | None) -> Talk[None]:
         """Makes the connection if there is none, and takes the next message."""
         try:
-            if self._is_behind and not self.held and self._is_open:
+            if self.is_stale():
                 self._is_open = self._is_ready = False
                 yield HangUp()
             if not self._is_open:
@@ -236,10 +244,11 @@ class Link:
             self._take((yield Receive(seconds)))
             yield from self._flush()
         except HungUpError as error:
+            was_stale = self.is_stale()
             self._is_open = self._is_ready = False
             if error.status in (INVALID, UNREADABLE):
                 raise
-            if not (error.status == ENDED and self.has_ended()):
+            if not was_stale and not (error.status == ENDED and self.has_ended()):
                 yield from self._retry.wait(error)
         except (errors.UnreachableError, errors.ConnectionLostError, errors.ConflictError) as error:
             self._is_open = self._is_ready = False
@@ -316,11 +325,16 @@ class Search:
         if not self._marker:
             raise errors.InvalidRequestError("an empty marker is everywhere", code="invalid_request")
         self._searched = 0
+        self._size = 0
         self._end = 0
 
     def is_over(self) -> bool:
         """Whether it is there, or will not be."""
         held = self._link.held
+        if len(held) < self._size:
+            # Somebody else has read.
+            self._searched = 0
+        self._size = len(held)
         at = held.find(self._marker, self._searched)
         self._searched = max(0, len(held) - len(self._marker) + 1)
         self._end = 0 if at < 0 else at + len(self._marker)
