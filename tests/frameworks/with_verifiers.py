@@ -146,6 +146,24 @@ async def environments():
     nothing_is_left("of the episodes")
 
 
+async def cancelled():
+    """While the sandbox starts, and while its directory is made."""
+    given_up = 0
+    for delay in range(5, 60, 5):
+        box = GloveportRuntime(GloveportConfig(isolation=LEVEL, workdir="made"))
+        starting = asyncio.create_task(box.start())
+        await asyncio.sleep(delay / 1000)
+        starting.cancel()
+        await asyncio.gather(starting, return_exceptions=True)
+        given_up += starting.cancelled()
+        if not starting.cancelled():
+            await box.stop()
+        nothing_is_left(f"of one whose start is cancelled after {delay} ms")
+    check("some were cancelled", given_up > 0)
+    await fails(GloveportRuntime(GloveportConfig(isolation=LEVEL, workdir="/dev/null/x")).start(), vf.SandboxError)
+    nothing_is_left("of one whose directory cannot be made")
+
+
 async def refusals():
     told = await fails(GloveportRuntime(config(network="none")).__aenter__(), ValueError)
     check("a sandbox that could not reach its model is refused", "network" in told, told)
@@ -166,6 +184,7 @@ async def main():
         await agents(box)
     check("one that is stopped runs nothing", "closed" in await fails(box.run(["true"], {}), vf.SandboxError))
     nothing_is_left("of a sandbox that is stopped")
+    await cancelled()
     await environments()
     await refusals()
 

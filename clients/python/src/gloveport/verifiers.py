@@ -79,10 +79,15 @@ class GloveportRuntime(Runtime):
                 "the program of an agent reaches its model through the network of this machine: leave `network` out"
             )
         self._box = self.config.described(AsyncSandbox)
-        with failing("the sandbox cannot be started"):
-            await self._box.open()
-            if self.config.workdir is not None:
-                await self._path(".").mkdir(parents=True, exist_ok=True)
+        try:
+            with failing("the sandbox cannot be started"):
+                await self._box.open()
+                if self.config.workdir is not None:
+                    await self._path(".").mkdir(parents=True, exist_ok=True)
+        except BaseException:
+            # Nobody stops what did not start, or was cancelled while it did.
+            await self._box.close()
+            raise
         self.info.id = self._box.id
         self.scripts_dir = str(self._path(".vf-scripts"))
 
