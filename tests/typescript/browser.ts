@@ -1,5 +1,5 @@
 // The package in a browser: what it loads, and a page that uses a sandbox below its own origin, as a server of pages
-// passes it on. A sandbox's own server lets no page of another origin ask.
+// passes it on. A sandbox's own server lets a page of another origin ask if that was named when it was started.
 
 import assert from "node:assert/strict";
 import { execFileSync, spawn } from "node:child_process";
@@ -73,14 +73,58 @@ try {
 await fetch("/told", { method: "POST", body: JSON.stringify(told) });
 </script>`;
 
+/** What a page of another origin does with the sandbox's own server, which it is told by its URL. */
+const ELSEWHERE = `<!doctype html><script type="module">
+import { Sandbox } from "/dist/browser.js";
+const told = [];
+try {
+    const [url, key] = location.hash.slice(1).split("%20").map(decodeURIComponent);
+    told.push(await Sandbox.connect(url, "wrong").catch((error) => error.code ?? error.constructor.name));
+    const box = await Sandbox.connect(url, key);
+    const pieces = [];
+    const result = await box.run("echo elsewhere; exit 4", { onOutput: (piece) => pieces.push(piece) });
+    told.push(result.output, result.exitCode, pieces.join(""));
+    for await (const piece of box.stream("while :; do echo on; sleep 0.1; done")) { told.push(piece.startsWith("on")); break; }
+    await box.files.write("from-elsewhere", "read again");
+    told.push(await box.files.readText("from-elsewhere"));
+    const command = await box.start("echo later");
+    await command.wait();
+    // Of where the output begins and ends, the heads of answers tell.
+    const output = await command.output();
+    told.push(output.text, output.ended, output.next);
+    const terminal = await box.terminal(["echo", "typed"]);
+    told.push(await terminal.readUntil("typed"));
+    await box.files.remove("from-elsewhere");
+    told.push(await box.files.stat("from-elsewhere").catch((error) => error.code));
+    await box.close();
+} catch (error) {
+    told.push(error.code ?? String(error.stack ?? error));
+}
+await fetch("/told", { method: "POST", body: JSON.stringify(told) });
+</script>`;
+
+const EXPECTED_ELSEWHERE = [
+    ...["forbidden", "elsewhere\n", 4, "elsewhere\n", true, "read again"],
+    ...["later\n", true, 6, "typed", "not_found"],
+];
+
 const EXPECTED = [
     ...["page\n", 3, "page\n", true, "of a page", true, "piped", "later\n", true, 6],
     ...["name?", 0, "Ada\r\nhello Ada", 3_088_895, null, "timed_out"],
     ...["not_found", "ForbiddenError", "session_failed", "session_failed", "closed"],
 ];
 
+/** A port that nothing has. */
+async function freePort(): Promise<number> {
+    const server = createServer();
+    await once(server.listen(0, "127.0.0.1"), "listening");
+    const { port } = server.address() as AddressInfo;
+    await new Promise((resolve) => server.close(resolve));
+    return port;
+}
+
 /** Serves the page, the package and the sandbox, and gets what the page tells. */
-async function pages(box: Sandbox, onTold: (told: unknown) => void): Promise<Server> {
+async function pages(box: Sandbox, onTold: (told: unknown) => void, port = 0): Promise<Server> {
     const server = createServer((request, response) => {
         const path = new URL(request.url ?? "/", "http://x").pathname;
         if (path === "/told") {
@@ -97,25 +141,26 @@ async function pages(box: Sandbox, onTold: (told: unknown) => void): Promise<Ser
             response.end(readFileSync(join(DIST, normalize(path.slice("/dist/".length)))));
         } else {
             response.setHeader("Content-Type", "text/html; charset=utf-8");
-            response.end(PAGE);
+            response.end(path === "/elsewhere" ? ELSEWHERE : PAGE);
         }
     });
     server.on("upgrade", (request, socket) =>
         passUpgrade(`${box.url()}${request.url?.slice("/box".length)}`, request, socket),
     );
-    await once(server.listen(0, "127.0.0.1"), "listening");
+    await once(server.listen(port, "127.0.0.1"), "listening");
     return server;
 }
 
-async function visited(box: Sandbox, chromium: string): Promise<unknown> {
+/** What a page tells that is opened with this path and fragment, at this port. */
+async function visited(box: Sandbox, chromium: string, words: string, port = 0): Promise<unknown> {
     let told: (value: unknown) => void = () => {};
     const answer = new Promise((resolve) => {
         told = resolve;
     });
-    const server = await pages(box, told);
+    const server = await pages(box, told, port);
     const profile = mkdtempSync(join(tmpdir(), "profile-"));
     const flags = ["--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run"];
-    const page = `http://localhost:${(server.address() as AddressInfo).port}/#${encodeURIComponent(await keyOf(box))}`;
+    const page = `http://localhost:${(server.address() as AddressInfo).port}/${words}`;
     const browser = spawn(chromium, [...flags, `--user-data-dir=${profile}`, page], {
         stdio: "ignore",
         detached: true,
@@ -160,6 +205,22 @@ export async function browse(): Promise<void> {
     }
     await attempt(what, async () => {
         await using box = await Sandbox.start({ isolation: "none" });
-        same(await visited(box, found), EXPECTED);
+        same(await visited(box, found, `#${encodeURIComponent(await keyOf(box))}`), EXPECTED);
+    });
+    await attempt("a page of another origin uses a sandbox that names it, and no other one", async () => {
+        const port = await freePort();
+        const named = `http://localhost:${port}`;
+        for (const [origins, expected] of [
+            [named, EXPECTED_ELSEWHERE],
+            ["*", EXPECTED_ELSEWHERE],
+            // A browser does not tell a page why.
+            ["https://app.example", ["connection_lost", "connection_lost"]],
+            [undefined, ["connection_lost", "connection_lost"]],
+        ] as const) {
+            const env = origins === undefined ? {} : { GLOVEPORT_ALLOW_ORIGINS: origins };
+            await using box = await Sandbox.start({ isolation: "none", env });
+            const words = [box.url(), await keyOf(box)].map(encodeURIComponent).join("%20");
+            same(await visited(box, found, `elsewhere#${words}`, port), expected);
+        }
     });
 }

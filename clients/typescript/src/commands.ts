@@ -274,7 +274,7 @@ export class Command {
         let answer = await this.#connection.perform(request);
         let state = answer.headers.get("x-output-state");
         if (state === null && answer.body.length < most) {
-            // A page of another origin does not see the headers. What is there after the end is all.
+            // A page of another origin may not see the headers. What is there after the end is all.
             ({ state } = await this.status());
             if (state === "ended") answer = await this.#connection.perform(request);
         }

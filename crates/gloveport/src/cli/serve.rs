@@ -33,6 +33,10 @@ pub(crate) struct ServeArgs {
     /// Also answer to this name when there is no key; may be repeated. Addresses and localhost are always allowed.
     #[arg(long = "allow-host", value_name = "NAME")]
     pub(crate) allowed_hosts: Vec<String>,
+    /// Let web pages of this origin, such as https://app.example.com, use the server from a browser; may be repeated, and `*`
+    /// is all pages. A page needs the key as well.
+    #[arg(long = "allow-origin", value_name = "ORIGIN", env = "GLOVEPORT_ALLOW_ORIGINS", value_delimiter = ',')]
+    pub(crate) allowed_origins: Vec<String>,
     /// Start this plugin with the sandbox; may be repeated. browser, jupyter and agent_skills are always available and start
     /// when first used; `gloveport plugin ls` lists the others.
     #[arg(long = "plugin", value_name = "NAME")]

@@ -14,7 +14,7 @@ use gloveport_sandbox::{
     Owner, plugins,
     tools::{self, bind},
 };
-use gloveport_server::{DrainEnd, Names, ServerOptions, SessionKey};
+use gloveport_server::{DrainEnd, Names, Origins, ServerOptions, SessionKey};
 
 use super::kept_keys;
 use crate::{cli::ServeArgs, directory, key_file};
@@ -37,6 +37,12 @@ pub(crate) async fn serve(arguments: ServeArgs, owner: &Owner) -> anyhow::Result
         );
     }
     let names = Names::new(&arguments.allowed_hosts)?;
+    let origins = Origins::of_text(&arguments.allowed_origins.join(","))?;
+    anyhow::ensure!(
+        !keyless || origins.is_empty(),
+        "--allow-origin needs a key, since without one every such page could run commands here; leave --no-key and --insecure \
+         away, and give the page the key"
+    );
     let plugins = plugins::offered(&arguments.plugins, arguments.no_plugins)?;
     fs::create_dir_all(&arguments.workspace)
         .with_context(|| format!("cannot make the workspace {}", arguments.workspace.display()))?;
@@ -65,7 +71,7 @@ pub(crate) async fn serve(arguments: ServeArgs, owner: &Owner) -> anyhow::Result
     });
 
     let session_key = given.or(made).map(SessionKey::new);
-    let server_options = ServerOptions { session_key, names, ..ServerOptions::default() };
+    let server_options = ServerOptions { session_key, names, origins, ..ServerOptions::default() };
     let end = gloveport_server::serve(listener, executor.clone(), server_options, stop, tools::DRAIN).await;
     drop(kept);
     executor.close().await;

@@ -343,6 +343,12 @@ fn flags_of_serve_that_contradict_each_other_or_mean_nothing_are_refused() {
         (vec!["--no-key"], "k", "--no-key contradicts the key"),
         (vec!["--allow-host", "http://box"], "", "`http://box` is not the name of a host"),
         (vec!["--no-key", "--key-file", "x"], "", "cannot be used with"),
+        (
+            vec!["--allow-origin", "https://app.example/page"],
+            "k",
+            "`https://app.example/page` is not the origin of a page",
+        ),
+        (vec!["--no-key", "--allow-origin", "https://app.example"], "", "--allow-origin needs a key"),
     ] {
         let mut command = gloveport(home.path());
         let output = command.args(["serve", "--port", "0"]).args(&words).env("GLOVEPORT_KEY", key).output().unwrap();

@@ -74,6 +74,8 @@ pub(crate) async fn serve(arguments: ServerArgs, owner: &Owner) -> anyhow::Resul
          --browsergym-eval-env out",
         arguments.browsergym_eval_env.join(", ")
     );
+    let session_key = variable("SESSION_API_KEY").map(SessionKey::new);
+    let origins = tools::origins(variable(tools::ALLOWED_ORIGINS).as_deref(), session_key.is_some())?;
     let stop = tools::server_stop(owner)?;
     let directory = match &arguments.working_dir {
         Some(directory) => std::path::absolute(directory)
@@ -105,13 +107,12 @@ pub(crate) async fn serve(arguments: ServerArgs, owner: &Owner) -> anyhow::Resul
     // Until here connections are refused: a caller takes the first answer as the sign that everything is ready.
     let listener = bind(SocketAddr::from((Ipv4Addr::UNSPECIFIED, arguments.port))).await?;
     tracing::info!(port = arguments.port, directory = %directory.display(), "ready");
-    let session_key = variable("SESSION_API_KEY").map(SessionKey::new);
     // The reference listens on all addresses, with a key or without one, and its callers ask by whatever name leads into
     // the container: `localhost` and a mapped port, `host.docker.internal`, the name of a service in a cluster. So any name
     // is fine for a program. A browser that asks by one that is not this machine's is refused, because pages can have such
     // a name made for them; so are pages in any case.
     let strange_names = StrangeNames::OfPrograms;
-    let server_options = ServerOptions { session_key, strange_names, viewer, ..ServerOptions::default() };
+    let server_options = ServerOptions { session_key, strange_names, origins, viewer, ..ServerOptions::default() };
     let end = gloveport_server::serve(listener, executor.clone(), server_options, stop, tools::DRAIN).await;
     monitor.cancel();
     executor.close().await;

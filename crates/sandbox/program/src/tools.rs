@@ -9,6 +9,7 @@ use std::{
 
 use anyhow::Context as _;
 use gloveport_executor::ExecutorOptions;
+use gloveport_server::Origins;
 use gloveport_terminal::WhenWaiting;
 use tokio::{
     net::TcpListener,
@@ -44,6 +45,20 @@ pub fn executor_options(owner: &Owner, directory: PathBuf) -> anyhow::Result<Exe
         no_change: no_change()?,
         ..ExecutorOptions::inherited(directory)
     })
+}
+
+/// The variable with the origins whose pages may use the server from a browser.
+pub const ALLOWED_ORIGINS: &str = "GLOVEPORT_ALLOW_ORIGINS";
+
+/// The origins in a value of [`ALLOWED_ORIGINS`], which need a key.
+pub fn origins(text: Option<&str>, has_key: bool) -> anyhow::Result<Origins> {
+    let origins = Origins::of_text(text.unwrap_or_default()).context(ALLOWED_ORIGINS)?;
+    anyhow::ensure!(
+        has_key || origins.is_empty(),
+        "{ALLOWED_ORIGINS} needs a key, since without one every such page could run commands here; set SESSION_API_KEY, and \
+         give the page the key"
+    );
+    Ok(origins)
 }
 
 /// What becomes of an action whose program waits for input, as the command line says it.

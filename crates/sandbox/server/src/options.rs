@@ -2,7 +2,7 @@
 
 use std::{fmt, sync::Arc, time::Duration};
 
-use crate::{occupancy::Occupancy, viewer::Viewer};
+use crate::{occupancy::Occupancy, pages::Origins, viewer::Viewer};
 use gloveport_proxy::origin::Names;
 
 pub(crate) use crate::{
@@ -21,6 +21,8 @@ pub struct ServerOptions {
     pub names: Names,
     /// What becomes of a request by any other name to a server without a key.
     pub strange_names: StrangeNames,
+    /// Whose pages may use the native interface from a browser. They need the key, so without one this has no effect.
+    pub origins: Origins,
     /// Bounds for clients.
     pub limits: ServerLimits,
     /// Version that the documents and metrics show.
@@ -65,6 +67,7 @@ impl Default for ServerOptions {
             other_keys: Vec::new(),
             names: Names::default(),
             strange_names: StrangeNames::Refused,
+            origins: Origins::default(),
             limits: ServerLimits::default(),
             version: env!("CARGO_PKG_VERSION"),
             occupancy: Arc::default(),

@@ -27,7 +27,7 @@ use crate::{
     auth, docs, health, mcp,
     metrics::Group,
     options::{ServerOptions, Wire},
-    plugins, policy, ports,
+    pages, plugins, policy, ports,
     route::Route,
     swerex, v0, v1, viewer,
 };
@@ -48,7 +48,10 @@ pub fn router(executor: Arc<Executor>, options: ServerOptions) -> Router {
 
 pub(crate) fn for_app(app: Arc<App>) -> Router {
     match &app.options.wire {
-        Wire::OpenHands => assemble(app, routes()),
+        Wire::OpenHands => {
+            let with_origin = middleware::from_fn_with_state(Arc::clone(&app), pages::with_origin);
+            assemble(app, routes()).layer(with_origin)
+        }
         Wire::SweRex => {
             let known = swerex::routes().into_iter().chain(health::routes());
             finish(known.fold(Router::new(), |router, route| router.route(route.path, route.handler)), app)

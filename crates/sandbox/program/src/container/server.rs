@@ -18,7 +18,7 @@ use gloveport_contract::container::{
     ABANDONED, CLAIM, CLAIMED, Claimed, EXPIRED, INPUT, Input, KEY, KeptClaim, PORT, STATE, UNUSED,
 };
 use gloveport_executor::Executor;
-use gloveport_server::{Claim, DrainEnd, Occupancy, ServerOptions, SessionKey, wait_for_claim};
+use gloveport_server::{Claim, DrainEnd, Occupancy, Origins, ServerOptions, SessionKey, wait_for_claim};
 use rustix::{
     io::Errno,
     process::{Pid, Signal, WaitOptions, kill_process, wait},
@@ -160,13 +160,13 @@ pub(crate) async fn serve(arguments: ServerArgs, owner: &Owner) -> anyhow::Resul
     let key = SessionKey::new(std::mem::take(&mut purpose.key));
     let (end, idle_stop) = (purpose.end, purpose.idle_stop.and_then(seconds));
     let started = start(&arguments, purpose, owner).await;
-    let (executor, listener) = match (started, claim) {
-        (Ok(executor), Some((claim, listener))) => {
+    let ((executor, origins), listener) = match (started, claim) {
+        (Ok(made), Some((claim, listener))) => {
             claim.fulfil();
-            (executor, listener)
+            (made, listener)
         }
         // Until here connections are refused: a caller takes the first answer as the sign that everything is ready.
-        (Ok(executor), None) => (executor, listen(arguments.port).await?),
+        (Ok(made), None) => (made, listen(arguments.port).await?),
         (Err(error), claim) => {
             if let Some((claim, _)) = claim {
                 claim.refuse(format!("{error:#}"));
@@ -176,8 +176,12 @@ pub(crate) async fn serve(arguments: ServerArgs, owner: &Owner) -> anyhow::Resul
     };
     tracing::info!(port = arguments.port, "ready");
     let occupancy = Arc::<Occupancy>::default();
-    let options =
-        ServerOptions { session_key: Some(key), occupancy: Arc::clone(&occupancy), ..ServerOptions::default() };
+    let options = ServerOptions {
+        session_key: Some(key),
+        origins,
+        occupancy: Arc::clone(&occupancy),
+        ..ServerOptions::default()
+    };
     let closing = CancellationToken::new();
     let server = gloveport_server::serve(listener, Arc::clone(&executor), options, closing.clone(), DRAIN);
     // A time that no clock can show is never.
@@ -278,17 +282,19 @@ fn kept_claim() -> anyhow::Result<Option<Claimed>> {
     Ok(Some(Claimed { time_to_live, ..claimed }))
 }
 
-/// Starts the tools.
-async fn start(arguments: &ServerArgs, purpose: Purpose, owner: &Owner) -> anyhow::Result<Arc<Executor>> {
+/// Starts the tools, and says whose pages may use them.
+async fn start(arguments: &ServerArgs, purpose: Purpose, owner: &Owner) -> anyhow::Result<(Arc<Executor>, Origins)> {
     let mut options = tools::executor_options(owner, workspace(&arguments.workspace)?)?;
     let given: BTreeMap<String, String> = purpose.environment.into_iter().chain(purpose.secrets).collect();
     options.environment.retain(|(name, _)| name != KEY && !given.keys().any(|given| name == given.as_str()));
     options
         .environment
         .extend(given.into_iter().filter(|(name, _)| name != KEY).map(|(name, value)| (name.into(), value.into())));
+    let origins = options.environment.iter().find(|(name, _)| name == tools::ALLOWED_ORIGINS);
+    let origins = tools::origins(origins.and_then(|(_, value)| value.to_str()), true)?;
     options.plugins = plugins::asked(&purpose.plugins, &options.environment)?;
     options.startup_commands.push(tools::NO_PAGER.to_owned());
-    Ok(Executor::start(options).await?)
+    Ok((Executor::start(options).await?, origins))
 }
 
 async fn listen(port: u16) -> anyhow::Result<TcpListener> {

@@ -323,11 +323,15 @@ async fn run(mut waiting: Waiting, start: Start, owner: &Owner) -> anyhow::Resul
             if let Some(audited) = &start.audit {
                 recorder = Some(audit::begin(&waiting.inside, audited, &start)?);
             }
-            make(&waiting.inside, &start, owner).await.map(|executor| (listener, executor))
+            let origins = tools::origins(start.environment.get(tools::ALLOWED_ORIGINS).map(String::as_str), true);
+            match origins {
+                Ok(origins) => make(&waiting.inside, &start, owner).await.map(|executor| (listener, executor, origins)),
+                Err(error) => Err(error),
+            }
         }
         None => Err(anyhow::anyhow!("it was not told to listen")),
     };
-    let (listener, executor) = match made {
+    let (listener, executor, origins) = match made {
         Ok(made) => made,
         Err(error) => {
             tracing::error!(error = format!("{error:#}"), "the sandbox cannot be started");
@@ -339,6 +343,7 @@ async fn run(mut waiting: Waiting, start: Start, owner: &Owner) -> anyhow::Resul
     let inside = waiting.inside.clone();
     let options = ServerOptions {
         session_key: Some(SessionKey::new(start.session_key)),
+        origins,
         occupancy: Arc::clone(&occupancy),
         pause_listener: Some(PauseListener::new(move |paused| {
             if let Err(error) = inside.tell_paused(paused) {

@@ -65,6 +65,8 @@ pub(crate) async fn serve(arguments: ServerArgs, owner: &Owner) -> anyhow::Resul
     let environment: Vec<(OsString, OsString)> = options.environment.clone();
     options.plugins = plugins::asked(&arguments.plugin, &environment)?;
     options.startup_commands.push(tools::NO_PAGER.to_owned());
+    let allowed = std::env::var(tools::ALLOWED_ORIGINS).ok();
+    let origins = tools::origins(allowed.as_deref(), true)?;
     let executor = Executor::start(options).await?;
     let listener = bind(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))).await?;
     let key = gloveport_ids::random::<32>().context("cannot make a key")?;
@@ -75,6 +77,7 @@ pub(crate) async fn serve(arguments: ServerArgs, owner: &Owner) -> anyhow::Resul
     let occupancy = Arc::<Occupancy>::default();
     let options = ServerOptions {
         session_key: Some(SessionKey::new(key)),
+        origins,
         occupancy: Arc::clone(&occupancy),
         ..ServerOptions::default()
     };

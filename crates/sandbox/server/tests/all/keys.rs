@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 
 use crate::common::{Server, within};
-use gloveport_server::{ServerOptions, SessionKey, StrangeNames};
+use gloveport_server::{Origins, ServerOptions, SessionKey, StrangeNames};
 use serde_json::{Value, json};
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
@@ -294,6 +294,82 @@ async fn http_that_two_readers_would_understand_differently_is_not_answered_twic
         let answer = exchange(&server, both.as_bytes()).await;
         assert_eq!(answer.matches("HTTP/1.1 ").count(), 1, "{answer}");
         server.stop().await;
+    })
+    .await;
+}
+
+/// The values of a header in an answer.
+fn values<'a>(answer: &'a str, name: &str) -> Vec<&'a str> {
+    let head = answer.split("\r\n\r\n").next().unwrap();
+    let lines = head.lines().filter_map(|line| line.split_once(": "));
+    lines.filter(|(found, _)| found.eq_ignore_ascii_case(name)).map(|(_, value)| value).collect()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn pages_of_origins_that_were_named_use_the_native_interface_with_the_key_and_no_others() {
+    const ALLOWED: &str = "access-control-allow-origin";
+    const KEY: &str = "x-session-api-key: s3cret\r\n";
+    const APP: &str = "https://app.example";
+    within(async {
+        let allowing = |origin: &str| Origins::new(&[origin.to_owned()]).unwrap();
+        let none = Server::with(keyed()).await;
+        let one = Server::with(ServerOptions { origins: allowing(APP), ..keyed() }).await;
+        let all = Server::with(ServerOptions { origins: allowing("*"), ..keyed() }).await;
+        // Without a key there is nothing that a page would have to bring, so origins count for nothing.
+        let open = Server::with(ServerOptions { origins: allowing("*"), ..ServerOptions::default() }).await;
+        for (server, origin, path, expected) in [
+            (&none, APP, "/v1/sandbox", None),
+            (&one, APP, "/v1/sandbox", Some(APP)),
+            (&one, APP, "/v1/exec", Some(APP)),
+            (&one, APP, "/alive", Some(APP)),
+            (&one, APP, "/mcp", Some(APP)),
+            (&one, "https://evil.example", "/v1/sandbox", None),
+            (&one, "null", "/v1/sandbox", None),
+            (&all, "https://evil.example", "/v1/sandbox", Some("*")),
+            (&all, "null", "/v1/sandbox", Some("*")),
+            // The wire of OpenHands, programs behind ports and the view have no such pages.
+            (&all, APP, "/execute_action", None),
+            (&all, APP, "/v1/ports/1/", None),
+            (&all, APP, "/v1/browser/view", None),
+            (&all, APP, "/plugins/none/", None),
+            (&open, APP, "/v1/sandbox", None),
+        ] {
+            let what = format!("{origin} {path} {expected:?}");
+            let expected: Vec<_> = expected.into_iter().collect();
+            let origin = format!("origin: {origin}\r\n");
+            let asks = format!(
+                "{origin}access-control-request-method: POST\r\naccess-control-request-headers: x-session-api-key\r\n\
+                 access-control-request-private-network: true\r\n"
+            );
+            let preflight = exchange(server, request("OPTIONS", path, &asks).as_bytes()).await;
+            assert_eq!(values(&preflight, ALLOWED), expected, "{what}\n{preflight}");
+            assert_eq!(status(&preflight) == 200, !expected.is_empty() || path == "/alive", "{what}\n{preflight}");
+            if !expected.is_empty() {
+                assert!(
+                    values(&preflight, "access-control-allow-headers")[0].starts_with("X-Session-API-Key, "),
+                    "{what}"
+                );
+                assert_eq!(
+                    values(&preflight, "access-control-allow-methods"),
+                    ["DELETE, GET, HEAD, POST, PUT"],
+                    "{what}"
+                );
+                assert_eq!(values(&preflight, "access-control-allow-private-network"), ["true"], "{what}");
+            }
+            // A page reads why it is refused, and gets no further without the key.
+            for (key, admitted) in [("", false), (KEY, true), ("cookie: key=s3cret\r\n", false)] {
+                let answer = exchange(server, request("GET", path, &format!("{origin}{key}")).as_bytes()).await;
+                assert_eq!(values(&answer, ALLOWED), expected, "{what}\n{answer}");
+                assert!(path == "/alive" || admitted || status(&answer) == 403, "{what}\n{answer}");
+                assert!(values(&answer, "access-control-allow-credentials").is_empty(), "{what}\n{answer}");
+                assert_eq!(values(&answer, "access-control-expose-headers").len(), expected.len(), "{what}\n{answer}");
+                if expected.is_empty() {
+                    assert_shown_alone(&answer, &what);
+                }
+            }
+        }
+        let varies = exchange(&one, request("GET", "/v1/sandbox", KEY).as_bytes()).await;
+        assert_eq!((status(&varies), values(&varies, "vary")), (200, vec!["Origin"]), "{varies}");
     })
     .await;
 }
