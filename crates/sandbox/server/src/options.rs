@@ -2,7 +2,7 @@
 
 use std::{fmt, sync::Arc, time::Duration};
 
-use crate::{occupancy::Occupancy, pages::Origins, viewer::Viewer};
+use crate::{occupancy::Occupancy, origins::Origins, viewer::Viewer};
 use gloveport_proxy::origin::Names;
 
 pub(crate) use crate::{
