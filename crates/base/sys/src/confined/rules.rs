@@ -239,7 +239,7 @@ fn public(directory: &Path, count: &mut usize) -> Vec<PathBuf> {
     let (mut found, mut is_whole) = (Vec::new(), true);
     for entry in entries.flatten() {
         *count += 1;
-        // A link has no rights of its own, and many of these are some: nothing else is asked of them.
+        // Links are left out, so nothing else is asked of them: most of what is in `/etc` is links.
         if entry.file_type().is_ok_and(|kind| kind.is_symlink()) {
             continue;
         }
