@@ -1,9 +1,10 @@
-"""Writes the types of the wire: `src/gloveport/_wire.py`, from the description of a sandbox's server.
+"""Writes the types of the wire: `src/gloveport/_wire.py`, from the description of a sandbox's server, and
+`src/gloveport/_gateway_wire.py`, from that of a gateway.
 
-    generate.py [--check] [OPENAPI]    default: the description in this repository
+    generate.py [--check]
 
-With `--check` nothing is written, and the exit code is 1 if the file is not what would be written. The same description
-always gives the same file.
+With `--check` nothing is written, and the exit code is 1 if a file is not what would be written. The same descriptions
+always give the same files.
 """
 
 import argparse
@@ -12,25 +13,45 @@ import keyword
 import sys
 import textwrap
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
 
 HERE = Path(__file__).resolve().parent
-OPENAPI = HERE.parent.parent / "crates/sandbox/server/src/docs/openapi.json"
-TARGET = HERE / "src/gloveport/_wire.py"
+CRATES = HERE.parent.parent / "crates"
 
 # A schema of the description: any JSON object.
 Schema: TypeAlias = dict[str, Any]
 
-HEAD = '''"""The bodies of requests and answers, as a sandbox's server describes them.
+HEAD = '''"""The bodies of requests and answers, as {whose} describes them.
 
-Made by `generate.py` from the server's openapi.json. Do not change it by hand.
+Made by `generate.py` from its openapi.json. Do not change it by hand.
 """
 
 from __future__ import annotations
 
-from typing import Literal, TypeAlias, TypedDict
+from typing import {names}
 '''
+
+
+@dataclass(frozen=True)
+class Description:
+    """A description, whose it is, the file that is made from it, and the beginning of the paths that matter."""
+
+    whose: str
+    openapi: Path
+    target: Path
+    paths: str
+
+
+DESCRIPTIONS = (
+    Description(
+        "a sandbox's server", CRATES / "sandbox/server/src/docs/openapi.json", HERE / "src/gloveport/_wire.py", "/"
+    ),
+    Description(
+        "a gateway", CRATES / "agent/gateway/src/openapi.json", HERE / "src/gloveport/_gateway_wire.py", "/v1/"
+    ),
+)
 
 SIMPLE = {"string": "str", "integer": "int", "number": "float", "boolean": "bool", "null": "None"}
 
@@ -50,7 +71,9 @@ def type_of(schema: Schema) -> str:
     if "enum" in schema:
         return f"Literal[{', '.join(json.dumps(value) for value in schema['enum'])}]"
     if "oneOf" in schema:
-        return " | ".join(dict.fromkeys(type_of(one) for one in schema["oneOf"]))
+        # What may be nothing says so at its end.
+        types = dict.fromkeys(type_of(one) for one in schema["oneOf"])
+        return " | ".join(sorted(types, key=lambda each: each == "None"))
     kinds = schema.get("type")
     if isinstance(kinds, list):
         return " | ".join(type_of({**schema, "type": kind}) for kind in kinds)
@@ -149,9 +172,38 @@ def variants(name: str, schema: Schema) -> str:
     return "\n\n\n".join([*classes, alias])
 
 
-def written(document: Schema) -> str:
-    schemas: dict[str, Schema] = document["components"]["schemas"]
-    parts = [HEAD.rstrip()]
+def references(value: object) -> Iterator[str]:
+    """The names of the schemas that a part of the description refers to."""
+    if isinstance(value, dict):
+        if isinstance(found := value.get("$ref"), str) and found.startswith("#/components/"):
+            yield found.removeprefix("#/components/")
+        for each in value.values():
+            yield from references(each)
+    elif isinstance(value, list):
+        for each in value:
+            yield from references(each)
+
+
+def used(document: Schema, paths: str) -> dict[str, Schema]:
+    """The schemas of what is below some paths. All are used of a description whose paths all matter."""
+    components: Schema = document["components"]
+    schemas: dict[str, Schema] = components["schemas"]
+    if paths == "/":
+        return schemas
+    waiting = [name for path, what in document["paths"].items() if path.startswith(paths) for name in references(what)]
+    seen: set[str] = set()
+    while waiting:
+        name = waiting.pop()
+        if name not in seen:
+            seen.add(name)
+            kind, _, word = name.partition("/")
+            waiting += references(components[kind][word])
+    return {name: schema for name, schema in schemas.items() if f"schemas/{name}" in seen}
+
+
+def written(description: Description) -> str:
+    schemas = used(json.loads(description.openapi.read_text(encoding="utf-8")), description.paths)
+    parts = []
     for name in ordered(schemas):
         schema = schemas[name]
         if "oneOf" in schema:
@@ -160,22 +212,25 @@ def written(document: Schema) -> str:
             parts.append(object_type(name, schema))
         else:
             parts.append(f"{name}: TypeAlias = {type_of(schema)}")
-    return "\n\n\n".join(parts) + "\n"
+    names = [name for name in ("Literal", "TypeAlias", "TypedDict") if any(name in part for part in parts)]
+    head = HEAD.format(whose=description.whose, names=", ".join(names)).rstrip()
+    return "\n\n\n".join([head, *parts]) + "\n"
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description="Writes the types of the wire.")
-    parser.add_argument("--check", action="store_true", help="write nothing; fail if the file is another one")
-    parser.add_argument("openapi", nargs="?", type=Path, default=OPENAPI, metavar="OPENAPI")
+    parser.add_argument("--check", action="store_true", help="write nothing; fail if a file is another one")
     arguments = parser.parse_args()
-    text = written(json.loads(arguments.openapi.read_text(encoding="utf-8")))
-    if not arguments.check:
-        TARGET.write_text(text, encoding="utf-8")
-        return 0
-    if TARGET.read_text(encoding="utf-8") == text:
-        return 0
-    print(f"{TARGET.name} is not what {arguments.openapi.name} says; run clients/python/generate.py", file=sys.stderr)
-    return 1
+    wrong = 0
+    for description in DESCRIPTIONS:
+        text, target = written(description), description.target
+        if not arguments.check:
+            target.write_text(text, encoding="utf-8")
+        elif not target.exists() or target.read_text(encoding="utf-8") != text:
+            origin = description.openapi.relative_to(CRATES)
+            print(f"{target.name} is not what {origin} says; run clients/python/generate.py", file=sys.stderr)
+            wrong = 1
+    return wrong
 
 
 if __name__ == "__main__":

@@ -1,22 +1,35 @@
-// Writes the types of the wire: `src/wire.ts`, from the description of a sandbox's server.
+// Writes the types of the wire: `src/wire.ts`, from the description of a sandbox's server, and `src/gateway-wire.ts`,
+// from that of a gateway.
 //
-//     node generate.mjs [--check] [OPENAPI]    default: the description in this repository
+//     node generate.mjs [--check]
 //
-// With `--check` nothing is written, and the exit code is 1 if the file is not what would be written. The same
-// description always gives the same file.
+// With `--check` nothing is written, and the exit code is 1 if a file is not what would be written. The same
+// descriptions always give the same files.
 
 import { readFileSync, writeFileSync } from "node:fs";
 import { basename } from "node:path";
 import { fileURLToPath } from "node:url";
 
-const OPENAPI = fileURLToPath(new URL("../../crates/sandbox/server/src/docs/openapi.json", import.meta.url));
-const TARGET = fileURLToPath(new URL("src/wire.ts", import.meta.url));
+/** Descriptions, whose they are, the files that are made from them, and the beginning of the paths that matter. */
+const DESCRIPTIONS = [
+    {
+        whose: "a sandbox's server",
+        openapi: "../../crates/sandbox/server/src/docs/openapi.json",
+        target: "src/wire.ts",
+        paths: "/",
+    },
+    {
+        whose: "a gateway",
+        openapi: "../../crates/agent/gateway/src/openapi.json",
+        target: "src/gateway-wire.ts",
+        paths: "/v1/",
+    },
+];
 const WIDTH = 120;
 
-const HEAD = `// The bodies of requests and answers, as a sandbox's server describes them.
+const headOf = (whose) => `// The bodies of requests and answers, as ${whose} describes them.
 //
-// Made by \`generate.mjs\` from the server's openapi.json. Do not change it by hand.
-`;
+// Made by \`generate.mjs\` from its openapi.json. Do not change it by hand.`;
 
 const SIMPLE = { string: "string", integer: "number", number: "number", boolean: "boolean", null: "null" };
 
@@ -91,9 +104,35 @@ function variants(name, schema) {
     ];
 }
 
-function written(document) {
-    const parts = [HEAD.trimEnd()];
-    const schemas = Object.entries(document.components.schemas).sort(([one], [other]) => (one < other ? -1 : 1));
+/** The names of the schemas that a part of the description refers to. */
+function* references(value) {
+    if (typeof value !== "object" || value === null) return;
+    const found = value.$ref;
+    if (typeof found === "string" && found.startsWith("#/components/")) yield found.slice("#/components/".length);
+    for (const each of Object.values(value)) yield* references(each);
+}
+
+/** The schemas of what is below some paths. All are used of a description whose paths all matter. */
+function used(document, paths) {
+    const { components } = document;
+    const schemas = Object.entries(components.schemas);
+    if (paths === "/") return schemas;
+    const below = Object.entries(document.paths).filter(([path]) => path.startsWith(paths));
+    const waiting = [...references(below)];
+    const seen = new Set();
+    for (let name = waiting.pop(); name !== undefined; name = waiting.pop()) {
+        if (seen.has(name)) continue;
+        seen.add(name);
+        const [kind, word] = name.split("/");
+        waiting.push(...references(components[kind][word]));
+    }
+    return schemas.filter(([name]) => seen.has(`schemas/${name}`));
+}
+
+function written({ whose, openapi, paths }) {
+    const parts = [headOf(whose)];
+    const document = JSON.parse(readFileSync(pathOf(openapi), "utf8"));
+    const schemas = used(document, paths).sort(([one], [other]) => (one < other ? -1 : 1));
     for (const [name, schema] of schemas) {
         if (schema.oneOf !== undefined) parts.push(...variants(name, schema));
         else if (isObject(schema)) parts.push(objectType(name, schema));
@@ -102,30 +141,38 @@ function written(document) {
     return `${parts.join("\n\n")}\n`;
 }
 
-function main(words) {
-    const isCheck = words.includes("--check");
-    const files = words.filter((word) => word !== "--check");
-    if (files.length > 1 || files[0]?.startsWith("-")) {
-        process.stderr.write("usage: node generate.mjs [--check] [OPENAPI]\n");
-        return 2;
-    }
-    const openapi = files[0] ?? OPENAPI;
-    const text = written(JSON.parse(readFileSync(openapi, "utf8")));
-    if (!isCheck) {
-        writeFileSync(TARGET, text);
-        return 0;
-    }
-    let found = "";
+const pathOf = (name) => fileURLToPath(new URL(name, import.meta.url));
+
+/** What a file has; nothing if it is not there. */
+function readIfThere(path) {
     try {
-        found = readFileSync(TARGET, "utf8");
+        return readFileSync(path, "utf8");
     } catch (error) {
         if (error.code !== "ENOENT") throw error;
+        return "";
     }
-    if (found === text) return 0;
-    process.stderr.write(
-        `${basename(TARGET)} is not what ${basename(openapi)} says; run clients/typescript/generate.mjs\n`,
-    );
-    return 1;
+}
+
+function main(words) {
+    const isCheck = words.includes("--check");
+    if (words.length > (isCheck ? 1 : 0)) {
+        process.stderr.write("usage: node generate.mjs [--check]\n");
+        return 2;
+    }
+    let code = 0;
+    for (const description of DESCRIPTIONS) {
+        const { openapi, target } = description;
+        const text = written(description);
+        if (!isCheck) {
+            writeFileSync(pathOf(target), text);
+        } else if (readIfThere(pathOf(target)) !== text) {
+            process.stderr.write(
+                `${basename(target)} is not what ${openapi} says; run clients/typescript/generate.mjs\n`,
+            );
+            code = 1;
+        }
+    }
+    return code;
 }
 
 process.exitCode = main(process.argv.slice(2));

@@ -277,6 +277,10 @@ def main():
                 skipped += 1
                 continue
             if {"docker", "cluster"} & set(plan.needs) and images is None:
+                # What a run that was cut off has kept of the sessions that the documents name.
+                kept = docker("image", "ls", "--quiet", "--filter", "label=gloveport.snapshot.session=ID").stdout.split()
+                for image in set(kept):
+                    docker("image", "rm", "--force", image)
                 images = tags()
                 name_images(binary)
             with tempfile.TemporaryDirectory(prefix="gp", ignore_cleanup_errors=True) as scratch:

@@ -18,7 +18,7 @@ NAME = "edgeling"
 VERSION = "1.0.0"
 
 
-def certificates(directory):
+def certificates(directory, addresses):
     """An authority and a certificate of it for the addresses of the servers."""
 
     def openssl(*words):
@@ -27,7 +27,7 @@ def certificates(directory):
     key = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2"]
     openssl("req", "-x509", *key, "-subj", "/CN=authority of the test", "-keyout", "authority.key", "-out", "authority.pem")
     extensions = Path(directory, "extensions")
-    extensions.write_text("subjectAltName=IP:127.0.0.2,IP:127.0.0.3\n")
+    extensions.write_text("subjectAltName=" + ",".join(f"IP:{address}" for address in addresses) + "\n")
     openssl("req", *key, "-subj", "/CN=server", "-keyout", "server.key", "-out", "server.csr")
     openssl(
         *("x509", "-req", "-in", "server.csr", "-CA", "authority.pem", "-CAkey", "authority.key", "-CAcreateserial"),
@@ -178,9 +178,16 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.answer(b"there is no such crate", status=404)
 
 
-def start(address, directory, secret, is_plain=False):
-    """A server that ends with this process."""
-    server = http.server.ThreadingHTTPServer((address, 0), Handler)
+class Server(http.server.ThreadingHTTPServer):
+    """Does not tell of clients that break off."""
+
+    def handle_error(self, *_):
+        """Nothing is told of them."""
+
+
+def start(address, directory, secret, is_plain=False, bound=None):
+    """A server that ends with this process, at this address; it is bound to another one if that is not there yet."""
+    server = Server((bound or address, 0), Handler)
     server.daemon_threads = True
     server.seen, server.secret, server.repositories = [], secret, Path(directory, "repositories")
     if not is_plain:

@@ -1,15 +1,18 @@
 """Has programs in a sandbox use a secret that it never has.
 
-usage: suite.py BINARY SCRATCH
+usage: suite.py BINARY SCRATCH PLACE
+
+PLACE is the level of isolation of a sandbox of this machine, `container` or `gvisor`; or a network of the engine that DOCKER_HOST
+names, that of its containers by default, and the sandbox is one of that engine.
 
 Prints one line a check; the last line counts them.
 """
 
 import os
 import re
-import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import servers
@@ -17,11 +20,13 @@ import servers
 SECRET = "s3cret/of+the=test" + os.urandom(8).hex()
 COUNTS = {"passed": 0, "FAILED": 0, "skipped": 0}
 LIMIT = 180
+PLACE = sys.argv[3]
+LEVELS = ("container", "gvisor")
 
 
 def tell(result, what, why=""):
     COUNTS[result] += 1
-    print(f"{result}  {what}{': ' + str(why)[:600] if why else ''}", flush=True)
+    print(f"{result}  {PLACE}: {what}{': ' + str(why)[:600] if why else ''}", flush=True)
 
 
 def check(what, is_so, why=""):
@@ -30,6 +35,10 @@ def check(what, is_so, why=""):
 
 class Sandbox:
     """A session whose commands have the placeholder as TOKEN."""
+
+    kind = ("--isolation", PLACE)
+    # What takes minutes on a kernel of its own, and does nothing there that others do not.
+    has_not = ("pip", "npm", "cargo") if PLACE == "gvisor" else ()
 
     def __init__(self, binary, scratch, flags):
         self.binary = binary
@@ -42,7 +51,8 @@ class Sandbox:
             # Whom the machine trusts.
             "SSL_CERT_FILE": str(Path(scratch, "authority.pem")),
         }
-        self.id, told = self.gloveport("session", "start", "--isolation", "container", *flags)
+        self.environment |= {name: os.environ[name] for name in ("DOCKER_HOST",) if name in os.environ}
+        self.id, told = self.gloveport("session", "start", *self.kind, *flags)
         if not self.id:
             raise SystemExit(f"FAILED  the sandbox does not start: {told}\n0 passed, 1 failed, 0 skipped")
 
@@ -56,6 +66,12 @@ class Sandbox:
         output, told = self.gloveport("session", "exec", self.id, "--", command)
         return output + told
 
+    def remove(self):
+        self.gloveport("session", "rm", "-f", self.id)
+
+    def log_of_gate(self):
+        return self.gloveport("session", "logs", self.id)[0]
+
     def processes(self):
         """Those of the sandbox, as this machine numbers them."""
         found = []
@@ -68,6 +84,60 @@ class Sandbox:
             nested = re.search(r"^NSpid:\s+\d+\s+\d+", status, re.MULTILINE)
             if nested and str(self.state).encode() in words:
                 found.append(int(entry.name))
+        return found
+
+
+def docker(*words):
+    done = subprocess.run(["docker", *words], capture_output=True, text=True, timeout=LIMIT, check=False)
+    return done.stdout.strip() + done.stderr.strip()
+
+
+class InEngine(Sandbox):
+    """The same in a container of an engine, with a gate beside it."""
+
+    kind = ("--runtime", "docker")
+    base = "gloveport-test/clients:1"
+    has_not = ("npm", "cargo")
+
+    def __init__(self, binary, scratch, flags):
+        # An image whose programs trust the servers: the sandbox trusts whom its image trusts.
+        self.image = f"gloveport-test/edge:{os.getpid()}"
+        made = f"gloveport-edge-{os.getpid()}"
+        bundle = "/etc/ssl/certs/ca-certificates.crt"
+        mount = f"{scratch}/authority.pem:/authority.pem:ro"
+        docker("run", "--name", made, "--volume", mount, self.base, "sh", "-c", f"cat /authority.pem >>{bundle}")
+        # Podman's interface does not understand how the command line of Docker commits.
+        path = "ENV PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+        with subprocess.Popen(["docker", "export", made], stdout=subprocess.PIPE) as files:
+            told = subprocess.run(
+                ["docker", "import", "--change", path, "-", self.image], stdin=files.stdout, capture_output=True, check=False
+            )
+        if told.returncode:
+            raise SystemExit(f"FAILED  the image is made: {told.stderr.decode()}\n0 passed, 1 failed, 0 skipped")
+        docker("rm", "--force", "--volumes", made)
+        super().__init__(binary, scratch, [*flags, "--image", self.image])
+
+    def remove(self):
+        super().remove()
+        docker("rmi", "--force", self.image)
+
+    @property
+    def container(self):
+        return f"openhands-runtime-{self.id}"
+
+    def log_of_gate(self):
+        return docker("logs", f"{self.container}-gate")
+
+    def processes(self):
+        first = docker("inspect", "--format", "{{.State.Pid}}", self.container)
+        own = os.readlink(f"/proc/{first}/ns/pid")
+        found = []
+        for entry in Path("/proc").iterdir():
+            try:
+                if entry.name.isdigit() and os.readlink(entry / "ns/pid") == own:
+                    found.append(int(entry.name))
+            except OSError:
+                continue
         return found
 
 
@@ -113,7 +183,9 @@ def clients(sandbox, named, name):
     expected |= {"git clone": "first", "git push": "more", "pip": "pip", "npm": "npm", "cargo": "cargo"}
     for what, script in scripts.items():
         program = what.split()[0].replace("Python's", "python3")
-        if shutil.which("python3" if program == "pip" else program) is None:
+        if program in sandbox.has_not:
+            continue
+        if not sandbox.run(f"command -v {'python3' if program == 'pip' else program}"):
             tell("skipped", what, f"there is no {program}")
             continue
         output = sandbox.run(script)
@@ -145,7 +217,7 @@ def traces(sandbox):
     state = [path for path in sandbox.state.rglob("*") if path.is_file()]
     held = [str(path) for path in state if SECRET.encode() in path.read_bytes()]
     check(f"none of {len(state)} files of sessions on this machine has it", not held and state, held)
-    logs = sandbox.gloveport("session", "logs", sandbox.id)[0]
+    logs = sandbox.log_of_gate()
     check("the log tells that it was used, and not what it is", "TOKEN" in logs and "s3cret" not in logs, logs[-2000:])
     if os.geteuid() != 0:
         tell("skipped", "memory", "only root may look at it")
@@ -155,9 +227,48 @@ def traces(sandbox):
     check(f"no memory of its {len(processes)} processes has it", processes and not with_it, (processes, with_it))
 
 
+def in_engine(sandbox):
+    """It is in nothing that the engine shows or keeps of the sandbox and its gate."""
+    for container in (sandbox.container, f"{sandbox.container}-gate"):
+        shown = docker("inspect", container) + docker("logs", container)
+        check(f"the engine shows it in nothing of {container}", len(shown) > 1000 and "s3cret" not in shown, shown)
+    before, size, is_there = b"", 0, False
+    with subprocess.Popen(["docker", "export", sandbox.container], stdout=subprocess.PIPE) as stream:
+        while piece := stream.stdout.read(1 << 20):
+            is_there |= SECRET.encode() in before + piece
+            before, size = piece[-len(SECRET) :], size + len(piece)
+    check("no file of the container has it", stream.returncode == 0 and size > 1 << 20 and not is_there, size)
+    placeholder = sandbox.run("printf %s $TOKEN")
+    shown = docker("inspect", sandbox.container)
+    check("the placeholder is in no configuration", len(placeholder) > 40 and placeholder not in shown, shown)
+
+
+def without_memory(sandbox, named, other, seen_named):
+    """A gate that was started again has nothing to put in: nothing goes to the host, and all else goes on."""
+    before = len(seen_named)
+    docker("restart", "--time", "1", f"{sandbox.container}-gate")
+    ask = 'curl -sS -H "X-Token: $TOKEN"'
+    end, told = time.monotonic() + 90, ""
+    while "works again" not in told and time.monotonic() < end:
+        told = sandbox.run("echo works again")
+    told = sandbox.run(f"{ask} https://{named}/echo; curl -sS http://{named}/echo; {ask} -so /dev/null -w '%{{http_connect}}' https://{named}/")
+    check("a gate that was started again refuses its host", "500" in told and len(seen_named) == before, told)
+    check("and says why, and what to do", "was started again" in told and "--secret NAME@HOST" in told, told)
+    check("other hosts are reached", '"path": "/echo"' in sandbox.run(f"{ask} https://{other}/echo"), told)
+    said = sandbox.log_of_gate()
+    check("its log says so", "no secrets came on standard input" in said and "s3cret" not in said, said[-1000:])
+
+
 def main():
-    binary, scratch = sys.argv[1:]
-    servers.certificates(scratch)
+    binary, scratch, place = sys.argv[1:]
+    kind, addresses, bound = Sandbox, ("127.0.0.2", "127.0.0.3"), None
+    network = None if place in LEVELS else place
+    if network:
+        # The machine of the engine, as its containers see it. It may have no such address before the first of them.
+        format = "{{range .IPAM.Config}}{{.Gateway}} {{end}}"
+        address = docker("network", "inspect", "--format", format, network).split()[0]
+        kind, addresses, bound = InEngine, (address, address), "0.0.0.0"
+    servers.certificates(scratch, sorted(set(addresses)))
     repository = Path(scratch, "repositories/one.git")
     git = ["git", "-c", "user.email=a@b.test", "-c", "user.name=me", "-c", "init.defaultBranch=main"]
     work = Path(scratch, "first")
@@ -167,15 +278,20 @@ def main():
     subprocess.run([*git, "-C", work, "commit", "-qm", "first"], check=True)
     subprocess.run([*git, "clone", "-q", "--bare", work, repository], check=True)
     subprocess.run([*git, "-C", repository, "config", "http.receivepack", "true"], check=True)
-    (bound, named), (free, other) = (servers.start(address, scratch, SECRET) for address in ("127.0.0.2", "127.0.0.3"))
-    sandbox = Sandbox(binary, scratch, ["--secret", f"TOKEN@{named}", "--network", f"{named},{other}"])
+    (bound_server, named), (free, other) = (
+        servers.start(address, scratch, SECRET, bound=bound) for address in addresses
+    )
+    sandbox = kind(binary, scratch, ["--secret", f"TOKEN@{named}", "--network", f"{named},{other}"])
     try:
-        where_it_goes(sandbox, named, other, bound.seen, free.seen)
+        where_it_goes(sandbox, named, other, bound_server.seen, free.seen)
         clients(sandbox, named, servers.NAME)
         check("no host but its own has seen it", SECRET not in str(free.seen))
         traces(sandbox)
+        if network:
+            in_engine(sandbox)
+            without_memory(sandbox, named, other, bound_server.seen)
     finally:
-        sandbox.gloveport("session", "rm", "-f", sandbox.id)
+        sandbox.remove()
     print(f"{COUNTS['passed']} passed, {COUNTS['FAILED']} failed, {COUNTS['skipped']} skipped")
     sys.exit(1 if COUNTS["FAILED"] else 0)
 

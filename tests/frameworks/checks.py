@@ -1,5 +1,6 @@
 """Checks: one line each, and the last line; and what a framework must not leave behind."""
 
+import asyncio
 import os
 import signal
 import subprocess
@@ -105,6 +106,59 @@ def until(is_so):
 
 def nothing_is_left(what):
     check(f"nothing is left {what}", until(lambda: not left()), left())
+
+
+#: Moments at which a start is given up, from its beginning to its end.
+MOMENTS = 12
+
+
+async def cancelled(make):
+    """Cancels starts at moments of all that a start does, one after the other.
+
+    `make` returns what starts one, as a coroutine, and a function whose coroutine ends what was started.
+    """
+    begun = time.monotonic()
+    start, end = make()
+    await start
+    took = time.monotonic() - begun
+    await end()
+    given_up = 0
+    for moment in range(MOMENTS):
+        start, end = make()
+        starting = asyncio.create_task(start)
+        await asyncio.sleep(took * moment / MOMENTS)
+        starting.cancel()
+        await asyncio.gather(starting, return_exceptions=True)
+        given_up += starting.cancelled()
+        if not starting.cancelled():
+            await end()
+        nothing_is_left(f"of one whose start is cancelled in part {moment + 1} of {MOMENTS}")
+    check("most of them were cancelled", given_up > MOMENTS / 2, given_up)
+
+
+def interrupted(start, end):
+    """The same by C-c, where a start waits: `start` returns what `end` ends."""
+
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    begun = time.monotonic()
+    end(start())
+    took = time.monotonic() - begun
+    signal.signal(signal.SIGALRM, interrupt)
+    given_up = 0
+    for moment in range(1, MOMENTS + 1):
+        started = None
+        try:
+            signal.setitimer(signal.ITIMER_REAL, took * moment / (MOMENTS + 1))
+            started = start()
+            signal.setitimer(signal.ITIMER_REAL, 0)
+        except KeyboardInterrupt:
+            given_up += started is None
+        if started is not None:
+            end(started)
+        nothing_is_left(f"of one whose start is interrupted in part {moment} of {MOMENTS}")
+    check("most of them were interrupted", given_up > MOMENTS / 2, given_up)
 
 
 def killed():

@@ -17,7 +17,7 @@ from gloveport.harbor import GloveportEnvironment
 from harbor.models.task.config import EnvironmentConfig, NetworkMode, NetworkPolicy
 from harbor.models.trial.paths import TrialPaths
 
-from checks import check, finish, hold, killed, nothing_is_left, raised, tell
+from checks import cancelled, check, finish, hold, killed, nothing_is_left, raised, tell
 
 HERE = Path(__file__).resolve().parent
 HOME = Path(os.environ["HOME"])
@@ -99,6 +99,22 @@ async def used(scratch):
     nothing_is_left("of an environment that is stopped")
 
 
+async def given_up(scratch):
+    def make():
+        one = environment(scratch)
+        return one.start(False), lambda: one.stop(True)
+
+    await cancelled(make)
+    nowhere = EnvironmentConfig(workdir="/dev/null/x")
+    try:
+        await environment(scratch, config=nowhere).start(False)
+        told = ""
+    except Exception as error:
+        told = str(error)
+    check("one in which nothing can be done says why", "/dev/null/x" in told, told)
+    nothing_is_left("of it")
+
+
 def refused(scratch):
     check("local sandboxes are refused", raised(ValueError, environment, scratch, runtime="local"))
     check("a task without an image, too", "image=" in str(raised(FileNotFoundError, environment, scratch, image=None)))
@@ -141,6 +157,7 @@ def main():
         return
     with tempfile.TemporaryDirectory(dir=HOME) as scratch:
         asyncio.run(used(scratch))
+        asyncio.run(given_up(scratch))
         refused(scratch)
         for agent, reward in [("oracle", 1.0), ("nop", 0.0)]:
             found, told = job(scratch, agent)

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 
+import anyio
 import inspect_ai
 from gloveport.inspect_ai import GloveportSandboxConfig, GloveportSandboxEnvironment
 from inspect_ai import Task
@@ -18,7 +19,7 @@ from inspect_ai.util import OutputLimitExceededError, SandboxEnvironmentSpec, sa
 from inspect_ai.util._sandbox import self_check
 from inspect_ai.util._sandbox.limits import override_max_exec_output_size
 
-from checks import LEVEL, attempt, check, example, finish, hold, killed, nothing_is_left, sessions, tell
+from checks import LEVEL, attempt, cancelled, check, example, finish, hold, killed, nothing_is_left, sessions, tell
 
 ROOT = os.geteuid() == 0
 #: Those that cannot hold, and why.
@@ -178,11 +179,48 @@ async def cleaned_up():
     await GloveportSandboxEnvironment.sample_cleanup("task", None, started, True)
 
 
+async def given_up():
+    """By cancelling a task, and by a scope of anyio, which is how Inspect does it."""
+    kind, named = GloveportSandboxEnvironment, GloveportSandboxConfig(isolation=LEVEL)
+
+    def make(scope=None):
+        started = {}
+
+        async def start():
+            with scope or contextlib.nullcontext():
+                started.update(await kind.sample_init("task", named, {}))
+            if not started:
+                raise asyncio.CancelledError
+
+        return start(), lambda: kind.sample_cleanup("task", named, started, True)
+
+    await cancelled(make)
+
+    def make_in_scope():
+        scope = anyio.CancelScope()
+        start, end = make(scope)
+
+        async def started():
+            task = asyncio.create_task(start)
+            try:
+                await asyncio.shield(task)
+            except asyncio.CancelledError:
+                scope.cancel()
+                await asyncio.gather(task, return_exceptions=True)
+                if task.cancelled():
+                    raise
+
+        return started(), end
+
+    await cancelled(make_in_scope)
+
+
 def main():
     attempt("Inspect's checks run", lambda: asyncio.run(with_sandbox(checks_of_inspect)))
     attempt("the other checks run", lambda: asyncio.run(with_sandbox(more)))
     evaluation()
     asyncio.run(cleaned_up())
+    asyncio.run(given_up())
     nothing_is_left("of all these")
     example("inspect_task.py", "success 1.0")
     killed()

@@ -15,7 +15,7 @@ from minisweagent.environments import get_environment
 from minisweagent.exceptions import Submitted
 from minisweagent.models.test_models import DeterministicModel, make_output
 
-from checks import HOME, LEVEL, check, example, finish, hold, killed, nothing_is_left, raised
+from checks import HOME, LEVEL, check, example, finish, hold, interrupted, killed, nothing_is_left, raised
 
 DONE = "echo COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT; cat answer"
 KIND = "gloveport.minisweagent.GloveportEnvironment"
@@ -107,6 +107,7 @@ def program():
 
 def main():
     executes()
+    interrupted(environment, GloveportEnvironment.cleanup)
     agent()
     program()
     example("mini_agent.py", "42")

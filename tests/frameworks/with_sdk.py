@@ -11,7 +11,7 @@ from gloveport import GloveportError
 from gloveport.openhands_sdk import GloveportWorkspace
 from openhands.sdk.workspace import BaseWorkspace, RemoteWorkspace
 
-from checks import HOME, LEVEL, check, example, finish, hold, killed, nothing_is_left, raised
+from checks import HOME, LEVEL, check, example, finish, hold, interrupted, killed, nothing_is_left, raised
 
 
 def main():
@@ -60,6 +60,9 @@ def main():
     nothing_is_left("of one that is cleaned up")
     error = raised(GloveportError, GloveportWorkspace, sandbox={"runtime": "no-such-runtime"})
     check("one that cannot be started says why", "no-such-runtime" in str(error), error)
+    interrupted(lambda: GloveportWorkspace(sandbox={"isolation": LEVEL}), GloveportWorkspace.cleanup)
+    raised(GloveportError, GloveportWorkspace, sandbox={"isolation": LEVEL}, working_dir="/dev/null/x")
+    nothing_is_left("of one whose directory cannot be made")
     example("openhands_workspace.py", "Linux")
     killed()
 

@@ -23,7 +23,7 @@ from swerex.runtime.abstract import (
 )
 from swerex.runtime.remote import RemoteRuntime
 
-from checks import HOME, LEVEL, check, example, finish, hold, killed, nothing_is_left, raised
+from checks import HOME, LEVEL, cancelled, check, example, finish, hold, killed, nothing_is_left, raised
 
 
 class Steps(DeploymentHook):
@@ -109,11 +109,19 @@ async def main():
     await deployment.stop()
     nothing_is_left("of a deployment that is stopped")
 
-    starting = asyncio.create_task(deployment.start())
-    await asyncio.sleep(0.02)
-    starting.cancel()
-    await asyncio.gather(starting, return_exceptions=True)
-    nothing_is_left("of one whose start is cancelled")
+    def make():
+        one = config.get_deployment()
+        return one.start(), one.stop
+
+    await cancelled(make)
+    nowhere = GloveportDeploymentConfig(isolation=LEVEL, env={"TMPDIR": "/dev/null/x"}).get_deployment()
+    try:
+        await nowhere.start()
+        told = ""
+    except Exception as error:
+        told = str(error)
+    check("one whose server has no place says why", "/dev/null/x" in told, told)
+    nothing_is_left("of one whose server has no place")
     try:
         await GloveportDeploymentConfig(runtime="no-such-runtime").get_deployment().start()
         told = ""

@@ -375,6 +375,7 @@ def _(directory):
 @changing("a file gets the rights of its owner for all who run it")
 def _(directory):
     os.chmod(directory / "to-run", 0o4755)
+    assert (directory / "to-run").stat().st_mode & 0o4000, "it has not got them"
     os.chmod(directory / "to-run", 0o755)
 
 
@@ -388,6 +389,7 @@ def _():
     path = Path(P["own"]) / "newest"
     path.write_text("x")
     call("fchmodat2", AT_FDCWD, str(path).encode(), 0o4755, 0)
+    assert path.stat().st_mode & 0o4000, "it has not got them"
 
 
 @attempt("a file is made with rights")

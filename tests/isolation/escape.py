@@ -1,8 +1,9 @@
 """Tries the ways out of attempts.py in a sandbox of a level of isolation, and in one of the level `none`.
 
-usage: escape.py BINARY SCRATCH LEVEL [IMAGE]
+usage: escape.py BINARY SCRATCH LEVEL [IMAGE [FIRST]]
 
-LEVEL is `files` or `container`; with IMAGE the root directory of the container is made from one that has Python as /usr/bin/python3.
+LEVEL is `files`, `container` or `gvisor`; with IMAGE the root directory of the container is made from one that has Python as /usr/bin/python3.
+FIRST is the first of the numbers that the system gives this user for others; their owners are tried, too.
 Each has to fail inside of the first and to succeed in the second, so that it is known to try what it says. Nothing
 outside may have changed after the first. What a container has of its own is there in it, and is not what is outside. Files for it go into SCRATCH, which must not be there. Prints one line a check;
 the last line counts them.
@@ -19,6 +20,7 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 
 from attempts import OWN
@@ -30,6 +32,15 @@ LIMIT = 420
 # How the system says that nobody may do something here, and how many attempts must be known to try what they say.
 REFUSALS = ("PermissionError", "Operation not permitted", "Permission denied", "Function not implemented")
 ENOUGH = 100
+# Levels of which each sandbox has a root directory of its own.
+WITH_ROOT = ("container", "gvisor")
+# What a kernel of its own grants, because it is nobody else's: namespaces, its messages and priorities, what its /proc tells of
+# the server, whose variables and names are no secrets. Changed modes of files that are only read are said to be, and are not. A
+# program that runs can be written to, where its system is the sandbox's own.
+OF_KERNEL = ("a namespace is made: ", "a process is made in a new namespace", "a directory is bound to another place in namespaces",
+    "the root directory is exchanged in namespaces", "messages of the kernel are read", "the own priority is raised",
+    "variables of the server of this sandbox are read", "the descriptors of the server of this sandbox are named",
+    "the namespaces of the server of this sandbox are opened", "the program of a reader of documents is changed", "the program that this one was started by is written to")  # fmt: skip
 # Number of a process that a sandbox does not come to.
 FIRST_PROCESS = 4000
 
@@ -179,7 +190,7 @@ class Outside:
             "tcp": self.servers[0].getsockname()[1], "udp": self.servers[1].getsockname()[1], "tcp6": newer,
             "unix": str(scratch / "service"), "engine": str(scratch / "engine.sock"), "abstract": self.secret,
             "datagram": str(scratch / "datagrams"), "packets": str(scratch / "packets"), "other": other_port, "terminal": os.ttyname(self.terminal[1]),
-            "with_rights": str(with_rights), "can_have_rights": os.geteuid() == 0, "program_copy": str(own / "program"),
+            "own_network": True, "with_rights": str(with_rights), "can_have_rights": os.geteuid() == 0, "program_copy": str(own / "program"),
         }  # fmt: skip
 
     def state(self):
@@ -266,15 +277,18 @@ IN_IMAGE = {
 
 def works(outside, session, level, image):
     """What programs must be able to do all the same."""
-    in_container = IN_CONTAINER | IN_IMAGE if image else IN_CONTAINER
+    in_container = IN_CONTAINER | IN_IMAGE if image else dict(IN_CONTAINER)
     of_machine = ("the root directory is closed", "there is a /tmp of its own")
+    if level == "gvisor":
+        # They are that kernel's.
+        in_container.pop("devices cannot be changed", None)
     in_container = {what: command for what, command in in_container.items() if not image or what not in of_machine}
     for what, command in {
         "files are made, changed and removed": "mkdir d && echo a > d/f && mv d/f g && chmod 700 g && rm -r d g",
         "there is a home directory of its own": 'test -w "$HOME" && test ! -e ~/secret.txt && touch ~/x && rm ~/x',
         "there are temporary files": 'f=$(mktemp) && echo a > "$f" && rm "$f"',
         "what was written is run": "printf '#!/bin/sh\\necho ran\\n' > s && chmod +x s && test \"$(./s)\" = ran",
-        "standard output has a name": "echo a > /dev/stdout && echo a > /dev/stderr && echo a > /dev/tty && echo a >&2",
+        "standard output has a name": "echo a > /dev/stdout && echo a > /dev/stderr && echo a >&2",
         "pipes and devices are there": "head -c 3 /dev/zero | cat > /dev/null && head -c 3 /dev/urandom | wc -c",
         "processes get signals": "sleep 100 & kill $! && ! wait $!",
         "a process of another command gets signals": "(sleep 1000 & echo $! > pid); kill -0 $(cat pid) && kill $(cat pid)",
@@ -284,13 +298,58 @@ def works(outside, session, level, image):
         "two processes talk": "$PYTHON -S -c 'import socket; a, b = socket.socketpair(); a.send(b\"x\"); assert b.recv(1)'",
         "sockets of its own are used": f"$PYTHON -S {HERE}/sockets.py",
         "threads run": "$PYTHON -c 'import threading; t = threading.Thread(target=print); t.start(); t.join()'",
-        **(in_container if level == "container" else {}),
+        # gVisor does not open it.
+        **({} if level == "gvisor" else {"the terminal has a name": "echo a > /dev/tty"}),
+        **(in_container if level in WITH_ROOT else {}),
     }.items():
-        done = outside.gloveport("session", "exec", session, command, timeout=60)
+        # A kernel of its own takes its time to make a process.
+        done = outside.gloveport("session", "exec", session, command, timeout=240 if level == "gvisor" else 60)
         check(f"inside: {what}", done.returncode == 0, done.stdout[-300:] + done.stderr[-300:])
 
 
-def main(binary, scratch, level, image=None):
+def owners(outside, session, level, flags, first, python):
+    """What root of it may do because there are other owners, as which a process of another sandbox runs."""
+    other, _ = outside.session("--isolation", level, *flags)
+    outside.gloveport("session", "exec", other, f"{python} -S -c 'import os; os.setgid(1000); os.setuid(1000); os.fork() or os.execv(\"/bin/sleep\", [\"sleep\", \"600\"])'", timeout=60)
+    number = str(first + 1000 - 1)
+
+    def is_theirs(process):
+        with contextlib.suppress(OSError):
+            return any(line.split()[1:2] == [number] for line in (process / "status").read_text().splitlines() if line.startswith("Uid:"))
+
+    theirs = [int(process.name) for process in Path("/proc").iterdir() if process.name.isdigit() and is_theirs(process)]
+    check("owners: a process of another sandbox has one of the numbers", len(theirs) == 1, theirs)
+    absent = max(theirs, default=0)
+    done = outside.gloveport("session", "exec", session, f"{python} -S {HERE}/owners.py {outside.scratch}/own/places.json {absent}", timeout=LIMIT)
+    told = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+    for one in told:
+        check(f"owners: {one['name']}", one["is"], done.stdout[-2000:] + done.stderr[-500:])
+    check("owners: all was tried", len(told) > 40, done.stdout[-2000:] + done.stderr[-1000:])
+    lives = Path(f"/proc/{absent}").exists()
+    check("owners: the process of the other sandbox lives", lives)
+    kept = sorted((outside.scratch / "state/gloveport/local/sandboxes").rglob("given-1000"))
+    check("owners: its files are stored under the number of the machine", [path.lstat().st_uid for path in kept] == [first + 999], kept)
+    closed = os.stat(outside.scratch / "state/gloveport/local").st_mode & 0o777
+    check("owners: nobody else comes to what is stored", closed == 0o700, oct(closed))
+
+
+def interrupted(outside, session):
+    """A command that is interrupted ends, and the next one runs."""
+    command = [outside.binary, "session", "exec", session, "sleep 600"]
+    waits = subprocess.Popen(command, env=outside.environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    for _ in range(50):
+        time.sleep(0.2)
+        if outside.gloveport("session", "interrupt", session, timeout=60).returncode == 0 and waits.poll() is not None:
+            break
+    code = waits.poll()
+    waits.kill()
+    waits.wait()
+    done = outside.gloveport("session", "exec", session, "echo next", timeout=60)
+    check("inside: a command that is interrupted ends", code == 130, code)
+    check("inside: what was typed to interrupt it is no part of the next", done.stdout.strip() == "next", done.stdout + done.stderr)
+
+
+def main(binary, scratch, level, image=None, first=None):
     scratch = Path(scratch)
     scratch.mkdir(mode=0o755)
     who = f"{'image' if image else level}, {'root' if os.geteuid() == 0 else 'a user'}"
@@ -307,6 +366,8 @@ def main(binary, scratch, level, image=None):
         after = outside.state()
         changed = sorted(key for key in before.keys() | after.keys() if before.get(key) != after.get(key))
         check(f"{who}: nothing outside has changed", not changed, changed)
+        mode = os.stat(binary).st_mode & 0o777
+        check(f"{who}: the program outside has its mode", mode == 0o755, oct(mode))
         check(f"{who}: the process outside lives", outside.victim.poll() is None)
         check(f"{who}: nothing is shown on the terminal outside", not outside.shown())
         free, port = outside.session("--isolation", "none", "--workspace", scratch / "own")
@@ -322,28 +383,38 @@ def main(binary, scratch, level, image=None):
                 # A container, say, refuses a part of it to everybody.
                 is_refused = found["is"] == "refused" and any(word in one["why"] for word in REFUSALS)
                 tell("skipped" if is_refused else "FAILED", f"{who}: {name}", f"outside it fails as well: {one['why']}")
-            elif level == "container" and name in OWN:
+            elif level in WITH_ROOT and name in OWN:
                 check(f"{who}: of its own: {name}", found["is"] in ("got", "refused"), f"{found['is']}: {found['why']}")
+            elif level == "gvisor" and name.startswith(OF_KERNEL):
+                check(f"{who}: of its own kernel: {name}", found["is"] != "lost", f"{found['is']}: {found['why']}")
             else:
-                check(f"{who}: refused: {name}", found["is"] == "refused", f"{found['is']}: {found['why']}")
+                # A kernel of its own lacks what there is to be reached.
+                is_refused = found["is"] == "refused" or level == "gvisor" and found["is"] == "missing"
+                check(f"{who}: refused: {name}", is_refused, f"{found['is']}: {found['why']}")
         known = sum(one["is"] == "got" for one in got.values())
         check(f"{who}: enough succeeds outside", known >= ENOUGH, known)
         lost = set(refused) - set(got)
-        if image and os.geteuid() != 0:
+        if (image or level == "gvisor") and os.geteuid() != 0:
             # Root inside tries what an ordinary user outside does not.
             for name in sorted(lost):
                 found = refused[name]
-                check(f"{who}: refused: {name}", found["is"] != "got" or name in OWN, f"{found['is']}: {found['why']}")
+                # Users are the sandbox's own there, and owners.py tries what they are good for.
+                own = name in OWN or first and name == "another user is taken on" or level == "gvisor" and name.startswith(OF_KERNEL)
+                check(f"{who}: refused: {name}", found["is"] != "got" or own, f"{found['is']}: {found['why']}")
             lost = set()
         check(f"{who}: both tried the same", not lost, sorted(lost))
+        if first:
+            owners(outside, inside, level, flags, int(first), python)
         works(outside, inside, level, image)
+        interrupted(outside, inside)
         open_one, _ = outside.session("--isolation", level, *flags)
         command = f"{python} -S -c 'import socket; socket.create_connection((\"127.0.0.1\", {places['tcp']}))'"
         done = outside.gloveport("session", "exec", open_one, command, timeout=60)
         check(f"{who}: with a network there is one", done.returncode == 0, done.stdout + done.stderr)
     finally:
         outside.end()
-    left = list((scratch / "state/gloveport/local/sandboxes").iterdir())
+    kept = scratch / "state/gloveport/local"
+    left = [*(kept / "sandboxes").iterdir(), *(kept / "old").iterdir()]
     check(f"{who}: nothing is left of the sandboxes", not left, left)
     print(f"{COUNTS['passed']} passed, {COUNTS['FAILED']} failed, {COUNTS['skipped']} skipped")
 

@@ -3,7 +3,7 @@
 usage: image.py DIRECTORY PROGRAM...
 
 DIRECTORY must not be there. The image has the programs under their names, the libraries that they load, Python's own modules, and
-the files that name users. It has one layer.
+the files that name users. It has two layers: files of other owners than root are in both.
 """
 
 import gzip
@@ -78,6 +78,26 @@ def layer(programs):
             entry = tarfile.TarInfo(f"etc/{name}")
             entry.size = len(text)
             archive.addfile(entry, io.BytesIO(text.encode()))
+        directory("home")
+        owned(archive, "home/again", tarfile.REGTYPE, (7, 7), 0o644)
+    return written.getvalue()
+
+
+def owned(archive, name, kind, owner, mode, link=""):
+    entry = tarfile.TarInfo(name)
+    entry.type, entry.mode, entry.linkname = kind, mode, link
+    entry.uid, entry.gid = owner
+    archive.addfile(entry)
+
+
+def of_others():
+    written = io.BytesIO()
+    with tarfile.open(fileobj=written, mode="w") as archive:
+        owned(archive, "home/app", tarfile.DIRTYPE, (1000, 1001), 0o700)
+        owned(archive, "home/app/file", tarfile.REGTYPE, (1000, 1001), 0o600)
+        owned(archive, "home/app/link", tarfile.SYMTYPE, (65535, 65535), 0o777, "file")
+        owned(archive, "home/app/with-rights", tarfile.REGTYPE, (0, 0), 0o6755)
+        owned(archive, "home/again", tarfile.REGTYPE, (0, 0), 0o644)
     return written.getvalue()
 
 
@@ -93,17 +113,17 @@ def main(directory, *programs):
     def document(kind, content):
         return blob(kind, json.dumps(content).encode())
 
-    content = layer(programs)
+    contents = [layer(programs), of_others()]
     system = {"architecture": ARCHITECTURES.get(platform.machine(), platform.machine()), "os": "linux"}
     config = document(
         "config.v1+json",
         system
         | {
             "config": {"Env": ["PATH=/usr/local/bin:/usr/bin:/bin", "OF_IMAGE=yes"]},
-            "rootfs": {"type": "layers", "diff_ids": [f"sha256:{hashlib.sha256(content).hexdigest()}"]},
+            "rootfs": {"type": "layers", "diff_ids": [f"sha256:{hashlib.sha256(content).hexdigest()}" for content in contents]},
         },
     )
-    layers = [blob("layer.v1.tar+gzip", gzip.compress(content, 1))]
+    layers = [blob("layer.v1.tar+gzip", gzip.compress(content, 1)) for content in contents]
     manifest = document(
         "manifest.v1+json",
         {"schemaVersion": 2, "mediaType": "application/vnd.oci.image.manifest.v1+json", "config": config, "layers": layers},

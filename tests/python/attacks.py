@@ -14,9 +14,12 @@ import sys
 import threading
 import time
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import gateways
 import gloveport
+import presence
 from gloveport import AsyncSandbox, Sandbox, _core
 from report import check, failed, measured
 
@@ -406,6 +409,108 @@ def a_program_that_is_missing_is_told():
     assert "correct the variable" in named.stdout, named
 
 
+def a_program_that_is_none_is_told():
+    directory = Path(os.environ["HOME"], "programs")
+    directory.mkdir()
+    for name, text, kind in (
+        ("binary", b"\x7fELF\x01\x02", gloveport.ProgramMissingError),
+        ("uninterpreted", b"#!/no/such/interpreter\n", gloveport.ProgramMissingError),
+        ("silent", b"#!/bin/sh\n", gloveport.SessionError),
+        ("failing", b"#!/bin/sh\nexit 3\n", gloveport.SessionError),
+        ("chatty", b"#!/bin/sh\necho hello\n", gloveport.SessionError),
+    ):
+        program = directory / name
+        program.write_bytes(text)
+        program.chmod(0o755)
+        before, os.environ["GLOVEPORT_PROGRAM"] = os.environ.get("GLOVEPORT_PROGRAM"), str(program)
+        try:
+            for call in (box().open, lambda: Sandbox.attach("x"), Sandbox.snapshots):
+                error = raised(kind, call)
+                assert error.message and error.remedy and str(program) in str(error), (name, error)
+        finally:
+            del os.environ["GLOVEPORT_PROGRAM"]
+            if before is not None:
+                os.environ["GLOVEPORT_PROGRAM"] = before
+
+
+@contextlib.contextmanager
+def gateway():
+    """A gateway over this machine that is the one of the environment: its URL, and its process."""
+    with gateways.gateway() as (url, process):
+        os.environ |= {"GLOVEPORT_GATEWAY": url, "GLOVEPORT_GATEWAY_KEY": gateways.KEY}
+        try:
+            yield url, process
+        finally:
+            del os.environ["GLOVEPORT_GATEWAY"], os.environ["GLOVEPORT_GATEWAY_KEY"]
+
+
+def what_is_wrong_with_a_gateway_is_told():
+    with gateway() as (url, process):
+        os.environ["GLOVEPORT_GATEWAY_KEY"] = "w" * 32
+        told = raised(gloveport.SessionError, Sandbox("").open).message
+        assert url in told and "X-API-Key" in told and "GLOVEPORT_GATEWAY_KEY" in told and "WARN" not in told, told
+        os.environ["GLOVEPORT_GATEWAY_KEY"] = "k" * 32
+        error = raised(gloveport.UnexpectedAnswerError, Sandbox.connect, url, "x")
+        assert error.code == "is_gateway" and url in error.message and "`url`" in error.remedy, error
+        error = raised(gloveport.SandboxGoneError, Sandbox.connect, f"{url}/gone", "x")
+        assert error.code == "no_such_sandbox" and f"{url}/gone" in error.message and error.remedy, error
+        with Sandbox("") as one:
+            error = raised(gloveport.ForbiddenError, Sandbox.connect, one.url(), "wrong")
+            assert one.url() in error.message and "session env" in error.remedy, error
+            words = [PROGRAM, "session", "rm", "-f", one.id]
+            removing = threading.Timer(0.5, lambda: subprocess.run(words, check=True, capture_output=True))
+            removing.start()
+            raised(gloveport.SandboxGoneError, lambda: list(one.stream("sleep 60")))
+            removing.join()
+            for call in (lambda: one.run("x"), one.path("x").read_text):
+                error = raised(gloveport.SandboxGoneError, call)
+                assert one.url() in error.message and error.remedy, error
+        last = Sandbox("").open()
+        threading.Timer(0.5, process.kill).start()
+        error = raised(gloveport.UnreachableError, last.run, "sleep 60")
+        assert last.url() in error.message and error.remedy, error
+        error = raised(gloveport.SessionError, last.close)
+        assert "could not be ended" in error.message and url in error.message and error.remedy, error
+        told = raised(gloveport.SessionError, Sandbox("").open).message
+        assert "cannot be reached" in told and url in told and "GLOVEPORT_GATEWAY" in told, told
+    for id in sessions():
+        subprocess.run([PROGRAM, "session", "rm", "-f", id], check=True, capture_output=True)
+
+
+def listener(url):
+    """The process that listens at a URL of this machine."""
+    port = f":{int(url.rsplit(':', 1)[1]):04X}"
+    lines = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()]
+    sockets = {f"socket:[{line[9]}]" for line in lines if line[1].endswith(port) and line[3] == "0A"}
+    for process in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            if any(os.readlink(each) in sockets for each in (process / "fd").iterdir()):
+                return int(process.name)
+    raise AssertionError(f"nobody listens at {url}")
+
+
+def a_server_that_is_killed_is_told_to_all_that_wait_for_it():
+    def killed(call):
+        with box() as one:
+            threading.Timer(0.7, os.kill, (listener(one.url()), signal.SIGKILL)).start()
+            begun = time.monotonic()
+            error = raised(gloveport.UnreachableError, call, one)
+            assert one.url() in error.message and "session ls" in error.remedy, error
+            assert time.monotonic() - begun < 16, error
+
+    calls = [
+        lambda one: one.run("sleep 60"),
+        lambda one: list(one.stream("while :; do echo on; sleep 0.05; done")),
+        lambda one: one.start("sleep 60").wait(60),
+        lambda one: one.processes.run(["sleep", "60"]),
+        lambda one: one.terminal("sleep 60").read(60),
+        lambda one: one.terminal("sleep 60").wait(60),
+        lambda one: list(one.watch(".", timeout=60)),
+    ]
+    with ThreadPoolExecutor(len(calls)) as pool:
+        list(pool.map(killed, calls))
+
+
 def much_output_needs_little_memory():
     script = """
 import sys
@@ -537,6 +642,40 @@ def a_task_that_is_cancelled_gives_its_command_up():
     asyncio.run(main())
 
 
+def a_program_whose_start_is_interrupted_is_ended():
+    moments = (0.0001, 0.0003, 0.0006, 0.001, 0.0015, 0.002, 0.0025, 0.003, 0.004, 0.005, 0.007, 0.01, 0.015, 0.02)
+    with box() as one:
+        one.processes.start(["true"]).wait()
+        for _ in range(3):
+            for delay in moments:
+                process = gateways.interrupted(delay, lambda: one.processes.start(["sleep", "60"]))
+                if process is not None:
+                    process.remove()
+                gateways.interrupted(delay, lambda: one.processes.run(["sleep", "60"]))
+                assert until(lambda: all(each.end for each in one.processes.list()), 5), (delay, one.processes.list())
+        # Errors are those of the start, and other threads start programs, too.
+        raised(gloveport.InvalidRequestError, one.processes.start, ["/no/such/program"])
+        with ThreadPoolExecutor(4) as threads:
+            done = list(threads.map(lambda number: one.processes.run(["echo", str(number)]).stdout, range(20)))
+        assert done == [b"%d\n" % number for number in range(20)], done
+    raised(gloveport.SandboxClosedError, lambda: one.processes.run(["true"]))
+
+
+def a_program_whose_start_is_cancelled_is_ended():
+    async def main():
+        async with AsyncSandbox(isolation="none") as one:
+            for number in range(20):
+                task = asyncio.create_task(one.processes.run(["sleep", "12345"]))
+                await asyncio.sleep(number / 2000)
+                task.cancel()
+                await asyncio.gather(task, return_exceptions=True)
+                assert task.cancelled()
+            running = [each for each in await one.processes.list() if each.end is None]
+            assert not running, running
+
+    asyncio.run(main())
+
+
 def a_start_that_is_cancelled_leaves_nothing():
     before = sessions()
 
@@ -548,6 +687,54 @@ def a_start_that_is_cancelled_leaves_nothing():
     asyncio.run(main())
     gc.collect()
     assert until(lambda: sessions() <= before), sessions() - before
+
+
+def a_start_whose_task_is_cancelled_at_once_is_given_up_without_the_loop():
+    before = sessions()
+
+    async def main():
+        task = asyncio.create_task(AsyncSandbox(isolation="none").open())
+        await asyncio.sleep(0)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        # A loop that is busy with something else frees nothing.
+        assert until(lambda: sessions() <= before), sessions() - before
+
+    asyncio.run(main())
+
+
+#: A provider that needs longer than anybody waits.
+SLOW = """#!/bin/sh
+case $1 in
+    describe) echo '{"protocol": 1, "name": "slow", "capabilities": {"keep_alive": true}}' ;;
+    list) echo '{"sandboxes": []}' ;;
+    find*) echo '{"sandbox": null}' ;;
+    create) echo $$ >>"$0.pids"; exec sleep 60 ;;
+    *) echo '{}' ;;
+esac
+"""
+
+
+def a_start_that_another_thread_closes_is_given_up_at_once():
+    program = Path(os.environ["HOME"], "slow")
+    program.write_text(SLOW)
+    program.chmod(0o755)
+    pids = Path(f"{program}.pids")
+    one = Sandbox(f"exec:{program}")
+    failed = []
+
+    def work():
+        failed.append(raised(gloveport.SandboxClosedError, one.open))
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    assert until(pids.exists)
+    begun = time.monotonic()
+    one.close()
+    thread.join(15)
+    assert failed and time.monotonic() - begun < 5, failed
+    [pid] = pids.read_text().split()
+    assert until(lambda: not Path("/proc", pid).exists())
 
 
 CHILD = """
@@ -775,7 +962,7 @@ ATTACKS = [
 def attack():
     # Nobody waits ten seconds for a server that is gone for good.
     _core.PATIENCE = 2.0
-    for function in ATTACKS:
+    for function in (*ATTACKS, *gateways.ATTACKS, *presence.ATTACKS):
         what = function.__name__.replace("_", " ")
         try:
             function()

@@ -13,6 +13,7 @@ PAIRS = {
     gloveport.Browser: gloveport.AsyncBrowser,
     gloveport.Command: gloveport.AsyncCommand,
     gloveport.CommandStream: gloveport.AsyncCommandStream,
+    gloveport.Gateway: gloveport.AsyncGateway,
     gloveport.Mcp: gloveport.AsyncMcp,
     gloveport.Network: gloveport.AsyncNetwork,
     gloveport.Process: gloveport.AsyncProcess,
@@ -102,6 +103,9 @@ class Sync:
     async def attach(self, *arguments, **named):
         return wrapped(await asyncio.to_thread(gloveport.Sandbox.attach, *arguments, **named))
 
+    def gateway(self, *arguments):
+        return wrapped(gloveport.Gateway(*arguments))
+
 
 class Async:
     """Makes sandboxes of the async client."""
@@ -116,6 +120,9 @@ class Async:
 
     def __call__(self, *arguments, **named):
         return gloveport.AsyncSandbox(*arguments, **named)
+
+    def gateway(self, *arguments):
+        return gloveport.AsyncGateway(*arguments)
 
 
 class Inventory:

@@ -16,7 +16,9 @@ from pathlib import Path
 import attacks
 import both
 import cases
+import gateways
 import gloveport
+import presence
 import speed
 from report import check, failed, finish, measured, tell
 
@@ -107,12 +109,20 @@ def special():
     python = Path(os.environ["TEST_IPYTHON"]).exists()
     chromium = any(map(shutil.which, ("chromium", "chromium-headless-shell", "google-chrome")))
     docker = "DOCKER_HOST" in os.environ
+    no_docker = (
+        ""
+        if docker
+        else "GLOVEPORT_TEST_DOCKER names no daemon; `scripts/docker up` starts one, and `scripts/docker env` names it"
+    )
     return {
+        gateways.a_gateway_starts_finds_and_ends_sandboxes: "",
+        gateways.a_gateway_keeps_and_forks_the_files_of_a_container: no_docker,
+        presence.an_open_sandbox_outlives_the_time_after_which_an_abandoned_one_ends: "",
+        presence.limits_of_a_gateway_that_are_shorter_hold_and_a_client_that_is_there_keeps_to_them: "",
+        presence.a_container_has_all_of_its_idle_time_when_it_goes_on: no_docker,
         cases.cells_run_in_kernels: "" if python else "there is no Python with IPython; scripts/setup installs it",
         cases.a_browser_is_used: "" if chromium else "there is no Chromium; scripts/setup installs it",
-        cases.files_of_a_container_are_kept_and_forked: ""
-        if docker
-        else "GLOVEPORT_TEST_DOCKER names no daemon; `scripts/docker up` starts one, and `scripts/docker env` names it",
+        cases.files_of_a_container_are_kept_and_forked: no_docker,
         cases.the_network_is_changed_while_a_sandbox_runs: no_gate(),
     }
 

@@ -37,6 +37,7 @@ SECTIONS = ("sandbox", "security", "mcp", "kubernetes", "cli")
 # Values that only one of them has: made at the start, by the place of the package, objects of the agent, or ours alone.
 OWN = {
     ("sandbox", "isolation"): "the reference knows no levels of isolation",
+    ("sandbox", "allow_origins"): "the reference lets no page of another origin use a sandbox",
     ("core", "jwt_secret"): "made by the reference while it loads, by us when a session starts",
     ("llm", "log_completions_folder"): "a directory of the Python package, and one below the current directory",
 }
@@ -443,7 +444,7 @@ def our_default_file(count):
             path = os.path.join(directory, "config.toml")
             with open(path, "w") as file:
                 # It refuses a section with a key of ours.
-                file.writelines(line for line in content.splitlines(True) if not line.startswith("isolation ="))
+                file.writelines(line for line in content.splitlines(True) if not line.startswith(("isolation =", "allow_origins =")))
             kind, value, warnings = reference(directory, {})
             with open(path, "w") as file:
                 file.write(content)
@@ -452,7 +453,7 @@ def our_default_file(count):
             if kind == "values":
                 mine = ours(directory, {})
                 found = list(differences(value, mine[1], content)) if mine[0] == "values" else [mine[1]]
-                found = [entry for entry in found if entry[0] != "sandbox.isolation"]
+                found = [entry for entry in found if entry[0] not in ("sandbox.isolation", "sandbox.allow_origins")]
                 if name == "as it is":
                     found = [entry for entry in found if entry[0] not in ("llm.log_completions_folder", "core.jwt_secret")]
                     found += list(differences(ours(HOME, {})[1], mine[1], None))

@@ -4,7 +4,16 @@ import assert from "node:assert/strict";
 import { type ChildProcess, execFileSync, spawn } from "node:child_process";
 import { randomBytes, randomInt } from "node:crypto";
 import { once } from "node:events";
-import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import {
+    chmodSync,
+    existsSync,
+    mkdirSync,
+    readdirSync,
+    readFileSync,
+    readlinkSync,
+    rmSync,
+    writeFileSync,
+} from "node:fs";
 import { createServer, type IncomingMessage } from "node:http";
 import { type AddressInfo, createServer as createSocketServer } from "node:net";
 import { join } from "node:path";
@@ -19,7 +28,10 @@ import * as gloveport from "gloveport";
 import { Sandbox } from "gloveport";
 
 import { fails, gathered, keyOf, same } from "./cases.js";
+import { startGateway } from "./gateway.js";
+import { GATEWAY_ATTACKS } from "./gateways.js";
 import { accept, frame, hostileArchives, hostileFrames, served, START, strangeAnswers } from "./hostile.js";
+import { PRESENCE_ATTACKS } from "./presence.js";
 import { passing, proxied } from "./proxy.js";
 import { attempt, check, measured } from "./report.js";
 
@@ -97,6 +109,33 @@ async function stranger(id: string): Promise<{ program: string; box: Sandbox; se
     };
     set(`exec ${PROGRAM} "$@"`);
     return { program, box: await Sandbox.attach(id, { program }), set };
+}
+
+/** The process that listens at a URL of this machine. */
+function listener(url: string): number {
+    const port = `:${Number(new URL(url).port).toString(16).toUpperCase().padStart(4, "0")}`;
+    const lines = readFileSync("/proc/net/tcp", "utf8").split("\n");
+    const listening = lines
+        .map((line) => line.trim().split(/\s+/))
+        .filter((it) => it[1]?.endsWith(port) && it[3] === "0A");
+    const sockets = new Set(listening.map((it) => `socket:[${it[9]}]`));
+    for (const pid of readdirSync("/proc").filter((name) => /^\d+$/.test(name))) {
+        try {
+            const files = `/proc/${pid}/fd`;
+            if (readdirSync(files).some((file) => sockets.has(linkedTo(join(files, file))))) return Number(pid);
+        } catch {
+            // It has ended.
+        }
+    }
+    throw new Error(`nobody listens at ${url}`);
+}
+
+function linkedTo(path: string): string {
+    try {
+        return readlinkSync(path);
+    } catch {
+        return "";
+    }
 }
 
 const ATTACKS: Record<string, () => Promise<void>> = {
@@ -673,6 +712,99 @@ const ATTACKS: Record<string, () => Promise<void>> = {
         same((await found.run("echo yes")).output, "yes\n");
     },
 
+    "a program that is none is told": async () => {
+        const { GLOVEPORT_PROGRAM } = process.env;
+        for (const [name, text, kind] of [
+            ["binary", "\x7fELF\x01\x02", gloveport.GloveportError],
+            ["uninterpreted", "#!/no/such/interpreter\n", gloveport.ProgramMissingError],
+            ["silent", "#!/bin/sh\n", gloveport.SessionError],
+            ["failing", "#!/bin/sh\nexit 3\n", gloveport.SessionError],
+            ["chatty", "#!/bin/sh\necho hello\n", gloveport.SessionError],
+        ] as const) {
+            const program = join(HOME, name);
+            writeFileSync(program, text, { mode: 0o755 });
+            process.env["GLOVEPORT_PROGRAM"] = program;
+            try {
+                for (const call of [start, () => Sandbox.attach("x"), () => Sandbox.snapshots()]) {
+                    const error = await fails<gloveport.GloveportError>(kind, call);
+                    // A shell is what runs a file that is no program, where the system does not.
+                    assert.ok(error.message !== "" && (error.remedy !== "" || name === "binary"), inspect(error));
+                }
+            } finally {
+                Object.assign(process.env, { GLOVEPORT_PROGRAM });
+            }
+        }
+    },
+
+    "what is wrong with a gateway is told": () =>
+        limited({ patience: 2000 }, async () => {
+            const gateway = await startGateway([]);
+            const atGateway = () => Sandbox.start({ runtime: "" });
+            const variables = { GLOVEPORT_GATEWAY: gateway.url, GLOVEPORT_GATEWAY_KEY: "w".repeat(32) };
+            Object.assign(process.env, variables);
+            try {
+                const refused = await fails(gloveport.SessionError, atGateway);
+                assert.match(refused.message, /X-API-Key.*GLOVEPORT_GATEWAY_KEY/);
+                assert.ok(refused.message.includes(gateway.url) && !refused.message.includes("WARN"), refused.message);
+                process.env["GLOVEPORT_GATEWAY_KEY"] = gateway.key;
+                const itself = await fails(gloveport.UnexpectedAnswerError, Sandbox.connect(gateway.url, "x"));
+                same([itself.code, itself.message.includes(gateway.url)], ["is_gateway", true]);
+                assert.match(itself.remedy, /`url`/);
+                const gone = `${gateway.url}/gone`;
+                const missing = await fails(gloveport.SandboxGoneError, Sandbox.connect(gone, "x"));
+                same([missing.code, missing.message.includes(gone)], ["no_such_sandbox", true]);
+                {
+                    await using one = await atGateway();
+                    const wrong = await fails(gloveport.ForbiddenError, Sandbox.connect(one.url(), "wrong"));
+                    assert.ok(wrong.message.includes(one.url()) && /session env/.test(wrong.remedy), inspect(wrong));
+                    const removing = sleep(500).then(() => execFileSync(PROGRAM, ["session", "rm", "-f", one.id]));
+                    await fails(gloveport.SandboxGoneError, gathered(one.stream("sleep 60")));
+                    await removing;
+                    for (const call of [() => one.run("x"), () => one.files.readText("x")]) {
+                        const error = await fails(gloveport.SandboxGoneError, call);
+                        assert.ok(error.message.includes(one.url()) && error.remedy !== "", inspect(error));
+                    }
+                }
+                const last = await atGateway();
+                const killing = sleep(500).then(() => gateway.end("SIGKILL"));
+                const error = await fails(gloveport.UnreachableError, last.run("sleep 60"));
+                assert.ok(error.message.includes(last.url()) && error.remedy !== "", inspect(error));
+                await killing;
+                const left = await fails(gloveport.SessionError, last.close());
+                assert.ok(left.message.includes("could not be ended") && left.remedy !== "", inspect(left));
+                const { message } = await fails(gloveport.SessionError, atGateway);
+                assert.ok(
+                    message.includes(gateway.url) && /cannot be reached.*GLOVEPORT_GATEWAY/.test(message),
+                    message,
+                );
+            } finally {
+                for (const name of Object.keys(variables)) delete process.env[name];
+                await gateway.end();
+            }
+            for (const id of sessions()) execFileSync(PROGRAM, ["session", "rm", "-f", id]);
+        }),
+
+    "a server that is killed is told to all that wait for it": () =>
+        limited({ patience: 2000 }, async () => {
+            const killed = async (call: (one: Sandbox) => unknown): Promise<void> => {
+                await using one = await start();
+                const server = listener(one.url());
+                const killing = sleep(700).then(() => process.kill(server, "SIGKILL"));
+                const error = await fails(gloveport.UnreachableError, () => call(one));
+                assert.ok(error.message.includes(one.url()) && /session ls/.test(error.remedy), inspect(error));
+                await killing;
+            };
+            await Promise.all([
+                killed((one) => one.run("sleep 60")),
+                killed((one) => gathered(one.stream("while :; do echo on; sleep 0.05; done"))),
+                killed(async (one) => (await one.start("sleep 60")).wait({ timeoutMs: 60_000 })),
+                killed((one) => one.processes.run(["sleep", "60"])),
+                killed(async (one) => (await one.terminal("sleep 60")).read({ timeoutMs: 60_000 })),
+                killed(async (one) => (await one.terminal("sleep 60")).wait({ timeoutMs: 60_000 })),
+                killed(async (one) => gathered(await one.files.watch(".", { timeoutMs: 60_000 }))),
+            ]);
+        }),
+
     "options are flags, but for the values of secrets": async () => {
         const program = join(HOME, "program");
         const words = join(HOME, "words");
@@ -936,5 +1068,8 @@ const ATTACKS: Record<string, () => Promise<void>> = {
 
 export async function attack(): Promise<void> {
     for (const [what, body] of Object.entries(ATTACKS)) await attempt(what, body, 75);
+    for (const [what, body] of Object.entries({ ...GATEWAY_ATTACKS, ...PRESENCE_ATTACKS })) {
+        await attempt(what, () => limited({ patience: 2000 }, body), 75);
+    }
     check("nothing is left of all these sandboxes", await until(() => sessions().size === 0), [...sessions()]);
 }

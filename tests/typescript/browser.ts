@@ -1,5 +1,5 @@
 // The package in a browser: what it loads, and a page that uses a sandbox below its own origin, as a server of pages
-// passes it on. A sandbox's own server lets a page of another origin ask if that was named when it was started.
+// passes it on. A sandbox's own server and a gateway let a page of another origin ask if that was named when they were started.
 
 import assert from "node:assert/strict";
 import { execFileSync, spawn } from "node:child_process";
@@ -12,9 +12,11 @@ import { extname, join, normalize } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 
-import { Sandbox } from "gloveport";
+import { Gateway, Sandbox } from "gloveport";
 
 import { keyOf, same } from "./cases.js";
+import { startGateway } from "./gateway.js";
+import { untilEmpty } from "./gateways.js";
 import { passOn, passUpgrade } from "./proxy.js";
 import { attempt, tell } from "./report.js";
 
@@ -73,14 +75,8 @@ try {
 await fetch("/told", { method: "POST", body: JSON.stringify(told) });
 </script>`;
 
-/** What a page of another origin does with the sandbox's own server, which it is told by its URL. */
-const ELSEWHERE = `<!doctype html><script type="module">
-import { Sandbox } from "/dist/browser.js";
-const told = [];
-try {
-    const [url, key] = location.hash.slice(1).split("%20").map(decodeURIComponent);
-    told.push(await Sandbox.connect(url, "wrong").catch((error) => error.code ?? error.constructor.name));
-    const box = await Sandbox.connect(url, key);
+/** What a page does with the sandbox `box`, and what it tells of it. */
+const USE = `
     const pieces = [];
     const result = await box.run("echo elsewhere; exit 4", { onOutput: (piece) => pieces.push(piece) });
     told.push(result.output, result.exitCode, pieces.join(""));
@@ -95,7 +91,17 @@ try {
     const terminal = await box.terminal(["echo", "typed"]);
     told.push(await terminal.readUntil("typed"));
     await box.files.remove("from-elsewhere");
-    told.push(await box.files.stat("from-elsewhere").catch((error) => error.code));
+    told.push(await box.files.stat("from-elsewhere").catch((error) => error.code));`;
+
+/** What a page of another origin does with the sandbox's own server, which it is told by its URL. */
+const ELSEWHERE = `<!doctype html><script type="module">
+import { Sandbox } from "/dist/browser.js";
+const told = [];
+try {
+    const [url, key] = location.hash.slice(1).split("%20").map(decodeURIComponent);
+    told.push(await Sandbox.connect(url, "wrong").catch((error) => error.code ?? error.constructor.name));
+    const box = await Sandbox.connect(url, key);
+${USE}
     await box.close();
 } catch (error) {
     told.push(error.code ?? String(error.stack ?? error));
@@ -103,10 +109,55 @@ try {
 await fetch("/told", { method: "POST", body: JSON.stringify(told) });
 </script>`;
 
-const EXPECTED_ELSEWHERE = [
-    ...["forbidden", "elsewhere\n", 4, "elsewhere\n", true, "read again"],
-    ...["later\n", true, 6, "typed", "not_found"],
+/** What a page of another origin does with a gateway, which it is told by its URL. */
+const AT_GATEWAY = `<!doctype html><script type="module">
+import { Gateway, Sandbox } from "/dist/browser.js";
+const told = [];
+try {
+    const [url, key] = location.hash.slice(1).split("%20").map(decodeURIComponent);
+    const refused = await new Gateway(url, { key: "wrong" }).start().catch((error) => error);
+    if (refused.code === "connection_lost") throw refused;
+    told.push(refused.status, refused.code, refused.message.includes("request "));
+    const gateway = new Gateway(url, { key });
+    const box = await gateway.start({ ttlMs: 600_000, labels: { page: "yes" } });
+    const info = await gateway.info(box);
+    told.push((await gateway.list({ labels: { page: "yes" } })).length, (await gateway.capabilities()).runtime);
+    told.push(await Sandbox.connect(info.url, "wrong").catch((error) => error.code ?? error.constructor.name));
+${USE}
+    const found = await gateway.get(box.id);
+    told.push((await gateway.pause(found)).state, await found.run("true").catch((error) => error.code));
+    told.push((await gateway.resume(found)).state, (await found.run("echo on")).output);
+    await found.close();
+    const controller = new AbortController();
+    setTimeout(() => controller.abort("left"), 10);
+    told.push(await gateway.start({ signal: controller.signal }).catch((error) => error));
+    told.push(await gateway.snapshot(box).catch((error) => error.code));
+    await box.close();
+    told.push(await Sandbox.connect(info.url, info.key).catch((error) => error.code));
+    // The gateway ends what was given up while it was made when it has been made.
+    let left = 1;
+    for (const end = Date.now() + 5000; left > 0 && Date.now() < end; ) left = (await gateway.list()).length;
+    told.push(left);
+    // It does nothing with this one, and leaves it.
+    const open = await gateway.start({ abandonedAfterMs: 2000 });
+    await new Promise((resolve) => setTimeout(resolve, 5000));
+    told.push((await gateway.list()).length, (await open.state()).idleLimitMs);
+} catch (error) {
+    told.push(error.code ?? String(error.stack ?? error));
+}
+await fetch("/told", { method: "POST", body: JSON.stringify(told) });
+</script>`;
+
+const USED = ["elsewhere\n", 4, "elsewhere\n", true, "read again", "later\n", true, 6, "typed", "not_found"];
+
+const EXPECTED_AT_GATEWAY = [
+    ...[401, "unauthorized", true, 1, "local", "forbidden", ...USED, "paused", "paused", "running", "on\n", "left"],
+    ...["unsupported", "no_such_sandbox", 0, 1, 2000],
 ];
+/** A browser does not tell a page why. */
+const NOT_ALLOWED = ["connection_lost"];
+
+const EXPECTED_ELSEWHERE = ["forbidden", ...USED];
 
 const EXPECTED = [
     ...["page\n", 3, "page\n", true, "of a page", true, "piped", "later\n", true, 6],
@@ -124,7 +175,7 @@ async function freePort(): Promise<number> {
 }
 
 /** Serves the page, the package and the sandbox, and gets what the page tells. */
-async function pages(box: Sandbox, onTold: (told: unknown) => void, port = 0): Promise<Server> {
+async function pages(box: Sandbox | undefined, onTold: (told: unknown) => void, port = 0): Promise<Server> {
     const server = createServer((request, response) => {
         const path = new URL(request.url ?? "/", "http://x").pathname;
         if (path === "/told") {
@@ -134,25 +185,26 @@ async function pages(box: Sandbox, onTold: (told: unknown) => void, port = 0): P
                 response.end();
                 onTold(JSON.parse(body));
             });
-        } else if (path.startsWith("/box/")) {
+        } else if (box !== undefined && path.startsWith("/box/")) {
             passOn(`${box.url()}${request.url?.slice("/box".length)}`, request, response);
         } else if (path.startsWith("/dist/") && extname(path) === ".js") {
             response.setHeader("Content-Type", "text/javascript");
             response.end(readFileSync(join(DIST, normalize(path.slice("/dist/".length)))));
         } else {
             response.setHeader("Content-Type", "text/html; charset=utf-8");
-            response.end(path === "/elsewhere" ? ELSEWHERE : PAGE);
+            response.end({ "/elsewhere": ELSEWHERE, "/at-gateway": AT_GATEWAY }[path] ?? PAGE);
         }
     });
-    server.on("upgrade", (request, socket) =>
-        passUpgrade(`${box.url()}${request.url?.slice("/box".length)}`, request, socket),
-    );
+    server.on("upgrade", (request, socket) => {
+        if (box === undefined) socket.destroy();
+        else passUpgrade(`${box.url()}${request.url?.slice("/box".length)}`, request, socket);
+    });
     await once(server.listen(port, "127.0.0.1"), "listening");
     return server;
 }
 
 /** What a page tells that is opened with this path and fragment, at this port. */
-async function visited(box: Sandbox, chromium: string, words: string, port = 0): Promise<unknown> {
+async function visited(box: Sandbox | undefined, chromium: string, words: string, port = 0): Promise<unknown> {
     let told: (value: unknown) => void = () => {};
     const answer = new Promise((resolve) => {
         told = resolve;
@@ -223,4 +275,24 @@ export async function browse(): Promise<void> {
             same(await visited(box, found, `elsewhere#${words}`, port), expected);
         }
     });
+    await attempt(
+        "a page of another origin starts and uses a sandbox at a gateway that names it, and no other one",
+        async () => {
+            const port = await freePort();
+            for (const [origins, expected] of [
+                [["https://app.example", `http://localhost:${port}`], EXPECTED_AT_GATEWAY],
+                [["https://app.example"], NOT_ALLOWED],
+                [[], NOT_ALLOWED],
+            ] as const) {
+                const gateway = await startGateway(origins);
+                try {
+                    const words = [gateway.url, gateway.key].map(encodeURIComponent).join("%20");
+                    same(await visited(undefined, found, `at-gateway#${words}`, port), expected);
+                    same(await untilEmpty(new Gateway(gateway.url, { key: gateway.key })), []);
+                } finally {
+                    await gateway.end();
+                }
+            }
+        },
+    );
 }

@@ -20,7 +20,9 @@ import {
     keyOf,
     theNetworkIsChangedWhileASandboxRuns,
 } from "./cases.js";
+import { aGatewayKeepsAndForksTheFilesOfAContainer, aGatewayStartsFindsAndEndsSandboxes } from "./gateways.js";
 import { Inventory } from "./inventory.js";
+import { aContainerHasAllOfItsIdleTimeWhenItGoesOn } from "./presence.js";
 import { attempt, check, finish, measured, tell } from "./report.js";
 
 const EXAMPLES = process.argv[2];
@@ -47,7 +49,29 @@ interface Special {
 
 /** Runs the cases that need something of the machine, and returns how the functions begin that are not used then. */
 async function special(): Promise<string[]> {
+    const noDocker =
+        process.env["DOCKER_HOST"] === undefined
+            ? "GLOVEPORT_TEST_DOCKER names no daemon; `scripts/docker up` starts one, and `scripts/docker env` names it"
+            : "";
     const cases: Special[] = [
+        {
+            what: "a gateway starts, finds and ends sandboxes",
+            lack: "",
+            functions: [],
+            body: aGatewayStartsFindsAndEndsSandboxes,
+        },
+        {
+            what: "a gateway keeps and forks the files of a container",
+            lack: noDocker,
+            functions: [],
+            body: aGatewayKeepsAndForksTheFilesOfAContainer,
+        },
+        {
+            what: "a container has all of its idle time when it goes on",
+            lack: noDocker,
+            functions: [],
+            body: aContainerHasAllOfItsIdleTimeWhenItGoesOn,
+        },
         {
             what: "cells run in kernels",
             lack: existsSync(INTERPRETER) ? "" : "there is no Python with IPython; scripts/setup installs it",
@@ -62,10 +86,7 @@ async function special(): Promise<string[]> {
         },
         {
             what: "files of a container are kept and forked",
-            lack:
-                process.env["DOCKER_HOST"] === undefined
-                    ? "GLOVEPORT_TEST_DOCKER names no daemon; `scripts/docker up` starts one, and `scripts/docker env` names it"
-                    : "",
+            lack: noDocker,
             functions: [],
             body: filesOfAContainerAreKeptAndForked,
         },

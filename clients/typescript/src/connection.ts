@@ -4,16 +4,19 @@ import { ConnectionLostError, InvalidRequestError, UnreachableError } from "./er
 import { Answer, Exchange } from "./exchange.js";
 import { LIMITS } from "./limits.js";
 import { type Dial, dialWebSocket, type Line } from "./line.js";
-import { ofAnswer } from "./refusals.js";
+import { SANDBOX, type ServerKind } from "./refusals.js";
 
 /** Bytes a millisecond that a body is sent with at least, where nobody sees how far it is. */
 const SLOWEST = 16;
 
-/** A request to the sandbox's server. */
+/** What stands behind the `?`. What may be there more than once is a list of pairs. */
+type Query = Readonly<Record<string, string>> | readonly (readonly [string, string])[];
+
+/** A request to a server. */
 export interface Request {
     readonly method: "GET" | "POST" | "PUT" | "DELETE";
     readonly path: string;
-    readonly query?: Readonly<Record<string, string>>;
+    readonly query?: Query;
     readonly headers?: Readonly<Record<string, string>>;
     readonly json?: object;
     /** A body, or what makes it, piece by piece, each time that it is sent. */
@@ -34,18 +37,20 @@ export interface Response {
     readonly body: Uint8Array;
 }
 
-/** The connections to the server of one sandbox. */
+/** The connections to a server. */
 export class Connection {
     readonly url: string;
     readonly #headers: Headers;
     readonly #key: string | undefined;
     readonly #dial: Dial;
+    readonly #kind: ServerKind;
     /** What is under way. */
     readonly #exchanges = new Set<Exchange>();
     #isClosed = false;
 
     /** Throws `InvalidRequestError` if the URL or the key cannot be one. */
-    constructor(url: string, key: string | undefined, dial: Dial = dialWebSocket) {
+    constructor(url: string, key: string | undefined, dial: Dial = dialWebSocket, kind: ServerKind = SANDBOX) {
+        this.#kind = kind;
         this.url = checkedUrl(url);
         this.#key = key;
         this.#dial = dial;
@@ -58,7 +63,7 @@ export class Connection {
                     code: "invalid_key",
                 });
             }
-            this.#headers.set("X-Session-API-Key", key);
+            this.#headers.set(kind.header, key);
         }
     }
 
@@ -103,7 +108,7 @@ export class Connection {
             const answer = new Answer(exchange, found);
             const isAnswer = found.status >= 200 && found.status < 300;
             if (isAnswer || request.accepts?.includes(found.status) === true) return answer;
-            throw ofAnswer(found.status, await answer.whole());
+            throw this.#kind.refusal(found.status, await answer.whole(), this.url);
         } catch (error) {
             exchange.end();
             throw error;
@@ -152,7 +157,7 @@ export class Connection {
     }
 
     #exchange(signal: AbortSignal | undefined): Exchange {
-        const exchange = new Exchange(signal, () => this.#exchanges.delete(exchange));
+        const exchange = new Exchange(this.url, this.#kind, signal, () => this.#exchanges.delete(exchange));
         this.#exchanges.add(exchange);
         if (this.#isClosed) exchange.close();
         return exchange;
@@ -188,26 +193,31 @@ export class Retry {
     }
 }
 
+/** What a URL looks like. */
+const SUCH_AS = "give one such as http://127.0.0.1:8000";
+
 function checkedUrl(url: string): string {
     const shown = JSON.stringify(url.slice(0, 200));
     let parts: URL;
     try {
         parts = new URL(url);
     } catch {
-        throw new InvalidRequestError(`${shown} is no URL`, { code: "invalid_url" });
+        throw new InvalidRequestError(`${shown} is no URL`, { code: "invalid_url", remedy: SUCH_AS });
     }
     const isPlain = parts.username === "" && parts.password === "" && parts.search === "" && parts.hash === "";
     if (!["http:", "https:"].includes(parts.protocol) || !isPlain) {
         throw new InvalidRequestError(`${shown} is no URL of a server`, {
             code: "invalid_url",
-            remedy: "give one such as http://127.0.0.1:8000",
+            remedy: SUCH_AS,
         });
     }
     return parts.origin + parts.pathname.replace(/\/+$/, "");
 }
 
-function search(query: Readonly<Record<string, string>> | undefined): string {
-    return query === undefined ? "" : `?${new URLSearchParams(query)}`;
+function search(query: Query | undefined): string {
+    if (query === undefined) return "";
+    const pairs = (Array.isArray(query) ? query : Object.entries(query)) as readonly (readonly [string, string])[];
+    return `?${new URLSearchParams(pairs.map((pair) => [...pair]))}`;
 }
 
 /** How long a server may take until its answer begins. */

@@ -39,7 +39,7 @@ export class ProgramMissingError extends GloveportError {
     }
 }
 
-/** The `gloveport` program could not start, find or end a session; the message is what it said. */
+/** The `gloveport` program or a gateway could not start, find or end a sandbox; the message is what it said. */
 export class SessionError extends GloveportError {
     constructor(message: string, details?: ErrorDetails) {
         super(message, details, "session_failed");
@@ -53,7 +53,7 @@ export class SandboxClosedError extends GloveportError {
     }
 }
 
-/** Nothing answers at the sandbox's address. What was asked for was not sent. */
+/** Nothing answers at the address of the sandbox or the gateway. What was asked for was not sent, or was followed until then. */
 export class UnreachableError extends GloveportError {
     constructor(message: string, details?: ErrorDetails) {
         super(message, details, "unreachable");
@@ -92,6 +92,13 @@ export class StillRunningError extends TimedOutError {
 export class TooLargeError extends GloveportError {
     constructor(message: string, details?: ErrorDetails) {
         super(message, details, "too_large");
+    }
+}
+
+/** The gateway has no sandbox at the address, or no more. Nothing was done. */
+export class SandboxGoneError extends GloveportError {
+    constructor(message: string, details?: ErrorDetails) {
+        super(message, details, "no_such_sandbox");
     }
 }
 

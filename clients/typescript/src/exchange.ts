@@ -3,10 +3,14 @@
 import { ConnectionLostError, GloveportError, SandboxClosedError, UnreachableError } from "./errors.js";
 import { foreign } from "./fields.js";
 import { LIMITS } from "./limits.js";
+import type { ServerKind } from "./refusals.js";
 
 /** One request and its answer: whatever ends it ends what waits for it. */
 export class Exchange {
     readonly #controller = new AbortController();
+    /** The URL of the server. */
+    readonly #where: string;
+    readonly #kind: ServerKind;
     readonly #wanted: AbortSignal | undefined;
     readonly #abort = () => this.#controller.abort();
     readonly #onEnd: () => void;
@@ -17,7 +21,9 @@ export class Exchange {
     #failed: { readonly error: unknown } | undefined;
     #timer: ReturnType<typeof setTimeout> | undefined;
 
-    constructor(wanted: AbortSignal | undefined, onEnd: () => void) {
+    constructor(where: string, kind: ServerKind, wanted: AbortSignal | undefined, onEnd: () => void) {
+        this.#where = where;
+        this.#kind = kind;
         this.#wanted = wanted;
         this.#onEnd = onEnd;
         if (wanted?.aborted === true) this.#abort();
@@ -39,8 +45,10 @@ export class Exchange {
         } catch (error) {
             this.#check();
             throw this.#isSilent
-                ? new ConnectionLostError(`the server was silent for ${milliseconds / 1000} s`)
-                : failure(error);
+                ? new ConnectionLostError(
+                      `${this.#kind.what} at ${this.#where} was silent for ${milliseconds / 1000} s`,
+                  )
+                : failure(error, this.#where, this.#kind);
         } finally {
             this.#stop();
         }
@@ -179,15 +187,23 @@ export function closed(): SandboxClosedError {
 }
 
 /** What an error of `fetch`, or of a connection, means. */
-function failure(error: unknown): GloveportError {
+function failure(error: unknown, where: string, kind: ServerKind): GloveportError {
     if (error instanceof GloveportError) return error;
     const cause: unknown = error instanceof Error && error.cause !== undefined ? error.cause : error;
     const why = cause instanceof Error && cause.message !== "" ? cause.message : codeOf(cause) || String(cause);
     if (wasSent(cause)) {
-        return new ConnectionLostError(`the connection to the sandbox's server broke: ${why}`, { cause: error });
+        // A browser does not tell why.
+        const remedy =
+            cause === error && error instanceof TypeError
+                ? "check that the server runs, and that it lets pages of this origin ask (`--allow-origin`)"
+                : "find out whether it was done before you ask again";
+        return new ConnectionLostError(`the connection to ${kind.what} at ${where} broke: ${why}`, {
+            remedy,
+            cause: error,
+        });
     }
-    return new UnreachableError(`the sandbox's server cannot be reached: ${why}`, {
-        remedy: "check the URL, and whether the session has ended: `gloveport session ls`",
+    return new UnreachableError(`${kind.what} at ${where} cannot be reached: ${why}`, {
+        remedy: kind.remedy,
         cause: error,
     });
 }

@@ -16,6 +16,14 @@ export {
     Page,
     type PageInfo,
 } from "./pages.js";
+export {
+    type ForkOptions,
+    type GatewayCapabilities,
+    type GatewayStartOptions,
+    type ListOptions,
+    RemoteGateway,
+    type SandboxInfo,
+} from "./gateway.js";
 export { Process, Processes, type ProcessOptions, type WaitOptions } from "./processes.js";
 export { RemoteSandbox, type Session } from "./sandbox.js";
 export { Terminal, type TerminalInfo, type TerminalOptions, type TerminalWaitOptions } from "./terminals.js";
@@ -38,6 +46,7 @@ export {
     Result,
     type SandboxState,
     Secret,
+    type Snapshot,
     type Usage,
 } from "./values.js";
 export { Watch, type WatchOptions } from "./watching.js";

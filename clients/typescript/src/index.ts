@@ -12,13 +12,7 @@
  */
 
 export * from "./exports.js";
-export {
-    type AskedHost,
-    type EventsOptions,
-    Network,
-    type NetworkState,
-    type SessionEvent,
-    type Snapshot,
-} from "./node/manage.js";
+export { type AskedHost, type EventsOptions, Network, type NetworkState, type SessionEvent } from "./node/manage.js";
+export { Gateway } from "./node/gateway.js";
 export { findProgram } from "./node/program.js";
 export { Sandbox, type StartOptions } from "./node/sandbox.js";

@@ -5,7 +5,7 @@ import * as cells from "./cells.js";
 import type { Command, CommandOptions, CommandStream, FollowOptions, RunOptions } from "./commands.js";
 import * as commands from "./commands.js";
 import { Connection } from "./connection.js";
-import { GloveportError } from "./errors.js";
+import { GloveportError, PausedError } from "./errors.js";
 import { closed } from "./exchange.js";
 import { Fields, parsed } from "./fields.js";
 import { Files } from "./files.js";
@@ -13,14 +13,14 @@ import { Browser } from "./pages.js";
 import { Processes } from "./processes.js";
 import * as terminals from "./terminals.js";
 import { Mcp, Tools } from "./tools.js";
-import type { Cell, CommandStatus, Result, SandboxState } from "./values.js";
+import type { Cell, CommandStatus, Result, SandboxState, Snapshot } from "./values.js";
 import type * as wire from "./wire.js";
 
 /** What is known of a sandbox without asking it. */
 export interface Session {
-    /** The id of its session; empty if it was reached by its URL. */
+    /** The id of its session, or its own at a gateway; empty if it was reached by its URL. */
     readonly id: string;
-    /** What hosts it, such as `local` or `docker`; empty if it was reached by its URL. */
+    /** What hosts it, such as `local`, `docker` or `gateway`; empty if it was reached by its URL. */
     readonly runtime: string;
     /** The directory in the sandbox that the work is in, if it is known. */
     readonly workspace: string | undefined;
@@ -28,6 +28,18 @@ export interface Session {
     readonly ports: Readonly<Record<string, string>>;
     /** Its labels, such as `gloveport.isolation`, the level that keeps it apart from this machine. */
     readonly labels: Readonly<Record<string, string>>;
+}
+
+/** What is known of a sandbox that a gateway has told of. */
+export interface AtGateway {
+    /** What the gateway knows it by. */
+    readonly id: string;
+    readonly gateway: {
+        snapshot(sandbox: string, name?: string): Promise<Snapshot>;
+        fork(sandbox: string, options: { signal?: AbortSignal | undefined }): Promise<RemoteSandbox>;
+    };
+    /** What ends it, if it is ours. */
+    lease?: { end(): Promise<void> };
 }
 
 const UNKNOWN: Session = { id: "", runtime: "", workspace: undefined, ports: {}, labels: {} };
@@ -53,11 +65,14 @@ export class RemoteSandbox implements Session {
     readonly tools: Tools;
     /** MCP servers in it, and their tools. */
     readonly mcp: Mcp;
+    /** @internal What it is at a gateway, if one has told of it. */
+    readonly atGateway: AtGateway | undefined;
     readonly #connection: Connection;
 
     /** @internal */
-    constructor(connection: Connection, session: Session = UNKNOWN) {
+    constructor(connection: Connection, session: Session = UNKNOWN, atGateway?: AtGateway) {
         this.#connection = connection;
+        this.atGateway = atGateway;
         this.id = session.id;
         this.runtime = session.runtime;
         this.workspace = session.workspace;
@@ -214,9 +229,10 @@ export class RemoteSandbox implements Session {
         await this.used.perform({ method: "POST", path: "/v1/sandbox/resume", repeatable: true });
     }
 
-    /** Ends the session if this program has started it, and waits until nothing is left. Twice is not an error. */
+    /** Ends it if this program has started it, and waits until nothing is left. Twice is not an error. */
     async close(): Promise<void> {
         this.#connection.close();
+        await this.atGateway?.lease?.end();
     }
 
     /** Closes it. */
@@ -234,19 +250,36 @@ export class RemoteSandbox implements Session {
 /** Finds out, without patience, whether the address and the key are right. */
 export async function greet(connection: Connection, signal: AbortSignal | undefined): Promise<void> {
     try {
-        const { body } = await connection.once({ method: "GET", path: "/v1/sandbox", signal });
-        stateOf(parsed(body));
+        await hello(connection, signal);
     } catch (error) {
         connection.close();
         throw error;
     }
 }
 
+/** The same, and the connection stays, whatever comes of it. */
+export async function hello(connection: Connection, signal: AbortSignal | undefined): Promise<SandboxState> {
+    const { body } = await connection.once({ method: "GET", path: "/v1/sandbox", signal });
+    return stateOf(parsed(body));
+}
+
+/** Uses it in the cheapest way: what asks about its state is no use. One that is paused is used all the same. */
+export async function use(connection: Connection, signal: AbortSignal): Promise<void> {
+    try {
+        await connection.once({ method: "GET", path: "/v1/terminals", signal });
+    } catch (error) {
+        if (!(error instanceof PausedError)) throw error;
+    }
+}
+
 function stateOf(value: unknown): SandboxState {
     const told = new Fields<wire.SandboxStatus>(value, "the state of the sandbox");
+    // Servers of before do not tell it.
+    const limit = told.maybeNumber("idle_limit_seconds");
     return {
         state: told.word("state", "running", "paused"),
         sinceMs: told.number("since_seconds") * 1000,
         idleMs: told.number("idle_seconds") * 1000,
+        idleLimitMs: limit === undefined || limit <= 0 ? undefined : limit * 1000,
     };
 }

@@ -342,7 +342,7 @@ export class Mcp extends Tools {
         const request = { method: "GET", path: "/ready", repeatable: true, accepts: [503] } as const;
         const { status, body } = await this.#connection.perform(request);
         const told = new Fields<wire.Readiness>(parsed(body), "the readiness");
-        if (!told.has("parts")) throw ofAnswer(status, body);
+        if (!told.has("parts")) throw ofAnswer(status, body, this.#connection.url);
         return told.has("mcp_servers") ? told.list("mcp_servers").map(statusOf) : [];
     }
 }

@@ -335,6 +335,22 @@ export interface SandboxState {
     readonly sinceMs: number;
     /** Milliseconds since the last request that was not about its state. */
     readonly idleMs: number;
+    /** How many of these it takes until it ends by itself, if it ends so. */
+    readonly idleLimitMs: number | undefined;
+}
+
+/** Files of a session, kept as an image that others can start from. It stays until it is removed. */
+export interface Snapshot {
+    /** What the runtime knows it by. */
+    readonly image: string;
+    /** Its name. */
+    readonly name: string;
+    /** What hosts it. */
+    readonly runtime: string;
+    /** The session that it was made from, if that is known. */
+    readonly sessionId?: string;
+    /** When it was made, if that is known. */
+    readonly created?: Date;
 }
 
 /**

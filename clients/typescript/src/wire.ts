@@ -1,6 +1,6 @@
 // The bodies of requests and answers, as a sandbox's server describes them.
 //
-// Made by `generate.mjs` from the server's openapi.json. Do not change it by hand.
+// Made by `generate.mjs` from its openapi.json. Do not change it by hand.
 
 /** Body of the answer to `GET /alive` (action-execution-api 2.1). */
 export interface Alive {
@@ -748,6 +748,8 @@ export type SandboxActivity = "running" | "paused";
 
 /** Body of the answers to `GET /v1/sandbox`, `POST /v1/sandbox/pause` and `POST /v1/sandbox/resume`. */
 export interface SandboxStatus {
+    /** How many of these it takes until it ends by itself; missing or null where it does not end so. */
+    idle_limit_seconds?: number | null;
     /** Seconds since the last request was answered that was not about its state; 0 while one is worked on. */
     idle_seconds: number;
     /** Seconds since it began to do that. */

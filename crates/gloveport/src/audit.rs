@@ -156,7 +156,7 @@ fn counted(sessions: usize) -> String {
 }
 
 /// A record as people read it. What a sandbox has written cannot move the cursor.
-fn line(record: &Record) -> String {
+pub(crate) fn line(record: &Record) -> String {
     let time = record.time.strftime("%Y-%m-%dT%H:%M:%S%.3fZ");
     format!("{time}  {}  {}\n", visible::one_line(&record.session), visible::short(&told(&record.event), LONGEST))
 }

@@ -105,6 +105,9 @@ pub(crate) enum Inside {
     /// Serve a sandbox of the runtime `local`.
     #[command(hide = true)]
     SandboxServer(Anything),
+    /// Give files of a sandbox to others.
+    #[command(hide = true)]
+    OwnersWork(Anything),
     /// Serve a sandbox of the runtime `docker`.
     #[command(hide = true)]
     ContainerServer(Anything),

@@ -75,7 +75,8 @@ struct ConformanceArgs {
     /// Image of the sandboxes, if the provider has images.
     #[arg(long)]
     image: Option<String>,
-    /// How far the sandboxes are kept apart from this machine, if the provider knows levels: `none`, `files` or `container`.
+    /// How far the sandboxes are kept apart from this machine, if the provider knows levels: `none`, `files`,
+    /// `container` or `gvisor`.
     #[arg(long, value_name = "LEVEL", value_parser = level)]
     isolation: Option<Level>,
     /// Only checks whose id begins with this text, for example `garbage/`; may be repeated.

@@ -1,6 +1,7 @@
 //! `gloveport session`: sandboxes with a history, over any provider.
 
 mod arguments;
+mod audit;
 mod computer;
 mod copy;
 mod events;
@@ -91,6 +92,7 @@ pub(crate) async fn session(arguments: SessionArgs) -> anyhow::Result<ExitCode> 
         SessionCommand::Fork(arguments) => snapshot::fork(&runtimes, &arguments).await,
         SessionCommand::Network(command) => network::network(&runtimes, command).await,
         SessionCommand::Logs(arguments) => logs::logs(&runtimes, &arguments).await,
+        SessionCommand::Audit(arguments) => audit::audit(&runtimes, &arguments).await,
         SessionCommand::Cp(arguments) => copy::copy(&runtimes, arguments).await,
         SessionCommand::Gc(arguments) => gc::collect(&runtimes, &arguments).await,
         SessionCommand::Url(arguments) => show::url(&runtimes, &arguments).await,

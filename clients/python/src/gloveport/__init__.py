@@ -35,6 +35,7 @@ from ._errors import (
     RemoteNotADirectoryError,
     RemotePermissionError,
     SandboxClosedError,
+    SandboxGoneError,
     ServerFailedError,
     SessionError,
     ToolFailedError,
@@ -70,6 +71,7 @@ if TYPE_CHECKING:
     from ._aio import AsyncSandbox
     from ._aio_browser import AsyncBrowser
     from ._aio_command import AsyncCommand, AsyncCommandStream
+    from ._aio_gateway import AsyncGateway
     from ._aio_network import AsyncNetwork
     from ._aio_path import AsyncReader, AsyncRemotePath, AsyncWatch, AsyncWriter
     from ._aio_process import AsyncProcess, AsyncProcesses
@@ -77,6 +79,8 @@ if TYPE_CHECKING:
     from ._aio_tools import AsyncMcp, AsyncTools
     from ._browser import Browser
     from ._browsers import BrowserStatus, ConsoleEntry, Element, NetworkEntry, Page, PageInfo
+    from ._gateway import Gateway
+    from ._gateways import GatewayCapabilities, SandboxInfo
     from ._manage import AskedHost, NetworkState, SessionEvent, Snapshot
     from ._mcp import McpServer, McpStatus, Tool, ToolResult
     from ._network import Network
@@ -90,6 +94,7 @@ __all__ = [
     "AsyncBrowser",
     "AsyncCommand",
     "AsyncCommandStream",
+    "AsyncGateway",
     "AsyncMcp",
     "AsyncNetwork",
     "AsyncProcess",
@@ -122,6 +127,8 @@ __all__ = [
     "FileChangedError",
     "FileStat",
     "ForbiddenError",
+    "Gateway",
+    "GatewayCapabilities",
     "GloveportError",
     "GrepLine",
     "GrepResult",
@@ -156,6 +163,8 @@ __all__ = [
     "Result",
     "Sandbox",
     "SandboxClosedError",
+    "SandboxGoneError",
+    "SandboxInfo",
     "SandboxState",
     "Secret",
     "ServerFailedError",
@@ -183,6 +192,7 @@ _LATER = {
     "AsyncBrowser": "_aio_browser",
     "AsyncCommand": "_aio_command",
     "AsyncCommandStream": "_aio_command",
+    "AsyncGateway": "_aio_gateway",
     "AsyncMcp": "_aio_tools",
     "AsyncNetwork": "_aio_network",
     "AsyncProcess": "_aio_process",
@@ -198,6 +208,8 @@ _LATER = {
     "BrowserStatus": "_browsers",
     "ConsoleEntry": "_browsers",
     "Element": "_browsers",
+    "Gateway": "_gateway",
+    "GatewayCapabilities": "_gateways",
     "Mcp": "_tools",
     "McpServer": "_mcp",
     "McpStatus": "_mcp",
@@ -206,6 +218,7 @@ _LATER = {
     "NetworkState": "_manage",
     "Page": "_browsers",
     "PageInfo": "_browsers",
+    "SandboxInfo": "_gateways",
     "SessionEvent": "_manage",
     "Snapshot": "_manage",
     "Terminal": "_terminal",

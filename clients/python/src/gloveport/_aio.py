@@ -19,18 +19,21 @@ from . import _session as sessions
 from . import _state as states
 from . import _terminals as terminals
 from ._aio_browser import AsyncBrowser
-from ._aio_command import LEAVING, AsyncCommand, AsyncCommandStream
+from ._aio_command import AsyncCommand, AsyncCommandStream
 from ._aio_network import AsyncNetwork
 from ._aio_path import AsyncRemotePath, AsyncWatch
 from ._aio_process import AsyncProcesses
 from ._aio_terminal import AsyncTerminal
 from ._aio_tools import AsyncMcp, AsyncTools
+from ._core import LEAVING
 from ._manage import SessionEvent, Snapshot
 from ._sandbox_base import SandboxBase
 from ._terminals import TerminalInfo
 from ._values import Cell, CommandStatus, Copied, GrepResult, Result, SandboxState, Secret
 
 if TYPE_CHECKING:
+    from ._aio_gateway import AsyncGateway
+    from ._gateways import SandboxInfo
     from ._transport import AsyncTransport
 
 
@@ -67,6 +70,7 @@ class AsyncSandbox(SandboxBase):
         )
         super().__init__(plan, None)
         self._opened: AsyncTransport | None = None
+        self._gateway: AsyncGateway | None = None
 
     @classmethod
     async def connect(cls, url: str, key: str | None = None) -> AsyncSandbox:
@@ -82,6 +86,14 @@ class AsyncSandbox(SandboxBase):
         return await cls._of(await asyncio.to_thread(sessions.find, session_id, runtime))
 
     @classmethod
+    def _at(cls, gateway: AsyncGateway, info: SandboxInfo) -> AsyncSandbox:
+        from ._gateway import session_of
+
+        box = cls()
+        box._plan, box._session, box._gateway = None, session_of(info), gateway
+        return box
+
+    @classmethod
     async def _of(cls, session: sessions.Session) -> AsyncSandbox:
         box = cls()
         box._plan, box._session = None, session
@@ -91,7 +103,7 @@ class AsyncSandbox(SandboxBase):
     async def open(self) -> AsyncSandbox:
         """Starts it, and returns when it can be used. Raises `SessionError` with the reason if it cannot be started."""
         if self._plan is not None and self._guard is None and not self._is_closed:
-            guard = await asyncio.to_thread(sessions.Guard, self._plan)
+            guard = await self._made(self._plan)
             try:
                 self._session = await asyncio.to_thread(guard.started)
                 self._guard = guard
@@ -103,6 +115,26 @@ class AsyncSandbox(SandboxBase):
         self._known()
         return self
 
+    @staticmethod
+    async def _made(plan: sessions.Plan) -> sessions.Guard:
+        made: list[sessions.Guard] = []
+        is_wanted = True
+
+        def make() -> None:
+            made.append(sessions.Guard(plan))
+            if not is_wanted:
+                made[0].give_up()
+
+        try:
+            await asyncio.to_thread(make)
+        except BaseException:
+            # The thread goes on, and may come to its end before this or after it.
+            is_wanted = False
+            for guard in made:
+                guard.give_up()
+            raise
+        return made[0]
+
     async def _greet(self) -> None:
         try:
             await self._transport.run(states.greet())
@@ -111,7 +143,7 @@ class AsyncSandbox(SandboxBase):
             raise
 
     async def close(self) -> None:
-        """Ends the session if this object has started it, and waits until nothing is left. Twice is not an error."""
+        """Ends it if it was started for this object, and waits until nothing is left. Twice is not an error."""
         self._is_closed = True
         guard = self._guard
         if guard is None:
@@ -327,7 +359,10 @@ class AsyncSandbox(SandboxBase):
 
         It stays until `remove_snapshot`. Raises `SessionError` where the runtime cannot do that.
         """
-        return await asyncio.to_thread(manage.snapshot, self._known(), name)
+        session = self._known()
+        if self._gateway is not None:
+            return await self._gateway.snapshot(self, name)
+        return await asyncio.to_thread(manage.snapshot, session, name)
 
     async def fork(self) -> AsyncSandbox:
         """Another sandbox with its files and settings as they are now, and no secrets and no processes of it.
@@ -336,6 +371,8 @@ class AsyncSandbox(SandboxBase):
         Raises `SessionError` where the runtime cannot do that.
         """
         session = self._known()
+        if self._gateway is not None:
+            return await self._gateway.fork(self)
         other = AsyncSandbox(session.runtime)
         other._plan = sessions.Plan(session.runtime, isolation=self.isolation, parent=manage.id_of(session))
         return await other.open()

@@ -10,14 +10,12 @@ from typing import TYPE_CHECKING
 
 from . import _commands as commands
 from ._aio_path import AsyncPlace
+from ._core import LEAVING
 from ._errors import GloveportError
 from ._values import CommandStatus, Output, Result
 
 if TYPE_CHECKING:
     from ._transport import AsyncItems
-
-#: Seconds that giving a command up may take when its caller is cancelled.
-LEAVING = 5.0
 
 
 class AsyncCommandStream:

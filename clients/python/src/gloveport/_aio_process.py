@@ -8,7 +8,8 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 
 from . import _processes as processes
 from ._aio_path import AsyncPlace
-from ._errors import ConflictError
+from ._core import LEAVING
+from ._errors import ConflictError, GloveportError, UnreachableError
 from ._values import Completed, ProcessInfo, ProcessOutput
 
 
@@ -60,6 +61,10 @@ class AsyncProcess:
         await self._place._transport.run(processes.remove(self.id))
 
 
+#: What ends processes whose start was cancelled; each for `LEAVING` seconds twice, at most.
+_ENDING: set[asyncio.Future[None]] = set()
+
+
 class AsyncProcesses:
     """The same as `Processes`, with `await`."""
 
@@ -76,9 +81,23 @@ class AsyncProcesses:
         tag: str | None = None,
         timeout: float | None = None,
     ) -> AsyncProcess:
-        """Starts a program, without a shell; see `Processes.start`."""
-        info = await self._place._transport.run(processes.start(argv, cwd, env, stdin, tag, timeout))
-        return AsyncProcess(self._place, info)
+        """Starts a program, without a shell; see `Processes.start`. One whose start is cancelled is ended."""
+        asked = self._place._transport.run(processes.start(argv, cwd, env, stdin, tag, timeout))
+        starting = asyncio.ensure_future(asked)
+        try:
+            return AsyncProcess(self._place, await asyncio.shield(starting))
+        except asyncio.CancelledError:
+            # It may have been sent, and only the answer has its id.
+            ending = asyncio.ensure_future(self._end(starting))
+            _ENDING.add(ending)
+            ending.add_done_callback(_ENDING.discard)
+            await asyncio.shield(ending)
+            raise
+
+    async def _end(self, starting: asyncio.Future[ProcessInfo]) -> None:
+        with contextlib.suppress(GloveportError, asyncio.TimeoutError):
+            info = await asyncio.wait_for(starting, LEAVING)
+            await asyncio.wait_for(AsyncProcess(self._place, info).remove(), LEAVING)
 
     async def run(
         self,
@@ -97,11 +116,13 @@ class AsyncProcesses:
             if feeder is not None:
                 await feeder
             return completed
-        except BaseException:
+        except BaseException as error:
             if feeder is not None:
                 feeder.cancel()
-            with contextlib.suppress(Exception):
-                await process.remove()
+            # Where nobody answers, there is nobody who could end it.
+            if not isinstance(error, UnreachableError):
+                with contextlib.suppress(Exception):
+                    await process.remove()
             raise
 
     @staticmethod

@@ -24,6 +24,8 @@ PATIENCE = 10.0
 LASTING = 1.0
 #: Most bytes of an answer that is no stream. That of the largest directory is much smaller.
 LARGEST = 256 * 1024 * 1024
+#: Seconds that giving something up may take when its caller leaves.
+LEAVING = 5.0
 #: Seconds without a byte after which a connection counts as broken. A stream of events has one every 15 s.
 SILENCE = 90.0
 
@@ -37,7 +39,7 @@ class Request:
 
     method: str
     path: str
-    query: Mapping[str, str] = field(default_factory=dict)
+    query: Mapping[str, str | list[str]] = field(default_factory=dict)
     headers: Mapping[str, str] = field(default_factory=dict)
     json: object = None
     content: Content | None = None
@@ -51,6 +53,8 @@ class Response:
 
     status: int
     headers: Mapping[str, str]
+    #: The URL of the server.
+    where: str
     body: bytes = b""
 
 
@@ -104,23 +108,27 @@ class SilentError(errors.ConnectionLostError):
     """Nothing was received for the time that a request allows."""
 
 
-def perform(request: Request) -> Op[Response]:
+#: Makes the exception of an answer that is an error, out of its status, its body, and the URL of the server.
+Refused: TypeAlias = Callable[[int, bytes, str], errors.GloveportError]
+
+
+def perform(request: Request, refused: Refused = errors.of_answer) -> Op[Response]:
     """Sends a request, again if that is harmless; an answer that is an error is raised."""
     retry = Retry()
     while True:
         try:
             response = yield Send(request)
+            assert isinstance(response, Response)
+            if response.status >= 400:
+                # A gateway tells of connections that it has lost.
+                raise refused(response.status, response.body, response.where)
+            return response
         except errors.UnreachableError as error:
             yield from retry.wait(error)
         except errors.ConnectionLostError as error:
             if not request.repeatable:
                 raise
             yield from retry.wait(error)
-        else:
-            assert isinstance(response, Response)
-            if response.status >= 400:
-                raise errors.of_answer(response.status, response.body)
-            return response
 
 
 def perform_once(request: Request) -> Op[Response]:
@@ -128,7 +136,7 @@ def perform_once(request: Request) -> Op[Response]:
     response = yield Send(request)
     assert isinstance(response, Response)
     if response.status >= 400:
-        raise errors.of_answer(response.status, response.body)
+        raise errors.of_answer(response.status, response.body, response.where)
     return response
 
 
@@ -137,7 +145,7 @@ def opened(request: Request) -> Op[Response]:
     response = yield Open(request)
     assert isinstance(response, Response)
     if response.status >= 400:
-        raise errors.of_answer(response.status, response.body)
+        raise errors.of_answer(response.status, response.body, response.where)
     return response
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from typing import TYPE_CHECKING
 
@@ -35,7 +36,7 @@ class ProgramMissingError(GloveportError):
 
 
 class SessionError(GloveportError):
-    """The `gloveport` program could not start, find or end a session; the message is what it said."""
+    """The `gloveport` program or a gateway could not start, find or end a sandbox; the message is what it said."""
 
     code = "session_failed"
 
@@ -47,7 +48,9 @@ class SandboxClosedError(GloveportError):
 
 
 class UnreachableError(GloveportError):
-    """Nothing answers at the sandbox's address. What was asked for was not sent."""
+    """Nothing answers at the address of the sandbox or the gateway. What was asked for was not sent, or was followed
+    until then.
+    """
 
     code = "unreachable"
 
@@ -62,6 +65,12 @@ class UnexpectedAnswerError(GloveportError):
     """What answers is no server of gloveport, or one of another version."""
 
     code = "unexpected_answer"
+
+
+class SandboxGoneError(GloveportError):
+    """The gateway has no sandbox at the address, or no more. Nothing was done."""
+
+    code = "no_such_sandbox"
 
 
 class ApiError(GloveportError):
@@ -204,21 +213,61 @@ _BY_STATUS: dict[int, type[ApiError]] = {
 }
 
 
-def of_answer(status: int, body: bytes) -> GloveportError:
-    """The exception for an answer that is an error."""
-    try:
-        answer = json.loads(body)
-        if isinstance(answer, dict) and isinstance(answer.get("detail"), str) and status != 404:
+#: What to do where a server is gone.
+ENDED = "check the URL, and whether the session has ended: `gloveport session ls`"
+
+
+def unreachable(where: str, why: str, what: str = "the sandbox's server", remedy: str = ENDED) -> UnreachableError:
+    """Nothing answers at a URL."""
+    return UnreachableError(f"{what} at {where} cannot be reached: {why}", remedy=remedy)
+
+
+def of_answer(status: int, body: bytes, where: str) -> GloveportError:
+    """The exception for an answer of the server at a URL that is an error."""
+    told: object = None
+    with contextlib.suppress(ValueError):
+        told = json.loads(body)
+    answer = told if isinstance(told, dict) else {}
+    detail, error = answer.get("detail"), answer.get("error")
+    if isinstance(detail, str):
+        if status == 503 and detail.startswith("the sandbox is paused"):
+            # A gateway says so.
+            return PausedError(
+                f"the sandbox at {where} is paused", status=status, remedy="resume it at its gateway", code="paused"
+            )
+        if status in (502, 504) and detail.startswith("the server of the sandbox does not answer"):
+            # A gateway says so, also for a moment of a sandbox that is being ended.
+            return ConnectionLostError(
+                f"the gateway has lost the connection to the sandbox's server at {where}: {detail}",
+                remedy="find out whether it was done before you ask again",
+            )
+        if status != 404:
             # As the routes of OpenHands have it. A path that is not there may be that of any server.
-            return _BY_STATUS.get(status, ServerFailedError)(answer["detail"], status=status, code="refused")
-        told = answer["error"]
-        code, message, remedy = str(told["code"]), str(told["message"]), str(told["hint"])
-    except (ValueError, KeyError, TypeError):
-        start = body[:200].decode("utf-8", "replace").strip()
-        return UnexpectedAnswerError(
-            f"the answer with status {status} is none of gloveport's: {start!r}",
-            remedy="check that the URL is that of a sandbox's server",
-            code="no_such_path" if status == 404 else None,
-        )
-    kind = _BY_CODE.get(code) or _BY_STATUS.get(status, ServerFailedError)
-    return kind(message, status=status, remedy=remedy, code=code)
+            return _BY_STATUS.get(status, ServerFailedError)(detail, status=status, code="refused")
+        if detail.startswith("there is no such sandbox"):
+            # A gateway says so.
+            return SandboxGoneError(f"the sandbox at {where} is not there, or no more: {detail}", remedy=ENDED)
+    if isinstance(error, dict) and "code" in error and "message" in error:
+        code, message = str(error["code"]), str(error["message"])
+        if code == "forbidden" and message == "Invalid API Key":
+            return ForbiddenError(
+                f"the sandbox's server at {where} does not take the key: {message}",
+                status=status,
+                remedy="give the key that the server has; `gloveport session env ID` prints that of a session",
+                code=code,
+            )
+        if "hint" in error:
+            kind = _BY_CODE.get(code) or _BY_STATUS.get(status, ServerFailedError)
+            return kind(message, status=status, remedy=str(error["hint"]), code=code)
+        if "request_id" in error:
+            return UnexpectedAnswerError(
+                f"{where} is a gateway, and none of its sandboxes: {message}",
+                remedy="give the URL and the key of a sandbox, as `url` and `key` of `Gateway.info` are",
+                code="is_gateway",
+            )
+    start = body[:200].decode("utf-8", "replace").strip()
+    return UnexpectedAnswerError(
+        f"the answer of {where} with status {status} is none of gloveport's: {start!r}",
+        remedy="check that the URL is that of a sandbox's server",
+        code="no_such_path" if status == 404 else None,
+    )

@@ -7,8 +7,8 @@ import contextlib
 from collections.abc import AsyncIterator
 
 from . import _processes as processes
-from ._aio_command import LEAVING
 from ._aio_process import AsyncProcess
+from ._core import LEAVING
 from ._errors import GloveportError
 from ._values import ProcessOutput
 

@@ -54,20 +54,17 @@ def _url(address: Address, path: str, query: Mapping[str, str]) -> str:
     return f"ws{address.url[len('http') :]}{path}?{urlencode(query)}"
 
 
-def _meaning(error: Exception) -> errors.GloveportError:
+def _meaning(error: Exception, where: str) -> errors.GloveportError:
     """What an exception of `websockets` means."""
     text = str(error) or type(error).__name__
     if isinstance(error, exceptions.InvalidStatus):
-        return errors.of_answer(error.response.status_code, bytes(error.response.body or b""))
+        return errors.of_answer(error.response.status_code, bytes(error.response.body or b""), where)
     if isinstance(error, exceptions.ConnectionClosed):
         frame = error.rcvd
         return HungUpError(0, text) if frame is None else HungUpError(frame.code, frame.reason)
     if isinstance(error, exceptions.WebSocketException):
         return errors.ConnectionLostError(f"the connection to the terminal broke: {text}")
-    return errors.UnreachableError(
-        f"the sandbox's server cannot be reached: {text}",
-        remedy="check the URL, and whether the session has ended: `gloveport session ls`",
-    )
+    return errors.unreachable(where, text)
 
 
 def _closed() -> errors.SandboxClosedError:
@@ -182,9 +179,9 @@ class Line:
         except TimeoutError as error:
             if isinstance(contact, Receive):
                 raise
-            raise _meaning(error) from None
+            raise _meaning(error, self._address.url) from None
         except (exceptions.WebSocketException, OSError) as error:
-            raise _meaning(error) from None
+            raise _meaning(error, self._address.url) from None
 
     def _hang_up(self) -> None:
         self._connection = None
@@ -275,9 +272,9 @@ class AsyncLine:
         except (TimeoutError, asyncio.TimeoutError) as error:
             if isinstance(contact, Receive):
                 raise TimeoutError from None
-            raise _meaning(error) from None
+            raise _meaning(error, self._address.url) from None
         except (exceptions.WebSocketException, OSError) as error:
-            raise _meaning(error) from None
+            raise _meaning(error, self._address.url) from None
 
     async def _hang_up(self) -> None:
         self._connection = None

@@ -77,7 +77,13 @@ def _session(runtime: str | None, *words: str) -> list[str]:
 
 
 def id_of(session: Session) -> str:
-    """The id of a session. Raises `SessionError` if all that is known of the sandbox is its URL."""
+    """The id of a session. Raises `SessionError` if the program cannot know it."""
+    if session.at_gateway is not None:
+        raise errors.SessionError(
+            f"the sandbox `{session.at_gateway}` is one of a gateway, whose native API does not do that",
+            remedy="start it with the program `gloveport` if you need it",
+            code="unsupported",
+        )
     if not session.id:
         raise errors.SessionError(
             "the sandbox was reached by its URL, so it is not known which session it belongs to",

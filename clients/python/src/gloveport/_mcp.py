@@ -175,10 +175,10 @@ def servers() -> Op[list[McpStatus]]:
     assert isinstance(response, Response)
     # That something is not ready is an answer, too.
     if response.status not in (200, 503):
-        raise errors.of_answer(response.status, response.body)
+        raise errors.of_answer(response.status, response.body, response.where)
     told = cast("wire.Readiness", decoded(response))
     if "parts" not in told:
-        raise errors.of_answer(response.status, response.body)
+        raise errors.of_answer(response.status, response.body, response.where)
     return [
         McpStatus(each["name"], cast("Any", each["state"]), each.get("reason") or "")
         for each in told.get("mcp_servers", [])

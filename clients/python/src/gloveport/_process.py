@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import _thread
 import contextlib
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 
 from . import _processes as processes
-from ._errors import ConflictError
+from ._core import LEAVING
+from ._errors import ConflictError, UnreachableError
 from ._path import Place
 from ._values import Completed, ProcessInfo, ProcessOutput
 
@@ -68,6 +70,72 @@ class Process:
         self._place._transport.run(processes.remove(self.id))
 
 
+class _Starting:
+    """A program that is being started. Only the answer has its id, so it is asked for where no C-c can come between.
+
+    That is another thread, where this is the main one, which alone is told of C-c. They wait for each other by a plain
+    lock: what `threading` has beside it is written in Python, and breaks where C-c comes in the middle of it.
+    """
+
+    def __init__(
+        self,
+        place: Place,
+        argv: Sequence[str],
+        cwd: str | None,
+        env: Mapping[str, str] | None,
+        stdin: bool,
+        tag: str | None,
+        timeout: float | None,
+    ) -> None:
+        self._place = place
+        self._asking = processes.start(argv, cwd, env, stdin, tag, timeout)
+        self._has_begun = False
+        self._is_given_up = False
+        self._has_ended = False
+        #: Free when it has ended.
+        self._end_of_it = threading.Lock()
+        self._end_of_it.acquire()
+        self._process: Process | None = None
+        self._error: BaseException | None = None
+
+    def process(self) -> Process:
+        """Waits until it is there."""
+        if threading.current_thread() is threading.main_thread():
+            _thread.start_new_thread(self._ask, ())
+            self._end_of_it.acquire()
+        else:
+            self._ask()
+        if self._process is None:
+            assert self._error is not None
+            raise self._error
+        return self._process
+
+    def _ask(self) -> None:
+        self._has_begun = True
+        if self._is_given_up:
+            return
+        try:
+            self._process = Process(self._place, self._place._transport.run(self._asking))
+        except BaseException as error:
+            self._error = error
+        self._has_ended = True
+        self._end_of_it.release()
+        if self._is_given_up:
+            self._end()
+
+    def give_up(self) -> None:
+        """Ends it, as soon as it is there, if that is soon."""
+        self._is_given_up = True
+        # One that begins now sees that.
+        if self._has_begun and (self._has_ended or self._end_of_it.acquire(timeout=LEAVING)):
+            self._end()
+
+    def _end(self) -> None:
+        if self._process is not None:
+            with contextlib.suppress(Exception):
+                self._process.remove()
+
+
 class Processes:
     """The processes of a sandbox: programs with pipes, whose standard output and standard error are apart."""
 
@@ -87,10 +155,15 @@ class Processes:
         """Starts a program, without a shell.
 
         `cwd` is an absolute path, `stdin` gives it an input to write to, `tag` is a name that listings show, and
-        after `timeout` seconds it is ended. Raises `ConnectionLostError` if it is not known whether it was started.
+        after `timeout` seconds it is ended. Raises `ConnectionLostError` if it is not known whether it was started. One
+        whose start is left by C-c is ended.
         """
-        info = self._place._transport.run(processes.start(argv, cwd, env, stdin, tag, timeout))
-        return Process(self._place, info)
+        starting = _Starting(self._place, argv, cwd, env, stdin, tag, timeout)
+        try:
+            return starting.process()
+        except BaseException:
+            starting.give_up()
+            raise
 
     def run(
         self,
@@ -102,8 +175,9 @@ class Processes:
         timeout: float | None = None,
     ) -> Completed:
         """Runs a program to its end. One that is given up on the way, as by C-c, is ended."""
-        process = self.start(argv, cwd=cwd, env=env, stdin=input is not None, timeout=timeout)
+        starting = _Starting(self._place, argv, cwd, env, input is not None, None, timeout)
         try:
+            process = starting.process()
             if input is None:
                 return process.wait()
             feeder = threading.Thread(target=self._feed, args=(process, input), daemon=True)
@@ -111,9 +185,11 @@ class Processes:
             completed = process.wait()
             feeder.join()
             return completed
+        except UnreachableError:
+            # Nobody answers who could end it.
+            raise
         except BaseException:
-            with contextlib.suppress(Exception):
-                process.remove()
+            starting.give_up()
             raise
 
     @staticmethod

@@ -15,6 +15,8 @@ from . import _errors as errors
 
 #: Names the program, before all other places.
 VARIABLE = "GLOVEPORT_PROGRAM"
+#: What its errors begin with.
+NAMED = "gloveport: "
 NAME = "gloveport.exe" if os.name == "nt" else "gloveport"
 
 
@@ -51,15 +53,26 @@ def printed(words: Sequence[str]) -> bytes:
     """What a command of the program prints. Raises `SessionError` with what it said if it fails."""
     import subprocess
 
-    done = subprocess.run([find_program(), *words], stdin=subprocess.DEVNULL, capture_output=True, check=False)
+    program = find_program()
+    try:
+        done = subprocess.run([program, *words], stdin=subprocess.DEVNULL, capture_output=True, check=False)
+    except OSError as error:
+        raise unusable(program, error.strerror or str(error)) from error
     if done.returncode != 0:
-        raise errors.SessionError(said(done.stderr))
+        raise failed(done.stderr, program)
     return done.stdout
 
 
 def ask(words: Sequence[str]) -> dict[str, object]:
     """The JSON object that a command prints."""
-    return objects(printed(words))[0]
+    return _object(printed(words))
+
+
+def _object(told: bytes) -> dict[str, object]:
+    found = objects(told)
+    if not found:
+        raise _foreign("")
+    return found[0]
 
 
 def ask_list(words: Sequence[str]) -> list[dict[str, Any]]:
@@ -78,20 +91,22 @@ def first_lines(words: Sequence[str], most: int) -> list[dict[str, Any]]:
     import subprocess
     import tempfile
 
-    with (
-        tempfile.TemporaryFile() as told,
-        subprocess.Popen(
-            [find_program(), *words], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=told
-        ) as process,
-    ):
+    program = find_program()
+    with tempfile.TemporaryFile() as told, contextlib.ExitStack() as stack:
+        try:
+            process = stack.enter_context(
+                subprocess.Popen([program, *words], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=told)
+            )
+        except OSError as error:
+            raise unusable(program, error.strerror or str(error)) from error
         assert process.stdout is not None
         lines = [line.decode("utf-8", "replace") for line in itertools.islice(process.stdout, most)]
         if len(lines) == most:
             process.terminate()
         elif process.wait() != 0:
             told.seek(0)
-            raise errors.SessionError(said(told.read()))
-    return [objects(line.encode())[0] for line in lines]
+            raise failed(told.read(), program)
+    return [_object(line.encode()) for line in lines]
 
 
 def objects(told: bytes) -> list[dict[str, object]]:
@@ -119,7 +134,30 @@ def _foreign(text: str) -> errors.SessionError:
     )
 
 
+def unusable(program: str, why: str) -> errors.ProgramMissingError:
+    """There is a program, which cannot be run."""
+    return errors.ProgramMissingError(
+        f"the program `{program}` cannot be run: {why}",
+        remedy=f"install one for this machine, or name it with {VARIABLE}",
+    )
+
+
+def failed(errors_printed: bytes, program: str) -> errors.SessionError:
+    """A command of the program failed."""
+    text = said(errors_printed)
+    if text:
+        return errors.SessionError(text)
+    return errors.SessionError(
+        f"the program `{program}` failed, and did not say why", remedy="check that it is gloveport's"
+    )
+
+
 def said(errors_printed: bytes) -> str:
-    """What the program told a person, without its name in front."""
+    """What the program told a person, without its name in front. Warnings of other things are left out."""
     text = errors_printed.decode("utf-8", "replace").strip()
-    return text.removeprefix("gloveport: ") or "the program `gloveport` failed, and did not say why"
+    lines = text.splitlines()
+    begin = next((number for number, line in enumerate(lines) if line.startswith(NAMED)), None)
+    if begin is None:
+        return text
+    more = itertools.takewhile(lambda line: not line.lstrip().startswith("WARN "), lines[begin + 1 :])
+    return "\n".join([lines[begin].removeprefix(NAMED), *more])

@@ -24,6 +24,8 @@ from ._values import Cell, CommandStatus, Copied, GrepResult, Result, SandboxSta
 
 if TYPE_CHECKING:
     from ._browser import Browser
+    from ._gateway import Gateway
+    from ._gateways import SandboxInfo
     from ._manage import SessionEvent, Snapshot
     from ._network import Network
     from ._terminal import Terminal
@@ -74,6 +76,7 @@ class Sandbox(SandboxBase):
         )
         super().__init__(plan, None)
         self._opened: Transport | None = None
+        self._gateway: Gateway | None = None
         self._lock = threading.Lock()
 
     @classmethod
@@ -90,6 +93,14 @@ class Sandbox(SandboxBase):
         return cls._of(sessions.find(session_id, runtime))
 
     @classmethod
+    def _at(cls, gateway: Gateway, info: SandboxInfo) -> Sandbox:
+        from ._gateway import session_of
+
+        box = cls()
+        box._plan, box._session, box._gateway = None, session_of(info), gateway
+        return box
+
+    @classmethod
     def _of(cls, session: sessions.Session) -> Sandbox:
         box = cls()
         box._plan, box._session = None, session
@@ -99,14 +110,18 @@ class Sandbox(SandboxBase):
     def open(self) -> Sandbox:
         """Starts it, and returns when it can be used. Raises `SessionError` with the reason if it cannot be started."""
         if self._plan is not None and self._guard is None and not self._is_closed:
-            guard = sessions.Guard(self._plan)
+            # Another thread that closes this one gives it up.
+            guard = self._guard = sessions.Guard(self._plan)
             try:
-                self._session = guard.started()
-                self._guard = guard
+                if not self._is_closed:
+                    self._session = guard.started()
                 self._greet()
                 self._warn_if_open()
-            except BaseException:
+            except BaseException as error:
                 guard.give_up()
+                self._guard = None
+                if self._is_closed and isinstance(error, errors.SessionError):
+                    self._known()
                 raise
         self._known()
         return self
@@ -119,10 +134,15 @@ class Sandbox(SandboxBase):
             raise
 
     def close(self) -> None:
-        """Ends the session if this object has started it, and waits until nothing is left. Twice is not an error."""
+        """Ends it if it was started for this object, and waits until nothing is left. Twice is not an error."""
         self._is_closed = True
         self._disconnect()
-        if self._guard is not None:
+        if self._guard is None:
+            return
+        if self._session is None:
+            # Another thread is starting it, and finds it closed.
+            self._guard.give_up()
+        else:
             self._guard.end()
 
     def _disconnect(self) -> None:
@@ -368,6 +388,9 @@ class Sandbox(SandboxBase):
         """
         from . import _manage as manage
 
+        if self._gateway is not None:
+            self._known()
+            return self._gateway.snapshot(self, name)
         return manage.snapshot(self._known(), name)
 
     def fork(self) -> Sandbox:
@@ -379,6 +402,8 @@ class Sandbox(SandboxBase):
         from . import _manage as manage
 
         session = self._known()
+        if self._gateway is not None:
+            return self._gateway.fork(self)
         other = Sandbox(session.runtime)
         other._plan = sessions.Plan(session.runtime, isolation=self.isolation, parent=manage.id_of(session))
         return other.open()

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import os
 import warnings
+import weakref
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from . import _errors as errors
 from ._session import Guard, Plan, Session
+
+if TYPE_CHECKING:
+    from ._lease import Lease
 
 
 class SandboxBase:
@@ -16,7 +21,7 @@ class SandboxBase:
     def __init__(self, plan: Plan | None, session: Session | None) -> None:
         self._plan = plan
         self._session = session
-        self._guard: Guard | None = None
+        self._guard: Guard | Lease | None = None
         self._process = os.getpid()
         self._is_closed = False
 
@@ -34,14 +39,19 @@ class SandboxBase:
             )
         return self._session
 
+    def _hold(self, lease: Lease) -> None:
+        """It ends with this object."""
+        self._guard = lease
+        weakref.finalize(self, lease.give_up).atexit = False
+
     @property
     def id(self) -> str:
-        """The id of its session; empty if it was reached by its URL."""
+        """The id of its session, or its own at a gateway; empty if it was reached by its URL."""
         return self._known().id
 
     @property
     def runtime(self) -> str:
-        """What hosts it, such as `local` or `docker`; empty if it was reached by its URL."""
+        """What hosts it, such as `local`, `docker` or `gateway`; empty if it was reached by its URL."""
         return self._known().runtime
 
     @property

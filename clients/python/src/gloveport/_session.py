@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from . import _errors as errors
-from ._program import ask, find_program, objects, said
+from ._program import ask, failed, find_program, objects, unusable
 from ._values import Secret
 
 if TYPE_CHECKING:
@@ -48,6 +48,8 @@ class Session:
     workspace: str | None = None
     urls: Mapping[str, str] = field(default_factory=dict)
     labels: Mapping[str, str] = field(default_factory=dict)
+    #: The id of the sandbox at its gateway, if a gateway told of it.
+    at_gateway: str | None = None
 
 
 @dataclass(frozen=True)
@@ -161,7 +163,10 @@ class Guard:
         shown = objects(text)
         if len(shown) != 2:
             self.give_up()
-            raise errors.SessionError(said(told))
+            if told.startswith(b"gloveport-guard: "):
+                # The shell, of a program that it cannot run.
+                raise unusable(self._program, told.decode("utf-8", "replace").strip().rpartition(": ")[2])
+            raise failed(told, self._program)
         return _session(*shown)
 
     def give_up(self) -> None:
@@ -187,7 +192,7 @@ class Guard:
         if code != 0 and self._is_there():
             self._errors.seek(begun)
             raise errors.SessionError(
-                f"the session `{self._id}` could not be ended: {said(self._errors.read())}",
+                f"the session `{self._id}` could not be ended: {failed(self._errors.read(), self._program).message}",
                 remedy=f"try `gloveport session rm -f {self._id}`",
             )
         self._errors.close()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, cast
 
 from . import _errors as errors
@@ -18,7 +19,10 @@ def _state(told: object) -> SandboxState:
             "what answers is no server of gloveport", remedy="check that the URL is that of a sandbox's server"
         )
     status = cast("wire.SandboxStatus", told)
-    return SandboxState(status["state"], status["since_seconds"], status["idle_seconds"])
+    # Servers of before do not tell it.
+    limit = status.get("idle_limit_seconds")
+    is_limited = isinstance(limit, (int, float)) and math.isfinite(limit) and limit > 0
+    return SandboxState(status["state"], status["since_seconds"], status["idle_seconds"], limit if is_limited else None)
 
 
 def greet() -> Op[SandboxState]:
@@ -31,6 +35,14 @@ def state() -> Op[SandboxState]:
     """What the sandbox does."""
     response = yield from perform(Request("GET", "/v1/sandbox", repeatable=True))
     return _state(decoded(response))
+
+
+def use() -> Op[None]:
+    """Uses it in the cheapest way: what asks about its state is no use. One that is paused is used all the same."""
+    try:
+        yield from perform_once(Request("GET", "/v1/terminals"))
+    except errors.PausedError:
+        return
 
 
 def pause() -> Op[None]:

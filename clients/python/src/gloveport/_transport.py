@@ -11,7 +11,7 @@ import json
 import ssl
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic
 from urllib.parse import urlsplit
 
@@ -47,10 +47,16 @@ CONNECT, SENDING = 10.0, 60.0
 
 @dataclass(frozen=True)
 class Address:
-    """Where a sandbox's server is, and what it asks for."""
+    """Where a server is, and what it asks for."""
 
     url: str
-    key: str | None
+    key: str | None = field(repr=False)
+    #: The header that has the key.
+    header: str = "X-Session-API-Key"
+    #: What is there, for errors.
+    what: str = "the sandbox's server"
+    #: What to do where nothing answers.
+    remedy: str = errors.ENDED
 
     def settings(self) -> dict[str, Any]:
         """The settings of a client for it."""
@@ -67,7 +73,14 @@ class Address:
             )
         headers = {"Accept-Encoding": "identity", "User-Agent": "gloveport-python"}
         if self.key is not None:
-            headers["X-Session-API-Key"] = self.key
+            # Checked here, because other errors would show it.
+            if not all(" " <= character <= "~" for character in self.key):
+                raise errors.InvalidRequestError(
+                    f"the key for {self.what} has characters that no key has, such as a line break",
+                    code="invalid_key",
+                    remedy="remove them, or read it from its file again",
+                )
+            headers[self.header] = self.key
         return {
             "base_url": self.url,
             "headers": headers,
@@ -91,21 +104,25 @@ def _is_here(host: str) -> bool:
         return host == "localhost"
 
 
-def _failure(error: Exception, is_closed: bool) -> errors.GloveportError:
+def _failure(error: Exception, client: httpx.Client | httpx.AsyncClient, address: Address) -> errors.GloveportError:
     """What an exception of `httpx` means."""
-    if is_closed:
-        return errors.SandboxClosedError("the sandbox was closed while it was used")
+    if client.is_closed:
+        return errors.SandboxClosedError(f"the connection to {address.what} was closed while it was used")
     if isinstance(error, RuntimeError) and not isinstance(error, httpx.StreamError):
         raise error
     text = str(error) or type(error).__name__
     if isinstance(error, httpx.ReadTimeout):
-        return SilentError(f"the server was silent for too long: {text}")
+        return SilentError(f"{address.what} at {_where(client)} was silent for too long: {text}")
     if isinstance(error, (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)):
-        return errors.UnreachableError(
-            f"the sandbox's server cannot be reached: {text}",
-            remedy="check the URL, and whether the session has ended: `gloveport session ls`",
-        )
-    return errors.ConnectionLostError(f"the connection to the sandbox's server broke: {text}")
+        return errors.unreachable(_where(client), text, address.what, address.remedy)
+    return errors.ConnectionLostError(
+        f"the connection to {address.what} at {_where(client)} broke: {text}",
+        remedy="find out whether it was done before you ask again",
+    )
+
+
+def _where(client: httpx.Client | httpx.AsyncClient) -> str:
+    return str(client.base_url).rstrip("/")
 
 
 def _built(client: httpx.Client | httpx.AsyncClient, request: Request, content: Any) -> httpx.Request:
@@ -126,8 +143,8 @@ def _built(client: httpx.Client | httpx.AsyncClient, request: Request, content: 
         raise errors.InvalidRequestError(f"this cannot be sent: {error}", code="invalid_request") from error
 
 
-def _answer(response: httpx.Response, body: bytes = b"") -> Response:
-    return Response(response.status_code, response.headers, body)
+def _answer(client: httpx.Client | httpx.AsyncClient, response: httpx.Response, body: bytes = b"") -> Response:
+    return Response(response.status_code, response.headers, _where(client), body)
 
 
 def _step(
@@ -145,7 +162,7 @@ def _step(
 
 
 class Transport:
-    """Performs operations of one sandbox. Threads may share it."""
+    """Performs operations of one server. Threads may share it."""
 
     def __init__(self, address: Address) -> None:
         self._address = address
@@ -174,14 +191,15 @@ class Transport:
 
     def items(self, operation: Stream[I_co, T]) -> Items[I_co, T]:
         """What an operation hands out, and then its result."""
-        return Items(self._client, operation)
+        return Items(self._client, self._address, operation)
 
 
 class Items(Generic[I_co, T]):
     """What an operation hands out. Its `value` is there behind the last one."""
 
-    def __init__(self, client: httpx.Client, operation: Stream[I_co, T]) -> None:
+    def __init__(self, client: httpx.Client, address: Address, operation: Stream[I_co, T]) -> None:
         self._client = client
+        self._address = address
         self._operation = operation
         self._response: httpx.Response | None = None
         self._pieces: Iterator[bytes] = iter(())
@@ -205,7 +223,7 @@ class Items(Generic[I_co, T]):
                     self._is_answered = self._is_answered or reply is not None
                 except (httpx.HTTPError, RuntimeError) as error:
                     self._give_up()
-                    failure = _failure(error, self._client.is_closed)
+                    failure = _failure(error, self._client, self._address)
         except StopIteration as end:
             if not hasattr(self, "value"):
                 self.value = end.value
@@ -221,13 +239,13 @@ class Items(Generic[I_co, T]):
             response = self._client.send(self._built(effect.request), stream=True)
             self._response, self._pieces = response, response.iter_raw()
             if isinstance(effect, Open) and response.status_code < 400:
-                return _answer(response)
+                return _answer(self._client, response)
             body = bytearray()
             for piece in self._pieces:
                 body += piece
                 if len(body) > LARGEST:
                     raise too_large()
-            return _answer(response, bytes(body))
+            return _answer(self._client, response, bytes(body))
         if isinstance(effect, Read):
             return next(self._pieces, b"")
         if isinstance(effect, Close):
@@ -280,14 +298,15 @@ class AsyncTransport:
 
     def items(self, operation: Stream[I_co, T]) -> AsyncItems[I_co, T]:
         """What an operation hands out, and then its result."""
-        return AsyncItems(self._client, operation)
+        return AsyncItems(self._client, self._address, operation)
 
 
 class AsyncItems(Generic[I_co, T]):
     """The same as `Items`, with `await`."""
 
-    def __init__(self, client: httpx.AsyncClient, operation: Stream[I_co, T]) -> None:
+    def __init__(self, client: httpx.AsyncClient, address: Address, operation: Stream[I_co, T]) -> None:
         self._client = client
+        self._address = address
         self._operation = operation
         self._response: httpx.Response | None = None
         self._pieces: AsyncIterator[bytes] | None = None
@@ -316,7 +335,7 @@ class AsyncItems(Generic[I_co, T]):
                     self._is_answered = self._is_answered or reply is not None
                 except (httpx.HTTPError, RuntimeError) as error:
                     await self._give_up()
-                    failure = _failure(error, self._client.is_closed)
+                    failure = _failure(error, self._client, self._address)
         except BaseException:
             await self.aclose()
             raise
@@ -329,13 +348,13 @@ class AsyncItems(Generic[I_co, T]):
             response = await self._client.send(self._built(effect.request), stream=True)
             self._response, self._pieces = response, response.aiter_raw()
             if isinstance(effect, Open) and response.status_code < 400:
-                return _answer(response)
+                return _answer(self._client, response)
             body = bytearray()
             async for piece in self._pieces:
                 body += piece
                 if len(body) > LARGEST:
                     raise too_large()
-            return _answer(response, bytes(body))
+            return _answer(self._client, response, bytes(body))
         if isinstance(effect, Read):
             return b"" if self._pieces is None else await anext(self._pieces, b"")
         if isinstance(effect, Close):

@@ -276,6 +276,8 @@ class SandboxState:
     since_seconds: float
     #: Seconds since the last request that was not about its state.
     idle_seconds: float
+    #: How many of these it takes until it ends by itself, if it ends so.
+    idle_limit_seconds: float | None = None
 
 
 @dataclass(frozen=True)

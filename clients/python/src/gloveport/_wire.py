@@ -1,6 +1,6 @@
 """The bodies of requests and answers, as a sandbox's server describes them.
 
-Made by `generate.py` from the server's openapi.json. Do not change it by hand.
+Made by `generate.py` from its openapi.json. Do not change it by hand.
 """
 
 from __future__ import annotations
@@ -686,12 +686,16 @@ class Resources(TypedDict):
 SandboxActivity: TypeAlias = Literal["running", "paused"]
 
 
-class SandboxStatus(TypedDict):
-    """Body of the answers to `GET /v1/sandbox`, `POST /v1/sandbox/pause` and `POST /v1/sandbox/resume`."""
-
+class _SandboxStatus(TypedDict):
     idle_seconds: float
     since_seconds: float
     state: SandboxActivity
+
+
+class SandboxStatus(_SandboxStatus, total=False):
+    """Body of the answers to `GET /v1/sandbox`, `POST /v1/sandbox/pause` and `POST /v1/sandbox/resume`."""
+
+    idle_limit_seconds: float | None
 
 
 class ScreenshotRequest(TypedDict, total=False):

@@ -78,11 +78,12 @@ class GloveportDeployment(AbstractDeployment):
         box = self._config.described(Sandbox)
         try:
             server = await asyncio.to_thread(self._open, box)
+            runtime = GloveportRuntime(server, timeout=self._config.timeout, logger=self.logger)
         except BaseException:
             # If this task is cancelled, the thread finds the sandbox closed.
             await asyncio.to_thread(box.close)
             raise
-        self._box, self._runtime = box, GloveportRuntime(server, timeout=self._config.timeout, logger=self.logger)
+        self._box, self._runtime = box, runtime
 
     @staticmethod
     def _open(box: Sandbox) -> inside.Inside:

@@ -23,6 +23,9 @@ const UNSENT = 256 * 1024;
 const [REFUSAL, FAREWELL] = [64 * 1024, 1000];
 const [NORMAL, NO_STATUS] = [1000, 1005];
 
+/** The URL of the server that has this terminal. */
+const serverOf = (url: string): string => url.slice(0, Math.max(0, url.lastIndexOf("/v1/terminals/"))) || url;
+
 /** By an upgrade. */
 export const dialUpgrade: Dial = (url, key, signal) =>
     new Promise((resolve, reject) => {
@@ -39,7 +42,7 @@ export const dialUpgrade: Dial = (url, key, signal) =>
         const asked = url.startsWith("https:") ? askSecurely(url, settings) : ask(url, settings);
         asked.on("error", reject);
         asked.on("response", (answer) => {
-            bodyOf(answer).then((body) => reject(ofAnswer(answer.statusCode ?? 0, body)), reject);
+            bodyOf(answer).then((body) => reject(ofAnswer(answer.statusCode ?? 0, body, serverOf(url))), reject);
         });
         asked.on("upgrade", (answer: IncomingMessage, socket: Socket, head: Buffer) => {
             const expected = createHash("sha1")

@@ -3,22 +3,10 @@
 import { countOf, freshId } from "../checks.js";
 import { GloveportError, InvalidRequestError, SessionError } from "../errors.js";
 import { Fields } from "../fields.js";
+import { GATEWAY } from "../gateway.js";
 import type { Session } from "../sandbox.js";
+import type { Snapshot } from "../values.js";
 import { asked, findProgram, firstLines, list, object } from "./program.js";
-
-/** Files of a session, kept as an image that others can start from. It stays until it is removed. */
-export interface Snapshot {
-    /** What the runtime knows it by. */
-    readonly image: string;
-    /** Its name. */
-    readonly name: string;
-    /** What hosts it. */
-    readonly runtime: string;
-    /** The session that it was made from, if that is known. */
-    readonly sessionId?: string;
-    /** When it was made, if that is known. */
-    readonly created?: Date;
-}
 
 /** Something in the history of a session: an action, or the observation that came of it. */
 export interface SessionEvent {
@@ -86,8 +74,14 @@ function words(runtime: string | undefined, ...more: string[]): string[] {
     return ["session", ...(runtime === undefined || runtime === "" ? [] : ["--runtime", runtime]), ...more];
 }
 
-/** The id of a session. Throws `SessionError` if all that is known of the sandbox is its URL. */
+/** The id of a session. Throws `SessionError` if the program cannot know it. */
 export function idOf(session: Session): string {
+    if (session.runtime === GATEWAY) {
+        throw new SessionError(`the sandbox \`${session.id}\` is one of a gateway, whose native API does not do that`, {
+            remedy: "start it with the program `gloveport` if you need it",
+            code: "unsupported",
+        });
+    }
     if (session.id !== "") return session.id;
     throw new SessionError("the sandbox was reached by its URL, so it is not known which session it belongs to", {
         remedy: "use `attach` with the id of the session",
@@ -99,7 +93,7 @@ function told<T>(read: () => T): T {
     try {
         return read();
     } catch (error) {
-        if (!(error instanceof GloveportError)) throw error;
+        if (!(error instanceof GloveportError) || error instanceof SessionError) throw error;
         throw new SessionError(`the program printed something else: ${error.message}`, {
             remedy: "check that it is gloveport's, of the version of this package",
         });

@@ -1,6 +1,6 @@
 // The `gloveport` program: where it is, and what it says.
 
-import { execFile, spawn } from "node:child_process";
+import { execFile, type ExecFileException, spawn } from "node:child_process";
 import { accessSync, constants, statSync } from "node:fs";
 import { delimiter, join } from "node:path";
 
@@ -9,6 +9,8 @@ import { LIMITS } from "../limits.js";
 
 /** Names the program, where no option does. */
 const VARIABLE = "GLOVEPORT_PROGRAM";
+/** What its errors begin with. */
+const NAMED = "gloveport: ";
 const NAME = process.platform === "win32" ? "gloveport.exe" : "gloveport";
 /** Milliseconds that a question to the program may take. It asks an engine or a cluster, which may be slow. */
 const LIMIT = 120_000;
@@ -20,6 +22,8 @@ export interface Told {
     readonly stdout: string;
     readonly stderr: string;
     readonly isOk: boolean;
+    /** Why it could not be run; nothing if it was. */
+    readonly unusable?: string;
 }
 
 /**
@@ -65,7 +69,7 @@ export function ask(program: string, words: readonly string[], signal?: AbortSig
         const settings = { maxBuffer: MOST, timeout: LIMIT, killSignal: "SIGKILL", windowsHide: true } as const;
         const asked = execFile(program, words, settings, (error, stdout, stderr) => {
             if (signal?.aborted === true) reject(signal.reason);
-            else resolve({ stdout, stderr, isOk: error === null });
+            else resolve({ stdout, stderr, isOk: error === null, ...whyUnusable(error) });
         });
         asked.stdin?.end();
         const leave = () => asked.kill("SIGTERM");
@@ -74,11 +78,25 @@ export function ask(program: string, words: readonly string[], signal?: AbortSig
     });
 }
 
+/** Why a program could not be run, if its error says that: no code of its own is a word. */
+function whyUnusable(error: ExecFileException | null): { unusable?: string } {
+    const code: unknown = error?.code;
+    return typeof code === "string" && code !== "ERR_CHILD_PROCESS_STDIO_MAXBUFFER" ? { unusable: code } : {};
+}
+
+/** There is a program, which cannot be run. */
+export function unusable(program: string, why: string): ProgramMissingError {
+    return new ProgramMissingError(`the program \`${program}\` cannot be run: ${why}`, {
+        remedy: `install one for this machine, or name it with the option \`program\` or the variable ${VARIABLE}`,
+    });
+}
+
 /** What a command of the program prints. Throws `SessionError` with what it said if it fails. */
 export async function asked(program: string, words: readonly string[], signal?: AbortSignal): Promise<string> {
     signal?.throwIfAborted();
     const told = await ask(program, words, signal);
-    if (!told.isOk) throw new SessionError(said(told.stderr));
+    if (told.unusable !== undefined) throw unusable(program, told.unusable);
+    if (!told.isOk) throw failed(told.stderr, program);
     return told.stdout;
 }
 
@@ -91,8 +109,12 @@ export async function firstLines(
 ): Promise<string[]> {
     signal?.throwIfAborted();
     const child = spawn(program, words, { stdio: ["ignore", "pipe", "pipe"], windowsHide: true });
+    let broken: string | undefined;
     const ended = new Promise<boolean>((resolve) => {
-        child.once("error", () => resolve(false));
+        child.once("error", (error: NodeJS.ErrnoException) => {
+            broken = error.code ?? error.message;
+            resolve(false);
+        });
         child.once("close", (code) => resolve(code === 0));
     });
     const leave = () => {
@@ -121,9 +143,10 @@ export async function firstLines(
             if (lines.length === most) return lines;
         }
         if (await ended) return lines;
-        throw new SessionError(said(stderr));
+        throw failed(stderr, program);
     } catch (error) {
         signal?.throwIfAborted();
+        if (broken !== undefined) throw unusable(program, broken);
         if (error instanceof GloveportError) throw error;
         throw new SessionError(`the program was ended after ${LIMIT / 1000} s`, { cause: error });
     } finally {
@@ -180,7 +203,23 @@ function foreign(text: string): SessionError {
     });
 }
 
-/** What the program told a person, without its name in front. */
-export function said(stderr: string): string {
-    return stderr.trim().replace(/^gloveport: /, "") || "the program `gloveport` failed, and did not say why";
+/** A command of the program failed. */
+export function failed(stderr: string, program: string): SessionError {
+    const text = said(stderr);
+    if (text !== "") return new SessionError(text);
+    return new SessionError(`the program \`${program}\` failed, and did not say why`, {
+        remedy: "check that it is gloveport's",
+    });
+}
+
+/** What the program told a person, without its name in front. Warnings of other things are left out. */
+function said(stderr: string): string {
+    const lines = stderr.trim().split("\n");
+    const begin = lines.findIndex((line) => line.startsWith(NAMED));
+    if (begin === -1) return stderr.trim();
+    const end = lines.findIndex((line, at) => at > begin && /^\s*WARN /.test(line));
+    return lines
+        .slice(begin, end === -1 ? undefined : end)
+        .join("\n")
+        .slice(NAMED.length);
 }

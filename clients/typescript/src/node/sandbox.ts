@@ -4,8 +4,8 @@ import { stat } from "node:fs/promises";
 
 import { Connection } from "../connection.js";
 import { readArchive, writeArchive, writing } from "../files.js";
-import { greet, RemoteSandbox, type Session } from "../sandbox.js";
-import type { Copied } from "../values.js";
+import { type AtGateway, greet, RemoteSandbox, type Session } from "../sandbox.js";
+import type { Copied, Snapshot } from "../values.js";
 import { dialUpgrade } from "./line.js";
 import * as manage from "./manage.js";
 import { type Found, find, forkOf, Guard, type Plan, planOf, type StartOptions } from "./session.js";
@@ -29,8 +29,8 @@ export class Sandbox extends RemoteSandbox {
     #guard: Guard | undefined;
 
     /** @internal */
-    constructor(connection: Connection, session?: Session, program?: string) {
-        super(connection, session);
+    constructor(connection: Connection, session?: Session, program?: string, atGateway?: AtGateway) {
+        super(connection, session, atGateway);
         this.#program = program;
         this.network = new manage.Network(this, program, () => void this.used);
     }
@@ -106,10 +106,7 @@ export class Sandbox extends RemoteSandbox {
      * @param options - `program` is the path of the program `gloveport`.
      * @throws {@link SessionError} where the runtime has none.
      */
-    static async snapshots(
-        runtime?: string,
-        options: { program?: string | undefined } = {},
-    ): Promise<manage.Snapshot[]> {
+    static async snapshots(runtime?: string, options: { program?: string | undefined } = {}): Promise<Snapshot[]> {
         return manage.snapshots({ runtime, program: options.program });
     }
 
@@ -120,7 +117,7 @@ export class Sandbox extends RemoteSandbox {
      * @throws {@link SessionError} if there is none, or if it is still needed.
      */
     static async removeSnapshot(
-        snapshot: string | manage.Snapshot,
+        snapshot: string | Snapshot,
         options: { runtime?: string | undefined; program?: string | undefined } = {},
     ): Promise<void> {
         return manage.removeSnapshot(snapshot, { runtime: options.runtime, program: options.program });
@@ -133,8 +130,9 @@ export class Sandbox extends RemoteSandbox {
      * @param name - letters, digits, `_`, `.` and `-`.
      * @throws {@link SessionError} where the runtime cannot do that.
      */
-    async snapshot(name?: string): Promise<manage.Snapshot> {
+    async snapshot(name?: string): Promise<Snapshot> {
         void this.used;
+        if (this.atGateway !== undefined) return this.atGateway.gateway.snapshot(this.atGateway.id, name);
         return manage.snapshot(this, this.#program, name);
     }
 
@@ -148,6 +146,10 @@ export class Sandbox extends RemoteSandbox {
      */
     async fork(options: { signal?: AbortSignal | undefined } = {}): Promise<Sandbox> {
         void this.used;
+        if (this.atGateway !== undefined) {
+            // Its gateway makes sandboxes of this kind.
+            return (await this.atGateway.gateway.fork(this.atGateway.id, options)) as Sandbox;
+        }
         return Sandbox.#started(forkOf(this, this.#program), options.signal);
     }
 

@@ -15,9 +15,9 @@ import { freshId } from "../checks.js";
 import { GloveportError, SessionError } from "../errors.js";
 import { Fields } from "../fields.js";
 import type { Session } from "../sandbox.js";
-import { Secret } from "../values.js";
-import { idOf, type Snapshot, startOf } from "./manage.js";
-import { ask, asked, findProgram, object, objects, said } from "./program.js";
+import { Secret, type Snapshot } from "../values.js";
+import { idOf, startOf } from "./manage.js";
+import { ask, asked, failed, findProgram, object, objects, unusable } from "./program.js";
 
 /**
  * Words: program, id, runtime (may be empty), and the command of `session` that starts it. While the session is being
@@ -209,7 +209,12 @@ export class Guard {
             signal?.throwIfAborted();
             const shown = objects(printed);
             if (shown.length === 2) return foundOf(shown[0], shown[1]);
-            throw new SessionError(said(this.#told(0)));
+            const told = this.#told(0);
+            if (told.startsWith("gloveport-guard: ")) {
+                // The shell, of a program that it cannot run.
+                throw unusable(this.#program, told.trim().split(": ").at(-1) ?? "");
+            }
+            throw failed(told, this.#program);
         } catch (error) {
             this.giveUp();
             throw error;
@@ -257,9 +262,12 @@ export class Guard {
             const removed = code === null ? await this.#ask("rm", "--force", this.#id) : undefined;
             if (removed?.isOk === true || !(await this.#isThere())) return;
             const why = removed?.stderr ?? this.#told(begun);
-            throw new SessionError(`the session \`${this.#id}\` could not be ended: ${said(why)}`, {
-                remedy: `try \`gloveport session rm -f ${this.#id}\``,
-            });
+            throw new SessionError(
+                `the session \`${this.#id}\` could not be ended: ${failed(why, this.#program).message}`,
+                {
+                    remedy: `try \`gloveport session rm -f ${this.#id}\``,
+                },
+            );
         } finally {
             clearTimeout(timer);
             this.#close();

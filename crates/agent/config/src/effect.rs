@@ -175,6 +175,7 @@ pub const EFFECTS: &[Effect] = &[
     sandbox("remote_runtime_enable_retries").library(),
     sandbox("remote_runtime_class").sandboxes(Need::RuntimeClasses),
     sandbox("isolation").sandboxes(Need::Levels),
+    sandbox("allow_origins").sandboxes(Need::Nothing),
     sandbox("remote_runtime_resource_factor").sandboxes(Need::Sizes),
     sandbox("enable_auto_lint").sandboxes(Need::Nothing).library(),
     sandbox("use_host_network").sandboxes(Need::Docker),

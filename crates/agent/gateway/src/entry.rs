@@ -7,6 +7,7 @@ use axum::{
     middleware::Next,
     response::{IntoResponse as _, Response},
 };
+use gloveport_origins::Visit;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, header::HOST};
 use tracing::{Instrument as _, Span};
 
@@ -16,6 +17,7 @@ use crate::{
     e2b,
     fault::{EngineFault, Fault},
     listen::Peer,
+    pages::{self, Asked},
     shared::{SCHEME, Shared},
     trace,
     way::{self, AtHost},
@@ -47,11 +49,20 @@ pub(crate) async fn enter(State(shared): State<Arc<Shared>>, mut request: Reques
         let route = route.as_str();
         let is_post = request.method() == Method::POST;
         let client = request.extensions().get::<ClientAddress>().map(|client| tracing::field::display(client.0));
+        let asked = Asked::of(&request, &shared.options.origins).filter(|_| aim.is_ok());
+        let visit = match asked {
+            Some(asked) => asked.visit(&shared).await,
+            None => None,
+        };
         let mut response = match aim {
+            Ok(_) if visit.as_ref().is_some_and(Visit::is_welcome_preflight) => pages::preflight(),
             Ok(Aim::Gateway) => next.run(request).await,
             Ok(Aim::Sandbox) => way::pass(State(Arc::clone(&shared)), request).await,
             Err(fault) => fault.into_response(),
         };
+        if let Some(visit) = visit {
+            visit.mark(response.headers_mut());
+        }
         let (status, took) = (response.status(), began.elapsed());
         shared.metrics.answered(route, status, took);
         if is_post && STARTS.contains(&route) {

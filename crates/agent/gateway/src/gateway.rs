@@ -5,7 +5,7 @@ use std::{io, sync::Arc, time::Duration};
 use axum::{Router, middleware};
 use gloveport_client::{Certificates, ClientError, Pool};
 use gloveport_e2b_face::{E2bFace, FaceOptions};
-use gloveport_provider::{Capabilities, GcOptions, Provider};
+use gloveport_provider::{Capabilities, GcOptions, Level, Provider};
 use http::Uri;
 use serde_json::Value;
 use tokio::{
@@ -109,8 +109,12 @@ impl Gateway {
             Self::check_public_url(url)?;
             url.truncate(url.trim_end_matches('/').len());
         }
-        // What clients wish has no place for a level.
-        let can = Capabilities { confine: false, ..provider.capabilities() };
+        let own = provider.capabilities();
+        let level = options.confinement.as_ref().map_or(Level::None, |confinement| confinement.level);
+        // What clients wish has no place for a level, for whom a secret is, or for a file of this machine. Images are for engines of
+        // containers: where all sandboxes are made from the machine, clients name one because they have to.
+        let images = own.images;
+        let can = Capabilities { confine: false, edge_secrets: false, audit: false, images, ..own.kept_apart(level) };
         WarmPool::check(&options.warm, provider.name(), &can).map_err(GatewayError::Warm)?;
         let tenancy = match &options.database {
             Some(store) => Some(Tenancy {

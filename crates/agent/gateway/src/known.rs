@@ -21,11 +21,14 @@ pub(crate) struct Place {
     pub(crate) url: Option<String>,
     pub(crate) urls: BTreeMap<String, String>,
     pub(crate) headers: BTreeMap<String, Secret>,
+    /// Whether its server asks for a key.
+    pub(crate) has_key: bool,
 }
 
 impl Place {
     pub(crate) fn of(sandbox: Sandbox) -> Self {
-        Self { state: sandbox.state, url: sandbox.url, urls: sandbox.urls, headers: sandbox.headers }
+        let has_key = sandbox.session_key.is_some();
+        Self { state: sandbox.state, url: sandbox.url, urls: sandbox.urls, headers: sandbox.headers, has_key }
     }
 }
 

@@ -34,6 +34,7 @@
 //! | `view` | a sandbox as the interface tells it |
 //! | `public` | the URLs of sandboxes, as they are told |
 //! | `known` | where sandboxes are, remembered for a moment |
+//! | `pages` | which pages of other origins may ask |
 //! | `path` | which sandbox a path means, and what in it |
 //! | `domain` | which sandbox a host means |
 //! | `way` | a request on its way to a sandbox, and its answer |
@@ -80,6 +81,7 @@ mod metrics;
 mod openapi;
 mod operations;
 mod options;
+mod pages;
 mod path;
 mod policy;
 mod public;

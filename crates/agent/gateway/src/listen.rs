@@ -59,6 +59,10 @@ const UNSENT: usize = 256 * 1024;
 /// Whether a silent client is still there is asked this often, and how long its answer may take.
 const PING: Duration = Duration::from_secs(30);
 const PONG: Duration = Duration::from_secs(20);
+/// The same, by the system, for clients whose protocol has no words for it: after how long a silence, how often, and how many
+/// questions may have no answer.
+#[cfg(target_os = "linux")]
+const PROBES: (Duration, Duration, u32) = (Duration::from_mins(1), Duration::from_secs(15), 4);
 
 /// Who has sent a request, and how.
 #[derive(Clone, Copy, Debug)]
@@ -112,6 +116,11 @@ async fn connection(
 ) {
     // Answers are whole when they are written.
     let _without = stream.set_nodelay(true);
+    // Without it, a machine that is lost uses a sandbox for as long as an answer may take.
+    #[cfg(target_os = "linux")]
+    if let Err(error) = probe(&stream) {
+        tracing::debug!(%error, "nobody notices if this client is lost");
+    }
     let _open = service.metrics.connection();
     let Some(tls) = &service.tls else {
         return requests(stream, Peer { address, is_tls: false }, service, &stop).await;
@@ -128,6 +137,17 @@ async fn connection(
         Some(Err(_)) => service.metrics.handshake_failed(),
         None => {}
     }
+}
+
+/// Has the system find out whether a silent client is still there.
+#[cfg(target_os = "linux")]
+fn probe(stream: &TcpStream) -> rustix::io::Result<()> {
+    use rustix::net::sockopt;
+    let (silence, pause, most) = PROBES;
+    sockopt::set_tcp_keepidle(stream, silence)?;
+    sockopt::set_tcp_keepintvl(stream, pause)?;
+    sockopt::set_tcp_keepcnt(stream, most)?;
+    sockopt::set_socket_keepalive(stream, true)
 }
 
 /// The requests of a connection, by HTTP/1.1 or HTTP/2 as the client speaks.
@@ -245,5 +265,24 @@ impl HttpBody for Held {
 
     fn size_hint(&self) -> SizeHint {
         self.body.size_hint()
+    }
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use rustix::net::sockopt;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn the_system_asks_a_silent_client_whether_it_is_still_there() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let _client = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+        let (stream, _) = listener.accept().await.unwrap();
+        assert!(!sockopt::socket_keepalive(&stream).unwrap());
+        probe(&stream).unwrap();
+        let asked = (sockopt::tcp_keepidle(&stream), sockopt::tcp_keepintvl(&stream), sockopt::tcp_keepcnt(&stream));
+        assert_eq!(asked, (Ok(PROBES.0), Ok(PROBES.1), Ok(PROBES.2)));
+        assert!(sockopt::socket_keepalive(&stream).unwrap());
     }
 }

@@ -5,7 +5,9 @@ use std::time::Duration;
 use gloveport_allow_list::Network;
 use gloveport_e2b_face::FaceOptions;
 use gloveport_gateway_store::Store;
+use gloveport_origins::Origins;
 use gloveport_protocol::Secret;
+use gloveport_provider::Confinement;
 
 use crate::{builds::ImageService, tls::TlsSource, warm::WarmPool};
 
@@ -27,6 +29,8 @@ pub struct GatewayOptions {
     pub tls: Option<TlsSource>,
     /// Proxies that are believed when they say for whom they ask, and how.
     pub trusted_proxies: Vec<Network>,
+    /// Origins whose pages may use the native API and the servers of sandboxes from a browser. Keys are needed all the same.
+    pub origins: Origins,
     /// The API of E2B beside the interface; without it there is none.
     pub e2b: Option<FaceOptions>,
     /// Who builds images; without it none are built.
@@ -35,6 +39,8 @@ pub struct GatewayOptions {
     pub wake: bool,
     /// Sandboxes that are started ahead.
     pub warm: Vec<WarmPool>,
+    /// How far all its sandboxes are kept apart from the machine, for a provider that can do that.
+    pub confinement: Option<Confinement>,
     /// Sandboxes end this long after they were made.
     pub time_to_live: Option<Duration>,
     /// Sandboxes end when nobody has asked them anything for this long.
@@ -58,10 +64,12 @@ impl GatewayOptions {
             domain: None,
             tls: None,
             trusted_proxies: Vec::new(),
+            origins: Origins::default(),
             e2b: None,
             images: None,
             wake: false,
             warm: Vec::new(),
+            confinement: None,
             time_to_live: None,
             idle_stop: None,
             patience: Duration::from_secs(75),

@@ -154,6 +154,7 @@ impl Shared {
         asked: &Asked,
         (left, progress): (Option<&SandboxId>, &Progress),
     ) -> Result<Started, Fault> {
+        spec.confinement.clone_from(&self.options.confinement);
         let image = asked.image.as_deref().unwrap_or_default();
         if self.builds.as_ref().is_some_and(|builds| builds.is_of_others(who.name(), image)) {
             return Err(Fault::new(StatusCode::FORBIDDEN, "the image is another tenant's"));

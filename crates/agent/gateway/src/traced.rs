@@ -112,6 +112,10 @@ impl Provider for Traced {
         self.call("network", id.as_str(), self.0.network(id, change))
     }
 
+    fn audit_log<'a>(&'a self, session: &'a SessionId) -> Answer<'a, LogStream> {
+        self.call("audit_log", session.as_str(), self.0.audit_log(session))
+    }
+
     fn snapshot<'a>(&'a self, id: &'a SandboxId, name: &'a str) -> Answer<'a, String> {
         self.call("snapshot", id.as_str(), self.0.snapshot(id, name))
     }

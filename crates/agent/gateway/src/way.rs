@@ -249,7 +249,7 @@ impl Shared {
         }
     }
 
-    async fn look(&self, id: &SandboxId) -> Result<Arc<Place>, Fault> {
+    pub(crate) async fn look(&self, id: &SandboxId) -> Result<Arc<Place>, Fault> {
         let found = self.provider.find(id).await?.filter(|sandbox| self.is_own(sandbox));
         let sandbox = found.ok_or_else(|| Fault::missing("sandbox"))?;
         Ok(self.known.set(id.clone(), Place::of(sandbox)))

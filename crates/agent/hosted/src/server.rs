@@ -113,7 +113,7 @@ pub fn input(spec: &SandboxSpec) -> serde_json::Result<Option<String>> {
         return Ok(None);
     }
     let secrets = spec.secrets.iter().map(|(name, value)| (name.clone(), value.expose().to_owned())).collect();
-    serde_json::to_string(&Input { secrets }).map(|line| Some(line + "\n"))
+    serde_json::to_string(&Input { secrets, audit: None }).map(|line| Some(line + "\n"))
 }
 
 /// The state of a sandbox that runs and in which our server was never seen.

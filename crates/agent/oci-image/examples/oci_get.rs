@@ -7,7 +7,7 @@ use std::{
     path::Path,
 };
 
-use gloveport_oci_image::{Limits, Options, Progress, Pull, Store};
+use gloveport_oci_image::{Options, Progress, Pull, Store};
 
 #[tokio::main]
 async fn main() -> io::Result<()> {
@@ -15,7 +15,7 @@ async fn main() -> io::Result<()> {
     let [directory, reference] = arguments.as_slice() else {
         return Err(io::Error::other("expected a directory and a reference"));
     };
-    let options = Options { limits: Limits::default(), docker_config: None };
+    let options = Options::default();
     let store = Store::open_with(Path::new(directory), options).map_err(io::Error::other)?;
     let told = |progress: Progress| drop(writeln!(io::stdout(), "{progress:?}"));
     let image = store.get(reference, Pull::Missing, &told).await.map_err(io::Error::other)?;

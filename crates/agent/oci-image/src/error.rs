@@ -42,6 +42,12 @@ pub enum ImageError {
         /// Why not.
         source: io::Error,
     },
+    /// Files cannot be given to owners.
+    #[error("files of images cannot be given to the owners that images name: {source}")]
+    Owners {
+        /// Why not.
+        source: io::Error,
+    },
     /// The disk is full.
     #[error(
         "there is no room left where {} is{}; remove images that are not used any more, or free space there",

@@ -70,6 +70,8 @@ pub struct Image {
     pub digest: String,
     /// Its tree. Nobody may write there: others use the same one.
     pub root: PathBuf,
+    /// Whether its files were given to others ([`Options::owners`](crate::Options)).
+    pub has_owners: bool,
     /// What it says about the programs in it.
     pub config: Config,
     /// Device nodes that were left out of the tree.
@@ -123,4 +125,14 @@ pub struct Stored {
     pub last_used: SystemTime,
     /// Whether a process holds a lease.
     pub in_use: bool,
+}
+
+impl Stored {
+    /// Takes what is kept of the same image in another way.
+    pub(crate) fn join(&mut self, other: &Self) {
+        self.bytes += other.bytes;
+        self.created = self.created.min(other.created);
+        self.last_used = self.last_used.max(other.last_used);
+        self.in_use |= other.in_use;
+    }
 }

@@ -21,6 +21,7 @@
 //! | `source` | images of files, and what is unpacked of an image |
 //! | `manifest`, `config`, `platform` | documents of images |
 //! | `unpack` | layers as a tree |
+//! | `owners` | who owns the files of an image |
 //! | `digest` | digests |
 //! | `words` | words of others in messages |
 //!
@@ -33,6 +34,7 @@ mod error;
 mod image;
 mod limits;
 mod manifest;
+mod owners;
 mod platform;
 mod reference;
 mod registry;
@@ -45,4 +47,5 @@ pub use config::Config;
 pub use error::ImageError;
 pub use image::{Image, Lease, Progress, Pull, Stored};
 pub use limits::{Limits, Options};
+pub use owners::{Files, Owners};
 pub use store::Store;

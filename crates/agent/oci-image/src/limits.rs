@@ -1,6 +1,8 @@
 //! Bounds of what is pulled and unpacked.
 
-use std::{path::PathBuf, time::Duration};
+use std::{path::PathBuf, sync::Arc, time::Duration};
+
+use crate::owners::Owners;
 
 /// Most bytes of a manifest, a list of manifests or a configuration.
 pub(crate) const DOCUMENT: u64 = 4 * 1024 * 1024;
@@ -45,4 +47,7 @@ pub struct Options {
     pub limits: Limits,
     /// The file with credentials for registries, as Docker has it (`config.json`); `None` for no credentials.
     pub docker_config: Option<PathBuf>,
+    /// Who gives files to the owners that images name; `None` for files that belong to the user alone, or, for root, to whom
+    /// images name. Both kinds are kept apart.
+    pub owners: Option<Arc<dyn Owners>>,
 }

@@ -6,6 +6,7 @@
 //! | `images/HEX/image.json` | what is known of it |
 //! | `images/HEX/durable` | there if everything of it is on the disk |
 //! | `images/HEX/lock` | locked by whoever uses it; its time says when it was used last |
+//! | `owned-KEY/` | the same, where files were given to others: `KEY` stands for their numbers |
 //! | `names/` | what references stood for |
 //! | `locks/` | one file for each image, locked by whoever pulls it |
 //! | `work/` | what is not finished |
@@ -30,6 +31,7 @@ use crate::{
     error::ImageError,
     image::{Image, Progress, Pull, Stored},
     limits::Options,
+    owners::Owners,
     reference::{Form, Local, Name, Reference, Version},
     registry::Registry,
     source::{Resolved, docker, files::Files, layout, resolve::resolve},
@@ -40,9 +42,17 @@ use names::{Known, Names, Stamp};
 use pull::Told;
 use work::Work;
 
+/// Where images are whose files belong to one user, and what the name begins with where they belong to several.
+const IMAGES: &str = "images";
+const OWNED: &str = "owned-";
+/// Characters of what tells several owners from others.
+const KEY: usize = 16;
+
 /// Images of this machine, in a directory.
 #[derive(Debug)]
 pub struct Store {
+    directory: PathBuf,
+    /// Those that are got: all are of one kind.
     images: Images,
     names: Names,
     locks: PathBuf,
@@ -55,19 +65,19 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// The directory cannot be made.
-    pub fn open(directory: &Path) -> Result<Self, ImageError> {
+    /// The directory cannot be made, or files cannot be given to owners.
+    pub fn open(directory: &Path, owners: Option<Arc<dyn Owners>>) -> Result<Self, ImageError> {
         let home = std::env::var_os(platform::HOME).map(|home| PathBuf::from(home).join(".docker"));
         let docker = std::env::var_os("DOCKER_CONFIG").map(PathBuf::from).or(home);
         let docker_config = docker.filter(|path| path.is_absolute()).map(|path| path.join("config.json"));
-        Self::open_with(directory, Options { docker_config, ..Options::default() })
+        Self::open_with(directory, Options { docker_config, owners, ..Options::default() })
     }
 
-    /// The same, with other bounds and credentials.
+    /// The same, with other bounds and credentials, and with owners of files.
     ///
     /// # Errors
     ///
-    /// The directory cannot be made.
+    /// The directory cannot be made, or files cannot be given to owners.
     pub fn open_with(directory: &Path, options: Options) -> Result<Self, ImageError> {
         let directory = std::path::absolute(directory).map_err(ImageError::store("find", directory))?;
         let below = |name: &str| -> Result<PathBuf, ImageError> {
@@ -75,10 +85,22 @@ impl Store {
             platform::private_directory().recursive(true).create(&path).map_err(ImageError::store("make", &path))?;
             Ok(path)
         };
-        let (images, names, locks, work) = (below("images")?, below("names")?, below("locks")?, below("work")?);
+        let (names, locks, work) = (below("names")?, below("locks")?, below("work")?);
+        let images = match &options.owners {
+            None => below(IMAGES)?,
+            Some(owners) => {
+                let key: String = Digest::of(owners.numbers().as_bytes()).hex().chars().take(KEY).collect();
+                let path = directory.join(format!("{OWNED}{key}"));
+                if !path.is_dir() {
+                    owners.try_out().map_err(|source| ImageError::Owners { source })?;
+                }
+                below(&format!("{OWNED}{key}"))?
+            }
+        };
+        let images = Images { path: images, has_owners: options.owners.is_some(), owners: options.owners.clone() };
         // Who may enter it could run programs of images with the rights that they have there.
         platform::set_mode(&directory, 0o700).map_err(ImageError::store("close to others", &directory))?;
-        Ok(Self { images: Images(images), names: Names(names), locks, work, options })
+        Ok(Self { directory, images, names: Names(names), locks, work, options })
     }
 
     /// An image, which is pulled and unpacked before if it has to be. If another process does that at the moment, its end
@@ -159,10 +181,10 @@ impl Store {
         if let Some(image) = self.images.open(digest).await? {
             return Ok(image);
         }
-        let below = self.work.clone();
+        let (below, owners) = (self.work.clone(), self.options.owners.clone());
         let work = spawn_blocking(move || {
-            work::sweep(&below);
-            Work::new(&below)
+            work::sweep(&below, owners.as_ref());
+            Work::new(&below, owners.as_ref())
         });
         let work = Arc::new(work.await.map_err(|_| ImageError::Stopped)??);
         let result = self.unpack_in(&work, &mut resolved, registry, told).await;
@@ -180,13 +202,13 @@ impl Store {
         told: Told<'_>,
     ) -> Result<Image, ImageError> {
         let new = New::begin(work.path())?;
-        let limits = &self.options.limits;
-        let summary =
-            pull::pull(resolved, registry, work, &new.root(), limits, told).await.map_err(|error| match error {
+        let summary = pull::pull(resolved, registry, work, &new.root(), &self.options, told).await.map_err(
+            |error| match error {
                 // Where images are kept tells more than where this one was.
-                ImageError::Full { needed, .. } => ImageError::Full { path: self.images.0.clone(), needed },
+                ImageError::Full { needed, .. } => ImageError::Full { path: self.images.path.clone(), needed },
                 other => other,
-            })?;
+            },
+        )?;
         let (images, config, digest) = (self.images.clone(), resolved.config.clone(), resolved.digest);
         let (work, started) = (Arc::clone(work), new);
         let published = spawn_blocking(move || {
@@ -203,7 +225,14 @@ impl Store {
     /// The store cannot be read.
     pub fn list(&self) -> Result<Vec<Stored>, ImageError> {
         let names = self.names.all()?;
-        let mut all = self.images.all()?;
+        let mut all: Vec<Stored> = Vec::new();
+        for found in self.kinds()?.iter().map(Images::all).collect::<Result<Vec<_>, _>>()?.into_iter().flatten() {
+            match all.iter_mut().find(|one| one.digest == found.digest) {
+                Some(one) => one.join(&found),
+                None => all.push(found),
+            }
+        }
+        all.sort_by(|one, other| one.digest.cmp(&other.digest));
         for stored in &mut all {
             let of = names.iter().filter(|known| known.digest.to_string() == stored.digest);
             stored.references = of.map(|known| known.reference.clone()).collect();
@@ -230,8 +259,7 @@ impl Store {
         let own = |known: &&Known| reference.as_ref().is_none_or(|reference| *reference == known.reference);
         let (own, others): (Vec<&Known>, Vec<&Known>) =
             names.iter().filter(|known| known.digest == digest).partition(own);
-        let freed =
-            if others.is_empty() { self.images.remove(digest, &self.work, reference_or_digest)? } else { Some(0) };
+        let freed = if others.is_empty() { self.remove_all(digest, reference_or_digest)? } else { Some(0) };
         for known in own {
             self.names.forget(&known.reference)?;
         }
@@ -241,6 +269,34 @@ impl Store {
             None if reference.is_some() => Ok(0),
             None => Err(missing()),
         }
+    }
+}
+
+impl Store {
+    /// Images of every kind.
+    fn kinds(&self) -> Result<Vec<Images>, ImageError> {
+        let failed = || ImageError::store("list", &self.directory);
+        let mut found = Vec::new();
+        for entry in std::fs::read_dir(&self.directory).map_err(failed())? {
+            let path = entry.map_err(failed())?.path();
+            let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+            let has_owners = name.starts_with(OWNED);
+            if has_owners || name == IMAGES {
+                found.push(Images { has_owners, owners: self.options.owners.clone(), path });
+            }
+        }
+        Ok(found)
+    }
+
+    /// Removes an image of every kind that there is of it, if nobody uses one; returns their bytes.
+    fn remove_all(&self, digest: Digest, shown: &str) -> Result<Option<u64>, ImageError> {
+        let mut claimed = Vec::new();
+        for images in self.kinds()? {
+            claimed.extend(images.claim(digest, shown)?.map(|claimed| (images, claimed)));
+        }
+        let freed = claimed.iter().map(|(images, claimed)| images.remove(claimed, &self.work));
+        let freed = freed.collect::<Result<Vec<_>, _>>()?;
+        Ok((!freed.is_empty()).then(|| freed.into_iter().sum()))
     }
 }
 

@@ -30,7 +30,7 @@ use std::{
 };
 
 use compression::Compression;
-use entries::{Account, Entries};
+use entries::{Account, Entries, Gives};
 use error::LayerError;
 use stream::{Budget, MakeError, Maker, Stream};
 use tree::Tree;
@@ -39,6 +39,7 @@ use crate::{
     digest::{Digest, Hashing, Passing},
     error::ImageError,
     limits::Limits,
+    owners::Files,
 };
 
 /// Bytes that are read of a stored layer at once.
@@ -76,17 +77,27 @@ pub(crate) struct Summary {
 }
 
 impl Unpacking {
-    /// Into a directory that is there and empty, until `stop` is set.
+    /// Into a directory that is there and empty, until `stop` is set. Files are given to their owners by somebody else later, or now
+    /// where this is root.
     ///
     /// # Errors
     ///
     /// The directory cannot be opened.
-    pub(crate) fn new(path: &Path, limits: Limits, stop: Arc<AtomicBool>) -> Result<Self, ImageError> {
+    pub(crate) fn new(
+        path: &Path,
+        limits: Limits,
+        stop: Arc<AtomicBool>,
+        gives_later: bool,
+    ) -> Result<Self, ImageError> {
         let account =
             Account { entries: 0, most_entries: limits.entries, bytes: 0, most_bytes: limits.unpacked, left_out: 0 };
-        let gives_away = rustix::process::geteuid().is_root();
+        let gives = match (gives_later, rustix::process::geteuid().is_root()) {
+            (true, _) => Gives::Later,
+            (false, true) => Gives::Now,
+            (false, false) => Gives::Never,
+        };
         let tree = Tree::open(path).map_err(|error| in_layer(error, 0, path))?;
-        let entries = Entries::new(tree, account, gives_away);
+        let entries = Entries::new(tree, account, gives);
         Ok(Self { path: path.to_owned(), entries, unpacked: 0, limits, stop })
     }
 
@@ -136,14 +147,14 @@ impl Unpacking {
         same(what("unpacked"), unpacked, found)
     }
 
-    /// Sets the times of directories.
+    /// Sets the times of directories. Beside the summary are those files that are still to be given to others.
     ///
     /// # Errors
     ///
     /// The disk fails.
-    pub(crate) fn finish(self) -> Result<Summary, ImageError> {
-        let account = self.entries.finish().map_err(|error| in_layer(error, 0, &self.path))?;
-        Ok(Summary { bytes: account.bytes, left_out: account.left_out })
+    pub(crate) fn finish(self) -> Result<(Summary, Files), ImageError> {
+        let (account, given) = self.entries.finish().map_err(|error| in_layer(error, 0, &self.path))?;
+        Ok((Summary { bytes: account.bytes, left_out: account.left_out }, given))
     }
 }
 

@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use gloveport_platform::{boot_id, private_directory, private_file, user_id};
+use gloveport_platform::{boot_id, device, private_directory, private_file, user_id};
 use sha2::{Digest as _, Sha256};
 
 use crate::ProviderError;
@@ -103,9 +103,13 @@ impl Backends {
         }
     }
 
-    /// Where this backend's files are: only those who look there know whether it lives.
+    /// Where this backend's files are: only those who look there know whether it lives. A layer over the files of others, as
+    /// containers have, shows the same files under the same path, but not who has locked them: it is another device.
     fn place(&self) -> String {
-        let digest = Sha256::digest(self.directory.as_os_str().as_encoded_bytes());
+        let device = device(&self.directory).unwrap_or_default();
+        let mut digest = Sha256::new_with_prefix(device.to_le_bytes());
+        digest.update(self.directory.as_os_str().as_encoded_bytes());
+        let digest = digest.finalize();
         let user = user_id().unwrap_or_default();
         let directory = gloveport_ids::hex(&digest[..4]);
         format!("{}-{user}-{directory}", self.machine.get_or_init(|| self.machine()))

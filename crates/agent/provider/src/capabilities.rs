@@ -4,6 +4,8 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use crate::Level;
+
 macro_rules! capabilities {
     ($($(#[doc = $doc:literal])+ $name:ident = $label:literal,)+) => {
         /// What a provider can do. What it cannot do it refuses ([`SandboxSpec::check`](crate::SandboxSpec::check)).
@@ -86,6 +88,22 @@ capabilities! {
     snapshots = "snapshots and forks",
     /// Sandboxes can be started ahead.
     warm = "warm sandboxes",
+}
+
+impl Capabilities {
+    /// What can be had beside it where a sandbox is kept apart from the machine, on this level.
+    #[must_use]
+    pub const fn kept_apart(self, level: Level) -> Self {
+        let (is_apart, has_root) = (!matches!(level, Level::None), level.has_root());
+        Self {
+            network_policy: self.network_policy || is_apart,
+            audit: self.audit || is_apart,
+            limit_processes: self.limit_processes || has_root,
+            edge_secrets: self.edge_secrets || has_root,
+            images: self.images || has_root,
+            ..self
+        }
+    }
 }
 
 impl Default for Capabilities {

@@ -87,6 +87,12 @@ pub trait Provider: Send + Sync + fmt::Debug {
         Box::pin(async { Err(self.cannot("changes of the network of a running sandbox")) })
     }
 
+    /// The audit log that a session's sandbox writes, as it is by now; several sandboxes may share it. Of a sandbox that has ended it
+    /// is there as long as it could not be written to its file.
+    fn audit_log<'a>(&'a self, _session: &'a SessionId) -> BoxFuture<'a, Result<LogStream, ProviderError>> {
+        Box::pin(async { Err(self.cannot("reading audit logs")) })
+    }
+
     /// Keeps the files of a sandbox as an image of this name, and gives the name under which the engine knows it, for
     /// [`SandboxSpec::image`]. What is in volumes and directories of the machine is not part of it, and no secret is.
     fn snapshot<'a>(&'a self, _id: &'a SandboxId, _name: &'a str) -> BoxFuture<'a, Result<String, ProviderError>> {

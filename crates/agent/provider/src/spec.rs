@@ -312,11 +312,13 @@ pub enum Level {
     Files,
     /// It has a root directory, users, processes and names of its own, made of this machine without an engine.
     Container,
+    /// The same on a kernel of its own, which gVisor's `runsc` is.
+    Gvisor,
 }
 
 impl Level {
     /// All of them, the weakest first.
-    pub const ALL: [Self; 3] = [Self::None, Self::Files, Self::Container];
+    pub const ALL: [Self; 4] = [Self::None, Self::Files, Self::Container, Self::Gvisor];
 
     /// Its name.
     pub const fn name(self) -> &'static str {
@@ -324,7 +326,13 @@ impl Level {
             Self::None => "none",
             Self::Files => "files",
             Self::Container => "container",
+            Self::Gvisor => "gvisor",
         }
+    }
+
+    /// Whether it has a root directory of its own.
+    pub const fn has_root(self) -> bool {
+        matches!(self, Self::Container | Self::Gvisor)
     }
 
     /// The label of a sandbox that has one, where its provider knows levels.

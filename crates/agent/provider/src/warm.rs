@@ -37,6 +37,7 @@ impl WarmKind {
             || spec.user.is_some()
             || spec.runtime_class.is_some()
             || spec.network != NetworkPolicy::Full
+            || !spec.edge_secrets.is_empty()
             || spec.workspace != Workspace::Temporary
             || !spec.mounts.is_empty()
             || !spec.ports.is_empty();
@@ -61,8 +62,10 @@ impl WarmKind {
 
 #[cfg(test)]
 mod tests {
+    use gloveport_protocol::Secret;
+
     use super::*;
-    use crate::{RunAs, SessionId};
+    use crate::{EdgeSecret, RunAs, SessionId};
 
     #[test]
     fn a_kind_fits_what_differs_only_in_what_can_be_told_later() {
@@ -70,6 +73,7 @@ mod tests {
         let spec = || SandboxSpec { image: Some("a".to_owned()), ..SandboxSpec::new(SessionId::new("s").unwrap()) };
         let limits = |factor| ResourceLimits { factor, ..ResourceLimits::default() };
         let editor = || vec!["vscode".to_owned()];
+        let for_host = EdgeSecret { value: Secret::new("a secret"), hosts: vec!["a.test".to_owned()] };
         for (expected, spec) in [
             (true, spec()),
             (
@@ -88,6 +92,7 @@ mod tests {
             (false, SandboxSpec { user: Some(RunAs { user: 1, group: None, files_group: None }), ..spec() }),
             (false, SandboxSpec { plugins: editor(), ..spec() }),
             (false, SandboxSpec { warm: false, ..spec() }),
+            (false, SandboxSpec { edge_secrets: [("T".to_owned(), for_host)].into(), ..spec() }),
         ] {
             assert_eq!(kind.fits(&spec), expected, "{spec:?}");
         }

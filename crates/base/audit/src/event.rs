@@ -125,6 +125,24 @@ pub enum Event {
 }
 
 impl Event {
+    /// Whether a server tells of it; of what a gate does only the gate itself knows.
+    pub const fn is_of_server(&self) -> bool {
+        match self {
+            Self::Started { .. }
+            | Self::Command { .. }
+            | Self::CommandEnded { .. }
+            | Self::Cell { .. }
+            | Self::Program { .. }
+            | Self::Wrote { .. }
+            | Self::Unpacked { .. }
+            | Self::MadeDirectory { .. }
+            | Self::Removed { .. }
+            | Self::Moved { .. }
+            | Self::Ended { .. } => true,
+            Self::Connection { .. } | Self::Network { .. } | Self::Secret { .. } | Self::Unknown => false,
+        }
+    }
+
     /// A program, as whoever starts it has it.
     pub fn program(program: &Path, arguments: &[OsString], directory: Option<&Path>) -> Self {
         let mut kept: Vec<Text> = arguments.iter().take(MOST_ARGUMENTS).map(Text::of).collect();

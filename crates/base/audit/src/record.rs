@@ -49,7 +49,8 @@ struct Unhashed<'a> {
 pub struct Hash([u8; 32]);
 
 impl Hash {
-    fn of(bytes: &[u8]) -> Self {
+    /// The hash of these bytes.
+    pub fn of(bytes: &[u8]) -> Self {
         Self(Sha256::digest(bytes).into())
     }
 }

@@ -17,6 +17,8 @@ use std::{collections::BTreeMap, fmt};
 
 use serde::{Deserialize, Serialize};
 
+use crate::recorder::Recorder;
+
 /// Port in the container on which the server listens, also one that the caller brings (`spec/remote-runtime-api.md` 1).
 pub const PORT: u16 = 60_000;
 /// Where our own things are in a container.
@@ -34,6 +36,8 @@ pub const EXPIRED: i64 = 80;
 pub const UNUSED: i64 = 81;
 /// Exit code of a server whose backend is gone.
 pub const ABANDONED: i64 = 82;
+/// Exit code of a server of which nothing can be recorded any more, though it is to be.
+pub const UNRECORDED: i64 = 83;
 
 /// The file in that directory in which a server that was started ahead keeps what it was told, for a later start of its container.
 pub const CLAIMED: &str = "/.gloveport/state/claimed.json";
@@ -89,11 +93,14 @@ impl fmt::Debug for Claimed {
 pub struct Input {
     /// Variables of the tools that others may not see.
     pub secrets: BTreeMap<String, String>,
+    /// Who records what happens; `None` if nothing is recorded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub audit: Option<Recorder>,
 }
 
 impl fmt::Debug for Input {
     /// Leaves out what is secret.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Input").field("secrets", &self.secrets.keys()).finish()
+        f.debug_struct("Input").field("secrets", &self.secrets.keys()).field("audit", &self.audit).finish()
     }
 }

@@ -1,5 +1,7 @@
 //! What the gate of a running sandbox is told, and tells: a line of JSON each way over a socket beside it.
 
+use std::time::Duration;
+
 use serde::{Deserialize, Serialize};
 
 /// The name of the socket, in the directory of a sandbox on this machine.
@@ -8,6 +10,14 @@ pub const SOCKET: &str = "gate";
 pub const ABSTRACT: &str = "gloveport-gate";
 /// Most bytes of a line.
 pub const LONGEST: u64 = 1024 * 1024;
+/// Most bytes of what a gate puts into requests, with what it trusts: a line of JSON on its standard input.
+pub const LONGEST_EDGE: u64 = 16 * 1024 * 1024;
+/// Time in which a gate waits for that line.
+pub const EDGE_WITHIN: Duration = Duration::from_secs(20);
+/// The line on its standard output that says that it has it.
+pub const EDGE_TAKEN: &str = "taken";
+/// The line that says that none came.
+pub const EDGE_ABSENT: &str = "absent";
 
 /// What changes. Without a rule it is a question.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -8,6 +8,7 @@
 //! | [`container`] | a server in a container: paths, port, the line on its standard input, exit codes |
 //! | [`gate`] | what stands between a sandbox and its network, while it runs |
 //! | [`local`] | a server as a process of this machine: its directory, and the socket to its backend; on Linux only |
+//! | [`recorder`] | who keeps the audit log of a sandbox that has no files of this machine |
 //! | [`plugins`] | the plugins that every server has |
 
 pub mod container;
@@ -15,3 +16,4 @@ pub mod gate;
 #[cfg(target_os = "linux")]
 pub mod local;
 pub mod plugins;
+pub mod recorder;

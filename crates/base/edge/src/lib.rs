@@ -4,6 +4,8 @@
 //! The sandbox has placeholders. What is here goes to its gate alone, through memory or a pipe: it has the values.
 
 mod authority;
+mod prepared;
+pub mod trust;
 
 use std::fmt;
 
@@ -12,6 +14,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 use zeroize::Zeroizing;
 
 pub use authority::{Authority, AuthorityError, valid_for};
+pub use prepared::{PrepareError, Prepared, Wanted};
 
 /// A secret that is put in.
 #[derive(Clone, Serialize, Deserialize)]

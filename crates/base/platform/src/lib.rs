@@ -84,6 +84,12 @@ pub fn has_ipv6() -> bool {
     own::has_ipv6()
 }
 
+/// The number of the device that the directory is on, or will be where it is made; `None` if that cannot be told, and on Windows.
+/// A layer over other directories is a device of its own.
+pub fn device(directory: &Path) -> Option<u64> {
+    directory.ancestors().find_map(family::device)
+}
+
 /// Bytes that the user may still write where `path` is; `None` if that cannot be told, and on Windows.
 pub fn free_space(path: &Path) -> Option<u64> {
     family::free_space(path)

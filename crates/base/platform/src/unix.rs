@@ -35,6 +35,10 @@ pub(crate) fn data_directory(directory: &dyn Fn(&str) -> Option<PathBuf>) -> Opt
     directory("XDG_DATA_HOME").or_else(|| directory(HOME).map(|home| home.join(".local/share")))
 }
 
+pub(crate) fn device(path: &Path) -> Option<u64> {
+    Some(fs::metadata(path).ok()?.dev())
+}
+
 pub(crate) fn free_space(path: &Path) -> Option<u64> {
     let space = rustix::fs::statvfs(path).ok()?;
     Some(space.f_bavail.saturating_mul(space.f_frsize))

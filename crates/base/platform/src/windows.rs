@@ -33,6 +33,10 @@ pub(crate) fn data_directory(directory: &dyn Fn(&str) -> Option<PathBuf>) -> Opt
     directory("APPDATA").or_else(|| directory(HOME).map(|home| home.join("AppData").join("Roaming")))
 }
 
+pub(crate) fn device(_path: &Path) -> Option<u64> {
+    None
+}
+
 pub(crate) fn free_space(_path: &Path) -> Option<u64> {
     None
 }

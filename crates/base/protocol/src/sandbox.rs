@@ -12,6 +12,9 @@ pub struct SandboxStatus {
     pub since_seconds: f64,
     /// Seconds since the last request was answered that was not about its state; 0 while one is worked on.
     pub idle_seconds: f64,
+    /// How many of these it takes until it ends by itself; missing or null where it does not end so.
+    #[serde(default)]
+    pub idle_limit_seconds: Option<f64>,
 }
 
 /// What a sandbox does.

@@ -30,10 +30,9 @@ use std::{
     time::{Duration, Instant},
 };
 
-use rustix::{
-    event::{PollFd, PollFlags, Timespec, poll},
-    process::{Pid, PidfdFlags, pidfd_open},
-};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+use crate::child;
 
 pub use confine::{ChildLimits, ConfineError, confine};
 
@@ -182,11 +181,7 @@ impl Apart {
     /// Its status can not be had.
     pub fn end(mut self) -> io::Result<End> {
         let Some(mut child) = self.interrupt.lock().child.take() else { return Err(io::ErrorKind::NotFound.into()) };
-        let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw).ok_or(io::ErrorKind::InvalidInput)?;
-        let limit = Timespec::try_from(END).map_err(io::Error::other)?;
-        if let Ok(pidfd) = pidfd_open(pid, PidfdFlags::empty()) {
-            let _ended = poll(&mut [PollFd::new(&pidfd, PollFlags::IN)], Some(&limit));
-        }
+        let _ends_by_itself = child::ends_within(child.id(), END);
         // Nothing happens to one that has ended.
         child.kill()?;
         let status = child.wait()?;

@@ -10,6 +10,7 @@
 //! | Landlock again, for each session | of all terminals only the session's own |
 //! | a filter of system calls | no mounts, namespaces, keys, kernel modules, tracing of the kernel; no network, if it is off |
 //! | somebody who is asked | connections to sockets with a name, which are made for programs: those of their own places alone ([`connections`]) |
+//! | somebody who is asked, in containers whose files have several owners | modes that give rights, which are set without those bits |
 //! | no new privileges | set-user-ID programs and capabilities of files give nothing; root has no capabilities |
 //!
 //! What it does not keep: names, sizes and times of files can be asked for by their names, modes and owners of the user's own
@@ -17,6 +18,7 @@
 
 mod calls;
 pub(crate) mod connections;
+pub(crate) mod modes;
 pub(crate) mod rights;
 mod rules;
 
@@ -30,6 +32,7 @@ use landlock::ABI;
 use rustix::thread::set_no_new_privs;
 use serde::{Deserialize, Serialize};
 
+pub(crate) use calls::Modes;
 pub(crate) use rules::{BesideTerminals, Layer};
 
 /// What programs may do.
@@ -135,9 +138,10 @@ pub(crate) struct Prepared {
     has_capabilities: bool,
 }
 
-/// What programs of a container are kept to beside it, and whether they have the network of the machine.
-pub(crate) fn prepare_inside(network: bool) -> Result<Prepared, ConfineError> {
-    let calls = calls::Filter::inside().ok_or_else(no_filter)?;
+/// What programs of a container are kept to beside it, whether they have the network of the machine, and what becomes of modes that
+/// give rights.
+pub(crate) fn prepare_inside(network: bool, modes: Modes) -> Result<Prepared, ConfineError> {
+    let calls = calls::Filter::inside(modes).ok_or_else(no_filter)?;
     // Sockets with abstract names belong to a network.
     let version = if network { support().map_or(0, |support| support.version) } else { 0 };
     Ok(Prepared { scopes: rules::Scopes::new(version)?, calls, has_capabilities: false })
@@ -209,6 +213,11 @@ impl Prepared {
         }
         self.calls.install().map_err(|error| ("seccomp", error))
     }
+}
+
+/// Keeps this process from being looked into, and what it starts from getting rights.
+pub(crate) fn close_this_process() -> Result<(), ConfineError> {
+    rights::close().map_err(|(step, error)| ConfineError::Step { step: step.to_owned(), reason: error.to_string() })
 }
 
 /// Keeps this process, which must have one thread, from all files but those of the system, which it reads, and from getting rights,

@@ -18,10 +18,12 @@
 //! | users | root has numbers that are nobody's on the machine, and its files are stored under the numbers that it sees |
 //!
 //! Root of the machine is mapped away, so that what only root may read stays closed. Everybody else is who they are, or root
-//! with their own rights where the root directory is another one, as its programs expect it.
+//! with their own rights where the root directory is another one, as its programs expect it. Where the system gives them
+//! numbers of others ([`owners`](crate::owners)), root there changes owners and becomes other users.
 
 #![expect(unsafe_code, reason = "clones a process, which no safe library offers")]
 
+mod bounded;
 mod layered;
 mod mounts;
 mod plan;
@@ -43,10 +45,13 @@ use rustix::process::{Pid, Signal, set_parent_process_death_signal};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 use crate::{
+    amounts::Amounts,
+    cgroup::Cgroup,
     confined::rights,
     errand::{self, Errands},
+    mark::Mark,
     signal::signal,
-    wire,
+    spawn, wire,
 };
 pub use plan::{Container, ContainerError, Gate, Network, Place, Root};
 use users::Users;
@@ -93,13 +98,19 @@ pub fn enter<E: DeserializeOwned>(
         let reason = format!("{threads} threads run, and a copy would have their locks");
         return Err(ContainerError::step("making a process", &reason));
     }
-    let users = Users::of_this_process(container.root.is_some())?;
+    let users = Users::of_this_process(container.root.as_ref())?;
     // Both count them, so they are looked for once.
     let places = tree::places(container);
     let (keeper, copy) = UnixStream::pair().map_err(|error| ContainerError::step("making a socket", &error))?;
-    match clone(container.has_own_network())? {
+    let group = group(&container.amounts)?;
+    let made = clone(container.has_own_network(), group.as_ref().and_then(Mark::cgroup));
+    if let (Err(_), Some(group)) = (&made, &group) {
+        group.forget();
+    }
+    match made? {
         0 => {
-            drop((keeper, for_gate));
+            // The note of the group is the keeper's.
+            drop((keeper, for_gate, group));
             let entered = go_in(container, &places, &users, &copy);
             let told = Entered::of(&entered);
             let listener: Vec<BorrowedFd<'_>> = entered.iter().flatten().map(AsFd::as_fd).collect();
@@ -113,11 +124,14 @@ pub fn enter<E: DeserializeOwned>(
         pid => {
             drop(copy);
             match watch(pid, container, &places, &users, (&keeper, for_gate)) {
-                Ok(gate) => keep(pid, &keeper, gate, work),
+                Ok(gate) => keep(pid, &keeper, (gate, group), work),
                 Err(error) => {
                     drop(keeper);
                     signal(pid, Signal::KILL);
                     wait_for(pid);
+                    if let Some(group) = group {
+                        group.forget();
+                    }
                     Err(error)
                 }
             }
@@ -125,20 +139,45 @@ pub fn enter<E: DeserializeOwned>(
     }
 }
 
-/// Makes the copy; 0 in it, its id in this process.
-fn clone(has_own_network: bool) -> Result<u32, ContainerError> {
+/// The control group that keeps the copy and all below it to these amounts; `None` where there are none to keep, or nobody
+/// keeps them but each process itself.
+fn group(amounts: &Amounts) -> Result<Option<Mark>, ContainerError> {
+    if *amounts == Amounts::default() {
+        return Ok(None);
+    }
+    let step = |error: &dyn std::fmt::Display| ContainerError::step("making its control group", error);
+    let group = Mark::make_bounded(amounts).map_err(|error| step(&error))?;
+    let keeps_processors = group.as_ref().and_then(Mark::cgroup).is_some_and(Cgroup::bounds_processors);
+    if amounts.cpu_thousandths.is_some() && !keeps_processors {
+        if let Some(group) = group {
+            group.forget();
+        }
+        return Err(step(&"time of processors cannot be bounded here"));
+    }
+    Ok(group)
+}
+
+/// Makes the copy, in a control group or in that of this process; 0 in it, its id in this process.
+fn clone(has_own_network: bool, group: Option<&Cgroup>) -> Result<u32, ContainerError> {
     let mut flags = libc::CLONE_NEWUSER
         | libc::CLONE_NEWNS
         | libc::CLONE_NEWPID
         | libc::CLONE_NEWIPC
         | libc::CLONE_NEWUTS
-        | libc::CLONE_NEWCGROUP
-        | libc::SIGCHLD;
+        | libc::CLONE_NEWCGROUP;
     if has_own_network {
         flags |= libc::CLONE_NEWNET;
     }
+    if let Some(group) = group {
+        // SAFETY: this process has one thread, so the copy may do anything.
+        return match unsafe { spawn::fork_into(group.directory().as_raw_fd(), flags) } {
+            Ok(pid) => Ok(pid),
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Err(users::refusal(&error).into()),
+            Err(error) => Err(ContainerError::step("making a process in its control group", &error)),
+        };
+    }
     // SAFETY: without memory that is shared this is a fork; this process has one thread, so the copy may do anything.
-    let pid = unsafe { libc::syscall(libc::SYS_clone, libc::c_long::from(flags), 0, 0, 0, 0) };
+    let pid = unsafe { libc::syscall(libc::SYS_clone, libc::c_long::from(flags | libc::SIGCHLD), 0, 0, 0, 0) };
     if pid < 0 {
         return Err(users::refusal(&io::Error::last_os_error()).into());
     }
@@ -163,7 +202,7 @@ fn go_in(
             Err(error) => return Err(ContainerError::step("waiting for the keeper", &error)),
         }
     }
-    tree::enter(places, given, users, container.root.is_some())?;
+    tree::enter(places, given, users, container)?;
     let at = |step: &'static str| move |error: rustix::io::Errno| ContainerError::step(step, &error);
     if container.has_own_network() {
         mounts::loopback_up().map_err(|error| ContainerError::step("turning on the loopback interface", &error))?;
@@ -173,7 +212,15 @@ fn go_in(
         Network::Machine | Network::None => None,
     };
     let listener = listener.transpose().map_err(|error| ContainerError::step("taking the port of the gate", &error))?;
-    rights::give_up_inside(container.processes).map_err(|(step, error)| ContainerError::step(step, &error))?;
+    let refused = |(step, error): rights::Failed| ContainerError::step(step, &error);
+    rights::bound_processes(container.processes).map_err(refused)?;
+    if let Users::Owners(owners) = users {
+        if container.has_own_network() {
+            bounded::open_all_ports().map_err(|error| ContainerError::step("opening the ports below 1024", &error))?;
+        }
+        bounded::enter(owners).map_err(|error| ContainerError::step("bounding the processes of all users", &error))?;
+    }
+    rights::give_up_inside(container.nests, users.are_many()).map_err(refused)?;
     // Whoever changes its user loses this, so it comes last.
     set_parent_process_death_signal(Some(Signal::KILL)).map_err(at("PR_SET_PDEATHSIG"))?;
     Ok(listener)
@@ -239,7 +286,7 @@ extern "C" fn pass_on(number: libc::c_int) {
 fn keep<E: DeserializeOwned>(
     pid: u32,
     copy: &UnixStream,
-    gate: Option<Child>,
+    (gate, group): (Option<Child>, Option<Mark>),
     work: impl Fn(E) -> io::Result<Vec<OwnedFd>>,
 ) -> ! {
     FIRST.store(pid.cast_signed(), Ordering::Relaxed);
@@ -260,6 +307,9 @@ fn keep<E: DeserializeOwned>(
     if let Some(mut gate) = gate {
         let _ended_already = gate.kill();
         let _is_gone = gate.wait();
+    }
+    if let Some(group) = group {
+        group.forget();
     }
     // SAFETY: ends this process without running exit handlers, which are the copy's.
     unsafe { libc::_exit(code) }

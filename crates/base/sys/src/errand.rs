@@ -56,7 +56,11 @@ impl Errands {
     }
 
     /// Errands for whoever [serves](serve) the other end.
-    pub(crate) fn over(socket: UnixStream) -> io::Result<Self> {
+    ///
+    /// # Errors
+    ///
+    /// The system refuses.
+    pub fn over(socket: UnixStream) -> io::Result<Self> {
         socket.set_read_timeout(Some(LIMIT))?;
         Ok(Self(Mutex::new(socket)))
     }
@@ -77,7 +81,7 @@ impl Errands {
 }
 
 /// Does errands until nobody is left who asks.
-pub(crate) fn serve<E: DeserializeOwned>(socket: &UnixStream, work: impl Fn(E) -> io::Result<Vec<OwnedFd>>) {
+pub fn serve<E: DeserializeOwned>(socket: &UnixStream, work: impl Fn(E) -> io::Result<Vec<OwnedFd>>) {
     while let Ok(Some((errand, _))) = wire::receive::<E>(socket) {
         let done = work(errand);
         let opened: Vec<BorrowedFd<'_>> = done.iter().flatten().map(OwnedFd::as_fd).collect();

@@ -33,14 +33,15 @@ use std::{
 
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
-    io::Errno,
-    process::{Pid, PidfdFlags, Signal, pidfd_open},
+    process::Signal,
 };
 
 use crate::{
+    child,
     confined::{
-        self, BesideTerminals, ConfineError, Confinement, Entered, Prepared,
+        self, BesideTerminals, ConfineError, Confinement, Entered, Modes, Prepared,
         connections::{self, Reach},
+        modes,
     },
     exit::Exit,
     mark::{self, Mark},
@@ -77,13 +78,23 @@ struct Around {
     prepared: Option<Prepared>,
     /// Put on by each session.
     beside: Option<BesideTerminals>,
-    /// For who makes connections.
-    reach: Option<Reach>,
+    /// For who is asked about calls of programs.
+    asked: Asked,
+}
+
+/// Who is asked about calls of programs.
+#[derive(Debug)]
+enum Asked {
+    Nobody,
+    /// Who makes connections, to these.
+    Connections(Reach),
+    /// Who sets modes.
+    Modes,
 }
 
 impl Around {
     const fn nothing(mark: Mark) -> Self {
-        Self { mark, prepared: None, beside: None, reach: None }
+        Self { mark, prepared: None, beside: None, asked: Asked::Nobody }
     }
 }
 
@@ -108,11 +119,22 @@ impl Guard {
     }
 
     /// The same for the first process of a container ([`container`](crate::container)), with the network of the machine or
-    /// without.
-    pub fn start_inside(network: bool) -> Result<Self, GuardError> {
+    /// without. Where its files have several owners, modes that give rights are set without the bits that do, and are refused elsewhere.
+    pub fn start_inside(network: bool, has_owners: bool) -> Result<Self, GuardError> {
         Self::start_with(|| {
-            let prepared = Some(confined::prepare_inside(network)?);
-            Ok(Around { prepared, ..Around::nothing(Mark::make_name()?) })
+            let (modes, asked) =
+                if has_owners { (Modes::Asked, Asked::Modes) } else { (Modes::Refused, Asked::Nobody) };
+            let prepared = Some(confined::prepare_inside(network, modes)?);
+            Ok(Around { prepared, asked, ..Around::nothing(Mark::make_name()?) })
+        })
+    }
+
+    /// The same on a kernel that is the sandbox's own: nothing is to be kept from it but this process, which has what the sandbox
+    /// must not have.
+    pub fn start_on_own_kernel() -> Result<Self, GuardError> {
+        Self::start_with(|| {
+            confined::close_this_process()?;
+            Ok(Around::nothing(Mark::make_name()?))
         })
     }
 
@@ -122,10 +144,10 @@ impl Guard {
         Self::start_with(|| {
             let (prepared, beside) = (Some(confinement.prepare()?), Some(confinement.beside_terminals()?));
             let own = confinement.prepare_places()?;
-            let reach = Some(Reach::new(&confinement.write)?);
+            let asked = Asked::Connections(Reach::new(&confinement.write)?);
             let mark = Mark::make_without_group()?;
             own.enter()?;
-            Ok(Around { mark, prepared, beside, reach })
+            Ok(Around { mark, prepared, beside, asked })
         })
     }
 
@@ -134,7 +156,7 @@ impl Guard {
         if threads > 1 {
             return Err(GuardError::Threads(threads));
         }
-        let Around { mark, prepared, beside, reach } = prepare()?;
+        let Around { mark, prepared, beside, asked } = prepare()?;
         let is_confined = prepared.is_some();
         let (server, guard) = UnixStream::pair()?;
         // What loses both its owner and the guard falls to this process.
@@ -167,16 +189,16 @@ impl Guard {
                     is_confined,
                 };
                 if is_confined {
-                    started.check_confined(reach)?;
+                    started.check_confined(asked)?;
                 }
                 Ok(started)
             }
         }
     }
 
-    /// Waits until the guard says that it is confined, and makes connections for what it starts if it has to. One that is not
+    /// Waits until the guard says that it is confined, and does for what it starts what it is asked for. One that is not
     /// ends with this value.
-    fn check_confined(&self, reach: Option<Reach>) -> Result<(), ConfineError> {
+    fn check_confined(&self, asked: Asked) -> Result<(), ConfineError> {
         let failed = |step: String, reason: String| ConfineError::Step { step, reason };
         let told = {
             let socket = self.socket.lock().unwrap_or_else(PoisonError::into_inner);
@@ -184,11 +206,17 @@ impl Guard {
         };
         match told {
             Ok(Some((Entered(Ok(())), descriptors))) => {
-                let Some(reach) = reach else { return Ok(()) };
+                if matches!(asked, Asked::Nobody) {
+                    return Ok(());
+                }
                 let notices = descriptors.into_iter().next();
                 let notices = notices.ok_or_else(|| failed("seccomp".to_owned(), "there are no notices".to_owned()))?;
-                let started = connections::start(notices, reach);
-                started.map_err(|error| failed("starting a thread for connections".to_owned(), error.to_string()))
+                let started = match asked {
+                    Asked::Nobody => Ok(()),
+                    Asked::Connections(reach) => connections::start(notices, reach),
+                    Asked::Modes => modes::start(notices),
+                };
+                started.map_err(|error| failed("starting a thread for calls of programs".to_owned(), error.to_string()))
             }
             Ok(Some((Entered(Err((step, reason))), _))) => Err(failed(step, reason)),
             Ok(None) => Err(failed("the process guard".to_owned(), "it has ended".to_owned())),
@@ -230,7 +258,7 @@ impl Drop for Guard {
         let _closed_already = socket.shutdown(std::net::Shutdown::Both);
         wake(self.pid);
         // It ends as soon as its sessions have.
-        if !ends_within(self.pid, ORPHAN_GRACE + KILL_LIMIT + KILL_LIMIT) {
+        if !child::ends_within(self.pid, ORPHAN_GRACE + KILL_LIMIT + KILL_LIMIT) {
             signal(self.pid, Signal::KILL);
         }
         // Reaping it here leaves no zombie to a process that goes on.
@@ -248,21 +276,6 @@ impl Drop for Guard {
 pub(crate) fn wake(guard: u32) {
     for pid in std::iter::once(guard).chain(process::children(guard)) {
         signal(pid, Signal::CONT);
-    }
-}
-
-/// Waits for the end of a child that is reaped by nobody else.
-fn ends_within(pid: u32, limit: Duration) -> bool {
-    let Some(pid) = i32::try_from(pid).ok().and_then(Pid::from_raw) else { return true };
-    let Ok(handle) = pidfd_open(pid, PidfdFlags::empty()) else { return true };
-    let deadline = Instant::now() + limit;
-    loop {
-        let left = Timespec::try_from(deadline.saturating_duration_since(Instant::now())).ok();
-        match poll(&mut [PollFd::new(&handle, PollFlags::IN)], left.as_ref()) {
-            Ok(count) => return count > 0,
-            Err(Errno::INTR) => {}
-            Err(_) => return true,
-        }
     }
 }
 

@@ -3,6 +3,7 @@
 //!
 //! | module | idea |
 //! |---|---|
+//! | [`amounts`] | what a sandbox may use of the machine, and whether the kernel keeps it to that |
 //! | [`apart`] | work on what others wrote, in a process without rights |
 //! | [`confined`] | programs that the kernel keeps to a part of the machine |
 //! | [`container`] | a process with a root directory, users and processes of its own |
@@ -15,6 +16,7 @@
 //! | [`session`] | a started program as the server sees it: pid, exit, end |
 //! | [`process`] | what `/proc` tells about processes |
 //! | [`errand`] | what a confined process has done by a copy of itself from before |
+//! | [`again`] | a process that is started again when it is killed |
 //! | [`file_identity`] | one thread that works on files as a user |
 //! | [`users`] | the user database, read from its files without the name-service switch |
 //! | [`beneath`] | paths beneath a directory, resolved by the kernel |
@@ -22,10 +24,15 @@
 //! | [`reach`] | files that a tool may use: all, or those beneath one directory |
 //! | [`reap`] | the end of any child of this process |
 //! | [`replace`] | files written whole, and what a killed process left of them |
+//! | [`owners`] | numbers of other owners that an ordinary user may give to files |
 //! | [`os_error`] | errors of the system as the wire shows them |
 //! | [`turns`] | few that work at once, and few that wait |
 //! | [`host`] | facts about the machine |
 
+#[cfg(target_os = "linux")]
+pub mod again;
+#[cfg(target_os = "linux")]
+pub mod amounts;
 #[cfg(target_os = "linux")]
 pub mod apart;
 pub mod beneath;
@@ -33,6 +40,8 @@ pub mod beneath;
 mod bpf;
 #[cfg(target_os = "linux")]
 mod cgroup;
+#[cfg(target_os = "linux")]
+mod child;
 #[cfg(target_os = "linux")]
 pub mod confined;
 #[cfg(target_os = "linux")]
@@ -55,6 +64,8 @@ pub mod host;
 pub mod mark;
 #[cfg(target_os = "linux")]
 pub mod os_error;
+#[cfg(target_os = "linux")]
+pub mod owners;
 #[cfg(target_os = "linux")]
 mod private;
 #[cfg(target_os = "linux")]

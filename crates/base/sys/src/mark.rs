@@ -24,10 +24,12 @@ use std::{
 
 use rustix::{
     fs::FlockOperation,
-    process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal},
+    io::Errno,
+    process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open, pidfd_send_signal},
 };
 
 use crate::{
+    amounts::Amounts,
     cgroup::{self, Cgroup},
     private,
     process::{self, Stat},
@@ -64,6 +66,16 @@ impl Mark {
     /// The same without a group, for who could not remove it.
     pub(crate) fn make_without_group() -> io::Result<Self> {
         Self::make_in(|_| None)
+    }
+
+    /// The same with a group that keeps its processes to these amounts, where there can be one.
+    pub(crate) fn make_bounded(amounts: &Amounts) -> io::Result<Option<Self>> {
+        let mark = Self::make_in(|name| Cgroup::make_bounded(name, amounts))?;
+        if mark.cgroup.is_none() {
+            mark.forget();
+            return Ok(None);
+        }
+        Ok(Some(mark))
     }
 
     /// A name alone: in a container everything ends with its first process.
@@ -294,9 +306,13 @@ fn is_marked(entry: &[u8], name: &str) -> bool {
 /// Kills this very process, and no later one of the same id.
 fn kill(meant: &Stat) -> bool {
     let Some(pid) = i32::try_from(meant.pid).ok().and_then(Pid::from_raw) else { return false };
-    let Ok(handle) = pidfd_open(pid, PidfdFlags::empty()) else { return false };
-    let is_it = process::stat(meant.pid).is_some_and(|now| now.start_ticks == meant.start_ticks);
-    is_it && pidfd_send_signal(&handle, Signal::KILL).is_ok()
+    let is_it = || process::stat(meant.pid).is_some_and(|now| now.start_ticks == meant.start_ticks);
+    match pidfd_open(pid, PidfdFlags::empty()) {
+        Ok(handle) => is_it() && pidfd_send_signal(&handle, Signal::KILL).is_ok(),
+        // As near to it as such a kernel comes.
+        Err(Errno::NOSYS) => is_it() && kill_process(pid, Signal::KILL).is_ok(),
+        Err(_) => false,
+    }
 }
 
 #[cfg(test)]

@@ -3,19 +3,23 @@
 use std::{
     io,
     os::fd::{AsFd, OwnedFd},
+    sync::atomic::{AtomicBool, Ordering},
 };
 
 use rustix::{
-    fs::{OFlags, fcntl_getfl, fcntl_setfl},
-    io::ioctl_fionread,
+    fs::{CWD, Mode, OFlags, fcntl_getfl, fcntl_setfl, openat},
+    io::{Errno, ioctl_fionread},
     process::Pid,
-    pty::{OpenptFlags, grantpt, ioctl_tiocgptpeer, openpt, unlockpt},
+    pty::{OpenptFlags, grantpt, ioctl_tiocgptpeer, openpt, ptsname, unlockpt},
     termios::{
         ControlModes, InputModes, LocalModes, OptionalActions, OutputModes, QueueSelector, SpecialCodeIndex, Winsize,
         tcflush, tcgetattr, tcgetpgrp, tcsetattr, tcsetwinsize,
     },
 };
 use tokio::io::unix::AsyncFd;
+
+/// Whether terminals were found to be [partial](is_partial).
+static PARTIAL: AtomicBool = AtomicBool::new(false);
 
 /// Both ends of a pseudo-terminal.
 #[derive(Debug)]
@@ -64,11 +68,29 @@ pub fn open(columns: u16, rows: u16) -> io::Result<Pty> {
     let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC)?;
     grantpt(&master)?;
     unlockpt(&master)?;
-    let slave = ioctl_tiocgptpeer(&master, OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC)?;
+    let slave = other_end(&master)?;
     fcntl_setfl(&master, fcntl_getfl(&master)? | OFlags::NONBLOCK)?;
     resize(&master, columns, rows)?;
     reset(&master, LineFeeds::AsWritten)?;
     Ok(Pty { master, slave })
+}
+
+/// Whether terminals of this kernel do less than those of Linux, as those of gVisor: `/dev/tty` cannot be opened, nobody is told
+/// who is in the foreground or what was not read, and a key that sends a signal stays to be read. It is known once one was opened.
+pub fn is_partial() -> bool {
+    PARTIAL.load(Ordering::Relaxed)
+}
+
+/// The end of the programs.
+fn other_end(master: &OwnedFd) -> rustix::io::Result<OwnedFd> {
+    match ioctl_tiocgptpeer(master, OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC) {
+        Err(Errno::NOTTY | Errno::INVAL | Errno::NOSYS) => {
+            PARTIAL.store(true, Ordering::Relaxed);
+            let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC;
+            openat(CWD, ptsname(master, Vec::new())?, flags, Mode::empty())
+        }
+        opened => opened,
+    }
 }
 
 /// Lets a task wait until a terminal, or another descriptor that can be waited for, can be read or written. Must be
@@ -145,5 +167,9 @@ pub fn unread_input(slave: &impl AsFd) -> u64 {
 
 /// Throws away typed text that no program has read yet.
 pub fn discard_input(slave: &impl AsFd) -> io::Result<()> {
-    Ok(tcflush(slave, QueueSelector::IFlush)?)
+    match tcflush(slave, QueueSelector::IFlush) {
+        // It stays to be read there.
+        Err(Errno::NOTTY) if is_partial() => Ok(()),
+        flushed => Ok(flushed?),
+    }
 }

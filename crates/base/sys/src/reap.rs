@@ -1,21 +1,20 @@
 //! Waits for the end of a child of this process, whoever started it.
 
-use std::{io, os::fd::AsFd as _};
+use std::io;
 
-use rustix::process::{Pid, PidfdFlags, WaitId, WaitIdOptions, pidfd_open, waitid};
+use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
 
-use crate::pty;
+use crate::child;
 
 /// Ends when this child of the process has ended, and then takes its status, so that no dead process stays. Must be called
 /// within a tokio runtime, and before anybody else waits for the child.
 pub fn reaper(pid: u32) -> io::Result<impl Future<Output = ()> + Send + 'static> {
-    let pid = i32::try_from(pid).ok().and_then(Pid::from_raw).ok_or(io::ErrorKind::InvalidInput)?;
-    let watched = pty::watch(pidfd_open(pid, PidfdFlags::empty())?)?;
+    let raw = i32::try_from(pid).ok().and_then(Pid::from_raw).ok_or(io::ErrorKind::InvalidInput)?;
+    let ended = child::ended(pid)?;
     Ok(async move {
-        if watched.readable().await.is_ok() {
-            // Somebody else's handler for ended children may be faster.
-            let _reaped = waitid(WaitId::PidFd(watched.get_ref().as_fd()), WaitIdOptions::EXITED);
-        }
+        ended.await;
+        // Somebody else's handler for ended children may be faster. It is waited for by nobody else, so the id is still its own.
+        let _reaped = waitid(WaitId::Pid(raw), WaitIdOptions::EXITED | WaitIdOptions::NOHANG);
     })
 }
 

@@ -203,9 +203,9 @@ pub(crate) fn spawn_in(
     // SAFETY: the new process runs `Child::run` only, which makes system calls on data that was prepared before and
     // never returns; it allocates nothing and takes no lock, so the state of other threads does not matter.
     let pid = unsafe {
-        match cgroup.and_then(|cgroup| fork_into(cgroup.as_raw_fd())) {
+        match cgroup.and_then(|cgroup| fork_into(cgroup.as_raw_fd(), 0).ok()) {
             Some(0) => child.run(),
-            Some(pid) => pid,
+            Some(pid) => pid.cast_signed(),
             None => start_sharing(&child),
         }
     };
@@ -229,20 +229,22 @@ pub(crate) fn spawn_in(
     }
 }
 
-/// Forks into a control group; `None` where that does not work.
+/// Forks into a control group, and into new namespaces if flags ask for them; 0 in the new process. One that is made in a
+/// namespace of groups has that group as its root.
 ///
 /// # Safety
 ///
-/// The new process must make system calls only, and this one must have one thread.
-unsafe fn fork_into(cgroup: RawFd) -> Option<libc::pid_t> {
+/// The new process must make system calls only, or this one must have one thread.
+pub(crate) unsafe fn fork_into(cgroup: RawFd, namespaces: libc::c_int) -> io::Result<u32> {
+    let number = |value: libc::c_int| u64::try_from(value).map_err(|_| io::Error::from(io::ErrorKind::InvalidInput));
     // SAFETY: a zeroed structure is a valid one, in which each part is off.
     let mut arguments: libc::clone_args = unsafe { std::mem::zeroed() };
-    arguments.flags = CLONE_INTO_CGROUP;
-    arguments.exit_signal = u64::try_from(libc::SIGCHLD).ok()?;
-    arguments.cgroup = u64::try_from(cgroup).ok()?;
+    arguments.flags = CLONE_INTO_CGROUP | number(namespaces)?;
+    arguments.exit_signal = number(libc::SIGCHLD)?;
+    arguments.cgroup = number(cgroup)?;
     // SAFETY: without a stack and without shared memory it is a fork; the structure lives on this stack.
     let pid = unsafe { libc::syscall(libc::SYS_clone3, &raw const arguments, size_of::<libc::clone_args>()) };
-    libc::pid_t::try_from(pid).ok().filter(|pid| *pid >= 0)
+    u32::try_from(pid).map_err(|_| io::Error::last_os_error())
 }
 
 /// Starts a process that has the memory of this one until it runs its program, for which this thread waits: nothing has to

@@ -58,6 +58,13 @@ enum Asked {
     },
 }
 
+/// What can be measured alone.
+#[derive(Debug, Clone, Copy)]
+enum Part {
+    Gateway,
+    Sandboxes,
+}
+
 /// What is to be measured, and how.
 #[derive(Debug, Default)]
 struct Arguments {
@@ -73,8 +80,8 @@ struct Arguments {
     docker: Option<String>,
     /// Where the JSON goes.
     json: Option<PathBuf>,
-    /// Nothing but the gateway.
-    gateway_alone: bool,
+    /// Nothing but this.
+    only: Option<Part>,
     /// Few repetitions: shows that everything works, not how fast it is.
     smoke: bool,
 }
@@ -98,11 +105,20 @@ fn run() -> anyhow::Result<()> {
     };
     let inside = arguments.sandbox_binary.as_ref().unwrap_or(&arguments.binary);
     let amount = if arguments.smoke { Amount::SMOKE } else { Amount::FULL };
-    if arguments.gateway_alone {
-        eprintln!("measuring gateways, one of them over {} sandboxes ...", amount.gateway.crowd);
-        let numbers = gateway::measure(&arguments.binary, arguments.docker.as_deref(), amount.gateway)?;
-        println!("{}", table::gateway_alone(&numbers));
-        return write(&arguments, || serde_json::to_string_pretty(&numbers));
+    match arguments.only {
+        Some(Part::Gateway) => {
+            eprintln!("measuring gateways, one of them over {} sandboxes ...", amount.gateway.crowd);
+            let numbers = gateway::measure(&arguments.binary, arguments.docker.as_deref(), amount.gateway)?;
+            println!("{}", table::gateway_alone(&numbers));
+            return write(&arguments, || serde_json::to_string_pretty(&numbers));
+        }
+        Some(Part::Sandboxes) => {
+            eprintln!("measuring sandboxes, and {} of them at once ...", amount.sandboxes.crowd);
+            let numbers = sandboxes::measure(inside, amount.sandboxes)?;
+            println!("{}", table::sandboxes_alone(&numbers));
+            return write(&arguments, || serde_json::to_string_pretty(&numbers));
+        }
+        None => {}
     }
     eprintln!("measuring gloveport ...");
     let ours = measure(&Program::Gloveport(arguments.binary.clone()), &amount)?;
@@ -161,9 +177,11 @@ fn parse() -> anyhow::Result<Asked> {
             "--docker" => arguments.docker = Some(value()?),
             "--json" => arguments.json = Some(value()?.into()),
             "--only" => {
-                let what = value()?;
-                anyhow::ensure!(what == "gateway", "nothing but `gateway` can be measured alone, not `{what}`");
-                arguments.gateway_alone = true;
+                arguments.only = Some(match value()?.as_str() {
+                    "gateway" => Part::Gateway,
+                    "sandboxes" => Part::Sandboxes,
+                    other => anyhow::bail!("`gateway` or `sandboxes` can be measured alone, not `{other}`"),
+                });
             }
             "--smoke" => arguments.smoke = true,
             "--plot" => return Ok(Asked::Plot { page: value()?.into(), picture: value()?.into() }),

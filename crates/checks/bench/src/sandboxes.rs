@@ -37,6 +37,8 @@ pub(crate) struct SandboxNumbers {
     pub(crate) cold_apart: Option<Sample>,
     /// The same in a container of the machine's own, where that can be made.
     pub(crate) cold_inside: Option<Sample>,
+    /// The same on a kernel of its own, where there is one.
+    pub(crate) cold_kernel: Option<Sample>,
     /// From a server that waits to the result of the first action.
     pub(crate) warm: Sample,
     /// From the wish to the end of everything.
@@ -47,6 +49,8 @@ pub(crate) struct SandboxNumbers {
     pub(crate) private_memory: u64,
     /// Memory of many, all processes, what is shared divided, in bytes.
     pub(crate) crowd_memory: u64,
+    /// The same of as many containers of the machine's own, where they can be made.
+    pub(crate) crowd_inside_memory: Option<u64>,
     /// `echo` in turn in each of many.
     pub(crate) crowd_echo: Sample,
     /// How many are many.
@@ -75,17 +79,20 @@ async fn measure_in(place: &Path, binary: &Path, amount: SandboxAmount) -> anyho
     let private_memory = process::descendants(own).into_iter().filter_map(process::proportional_private).sum();
     local.delete(&first.id).await?;
 
-    let (mut cold, mut cold_apart, mut cold_inside, mut delete) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    let (mut cold, mut delete) = (Vec::new(), Vec::new());
+    let (mut cold_apart, mut cold_inside, mut cold_kernel) = (Vec::new(), Vec::new(), Vec::new());
     let mut levels = vec![Level::None];
     levels.extend(confined::support().is_ok().then_some(Level::Files));
-    match start_on(&local, "inside", false, Level::Container).await {
-        Ok(sandbox) => {
-            local.delete(&sandbox.id).await?;
-            levels.push(Level::Container);
+    for level in [Level::Container, Level::Gvisor] {
+        match start_on(&local, "inside", false, level).await {
+            Ok(sandbox) => {
+                local.delete(&sandbox.id).await?;
+                levels.push(level);
+            }
+            // This machine cannot make them.
+            Err(error) if matches!(error.downcast_ref(), Some(ProviderError::Spec { .. })) => {}
+            Err(error) => return Err(error),
         }
-        // This machine cannot make them.
-        Err(error) if matches!(error.downcast_ref(), Some(ProviderError::Spec { .. })) => {}
-        Err(error) => return Err(error),
     }
     for number in 0..amount.starts {
         for level in &levels {
@@ -95,6 +102,7 @@ async fn measure_in(place: &Path, binary: &Path, amount: SandboxAmount) -> anyho
                 Level::None => &mut cold,
                 Level::Files => &mut cold_apart,
                 Level::Container => &mut cold_inside,
+                Level::Gvisor => &mut cold_kernel,
             };
             times.push(began.elapsed());
             let began = Instant::now();
@@ -111,16 +119,21 @@ async fn measure_in(place: &Path, binary: &Path, amount: SandboxAmount) -> anyho
         local.delete(&sandbox.id).await?;
     }
     let local = Arc::new(local);
-    let (at_once, sandboxes) = many(&local, "once", amount.at_once).await?;
+    let (at_once, sandboxes) = many(&local, "once", amount.at_once, Level::None).await?;
     anyhow::ensure!(sandboxes.len() == amount.at_once, "{} sandboxes came up", sandboxes.len());
     local.close().await;
 
+    let crowd_inside_memory = if levels.contains(&Level::Container) {
+        let local = Arc::new(Local::new(options(place, binary)?)?);
+        gather(&local, "inside", amount.crowd, Level::Container).await?;
+        let memory = memory_of_all();
+        local.close().await;
+        Some(memory)
+    } else {
+        None
+    };
     let local = Arc::new(Local::new(options(place, binary)?)?);
-    let mut crowd = Vec::new();
-    while crowd.len() < amount.crowd {
-        let count = (amount.crowd - crowd.len()).min(10);
-        crowd.extend(many(&local, &format!("crowd-{}", crowd.len()), count).await?.1);
-    }
+    let crowd = gather(&local, "crowd", amount.crowd, Level::None).await?;
     let clients = crowd.iter().map(client).collect::<Result<Vec<_>, _>>()?;
     let mut echo = Vec::new();
     for _round in 0..5 {
@@ -130,31 +143,48 @@ async fn measure_in(place: &Path, binary: &Path, amount: SandboxAmount) -> anyho
             echo.push(began.elapsed());
         }
     }
-    let crowd_memory = process::descendants(own).into_iter().filter_map(process::proportional).sum();
+    let crowd_memory = memory_of_all();
     let crowd = crowd.len();
     local.close().await;
     Ok(SandboxNumbers {
         cold: Sample::new(cold),
         cold_apart: (!cold_apart.is_empty()).then(|| Sample::new(cold_apart)),
         cold_inside: (!cold_inside.is_empty()).then(|| Sample::new(cold_inside)),
+        cold_kernel: (!cold_kernel.is_empty()).then(|| Sample::new(cold_kernel)),
         warm: Sample::new(warm),
         delete: Sample::new(delete),
         at_once: Sample::new(vec![at_once]),
         private_memory,
         crowd_memory,
+        crowd_inside_memory,
         crowd_echo: Sample::new(echo),
         crowd,
         left: 0,
     })
 }
 
+/// Memory of all that this process has started, in bytes.
+fn memory_of_all() -> u64 {
+    process::descendants(std::process::id()).into_iter().filter_map(process::proportional).sum()
+}
+
+/// Starts this many that live at the same time, ten at once.
+async fn gather(local: &Arc<Local>, name: &str, count: usize, level: Level) -> anyhow::Result<Vec<Sandbox>> {
+    let mut all = Vec::new();
+    while all.len() < count {
+        let next = (count - all.len()).min(10);
+        all.extend(many(local, &format!("{name}-{}", all.len()), next, level).await?.1);
+    }
+    Ok(all)
+}
+
 /// Starts many at the same time and runs a command in each.
-async fn many(local: &Arc<Local>, name: &str, count: usize) -> anyhow::Result<(Duration, Vec<Sandbox>)> {
+async fn many(local: &Arc<Local>, name: &str, count: usize, level: Level) -> anyhow::Result<(Duration, Vec<Sandbox>)> {
     let began = Instant::now();
     let mut starts = JoinSet::new();
     for number in 0..count {
         let (local, name) = (Arc::clone(local), format!("{name}-{number}"));
-        starts.spawn(async move { start(&local, &name, false).await });
+        starts.spawn(async move { start_on(&local, &name, false, level).await });
     }
     let sandboxes = starts.join_all().await.into_iter().collect::<anyhow::Result<_>>()?;
     Ok((began.elapsed(), sandboxes))

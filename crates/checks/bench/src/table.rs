@@ -78,8 +78,6 @@ impl Table {
         };
         let single =
             |what, unit, ours, bound| Row { what, unit, ours, reference: None, bound: Some(bound), bound_ratio: None };
-        #[expect(clippy::cast_precision_loss, reason = "there are few sandboxes")]
-        let each = mib(sandboxes.crowd_memory) / sandboxes.crowd.max(1) as f64;
         let per_read = |n: &Numbers| n.files.reads_per_second.map_or(f64::NAN, |rate| 1000.0 / rate);
         let beside = ours.files.read_beside_command.as_ref();
         let mut rows = vec![
@@ -109,15 +107,6 @@ impl Table {
             row("memory growth by the notebook", "MiB", &|n| cells(n, |cells| mib(cells.growth)), Some(5.0), None),
             single("binary", "MB", megabytes(sizes.whole), 45.0),
             single("binary for sandboxes", "MB", megabytes(sizes.sandbox), 14.0),
-            single("sandbox, cold start to action, p50", "ms", sandboxes.cold.p50_ms, 40.0),
-            single("sandbox, warm claim to action, p50", "ms", sandboxes.warm.p50_ms, 5.0),
-            single("sandbox deleted, p50", "ms", sandboxes.delete.p50_ms, 50.0),
-            single("sandboxes at once, all in use", "ms", sandboxes.at_once.p50_ms, 2000.0),
-            single("idle memory of one of many sandboxes", "MiB", each, 3.5),
-            single("private memory of one sandbox", "MiB", mib(sandboxes.private_memory), 3.5),
-            single("many sandboxes: memory in all", "MiB", mib(sandboxes.crowd_memory), 2048.0),
-            single("many sandboxes: echo hi, p99", "ms", sandboxes.crowd_echo.p99_ms, 20.0),
-            single("sandboxes: left at the end", "", count(sandboxes.left), 0.0),
             single("run --runtime cli true, p50", "ms", commands.cli.p50_ms, 3.0 * commands.bash.p50_ms),
             single("mcp, start to first call, p50", "ms", commands.mcp.first.p50_ms, 100.0),
             single("mcp, shell echo hi, p50", "ms", commands.mcp.shell.p50_ms, 1.0),
@@ -127,19 +116,7 @@ impl Table {
             single("open a long conversation", "ms", history.open_ms, 1000.0),
             single("memory growth by reading it", "MiB", mib(history.read_growth), 16.0),
         ];
-        if let Some(apart) = &sandboxes.cold_apart {
-            let most = sandboxes.cold.p50_ms + 3.0;
-            rows.push(single("sandbox that is kept apart, cold start to action, p50", "ms", apart.p50_ms, most));
-        }
-        if let Some(inside) = &sandboxes.cold_inside {
-            let most = sandboxes.cold.p50_ms + 12.0;
-            rows.push(single(
-                "sandbox in a container of its own, cold start to action, p50",
-                "ms",
-                inside.p50_ms,
-                most,
-            ));
-        }
+        rows.extend(sandbox_rows(sandboxes));
         if let Some(containers) = containers {
             rows.extend([
                 single("container, start to action, p50", "ms", containers.start.p50_ms, 400.0),
@@ -226,6 +203,46 @@ impl Table {
     pub(crate) fn json(&self) -> serde_json::Result<String> {
         serde_json::to_string_pretty(self)
     }
+}
+
+/// The rows of sandboxes of this machine.
+fn sandbox_rows(sandboxes: &SandboxNumbers) -> Vec<Row> {
+    let single =
+        |what, unit, ours, bound| Row { what, unit, ours, reference: None, bound: Some(bound), bound_ratio: None };
+    #[expect(clippy::cast_precision_loss, reason = "there are few sandboxes")]
+    let each = mib(sandboxes.crowd_memory) / sandboxes.crowd.max(1) as f64;
+    let mut rows = vec![
+        single("sandbox, cold start to action, p50", "ms", sandboxes.cold.p50_ms, 40.0),
+        single("sandbox, warm claim to action, p50", "ms", sandboxes.warm.p50_ms, 5.0),
+        single("sandbox deleted, p50", "ms", sandboxes.delete.p50_ms, 50.0),
+        single("sandboxes at once, all in use", "ms", sandboxes.at_once.p50_ms, 2000.0),
+        single("idle memory of one of many sandboxes", "MiB", each, 3.5),
+        single("private memory of one sandbox", "MiB", mib(sandboxes.private_memory), 3.5),
+        single("many sandboxes: memory in all", "MiB", mib(sandboxes.crowd_memory), 2048.0),
+        single("many sandboxes: echo hi, p99", "ms", sandboxes.crowd_echo.p99_ms, 20.0),
+        single("sandboxes: left at the end", "", count(sandboxes.left), 0.0),
+    ];
+    if let Some(apart) = &sandboxes.cold_apart {
+        let most = sandboxes.cold.p50_ms + 3.0;
+        rows.push(single("sandbox that is kept apart, cold start to action, p50", "ms", apart.p50_ms, most));
+    }
+    if let Some(inside) = &sandboxes.cold_inside {
+        let most = sandboxes.cold.p50_ms + 12.0;
+        rows.push(single("sandbox in a container of its own, cold start to action, p50", "ms", inside.p50_ms, most));
+    }
+    if let Some(memory) = sandboxes.crowd_inside_memory {
+        rows.push(single("many containers of the machine's own: memory in all", "MiB", mib(memory), 1144.0));
+    }
+    if let Some(kernel) = &sandboxes.cold_kernel {
+        rows.push(single("sandbox on a kernel of its own, cold start to action, p50", "ms", kernel.p50_ms, 500.0));
+    }
+    rows
+}
+
+/// What was measured of sandboxes, where that is all.
+pub(crate) fn sandboxes_alone(numbers: &SandboxNumbers) -> String {
+    let about = format!("many sandboxes: {} of them", numbers.crowd);
+    lines(&sandbox_rows(numbers)).into_iter().chain([about]).collect::<Vec<_>>().join("\n")
 }
 
 /// The rows of a gateway.

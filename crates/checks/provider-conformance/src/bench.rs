@@ -54,6 +54,8 @@ pub(super) struct Live {
     pub(super) client: ActionExecutionClient,
     /// Its processes reach none outside, so what is done to its server is done from here.
     pub(super) is_apart: bool,
+    /// It is on a kernel of its own, so that its processes have no numbers here.
+    has_kernel: bool,
 }
 
 /// What becomes of a sandbox whose server was killed.
@@ -137,7 +139,8 @@ impl Bench {
             wait_until_alive(provider, sandbox, &options, &Progress::silent()).await.at("wait until alive")?;
         let client = client(&sandbox, sandbox.session_key.as_ref())?;
         let is_apart = self.options.level.is_some_and(|level| level != Level::None);
-        Ok(Live { sandbox, client, is_apart })
+        let has_kernel = self.options.level == Some(Level::Gvisor);
+        Ok(Live { sandbox, client, is_apart, has_kernel })
     }
 
     pub(super) async fn find(&self, id: &SandboxId) -> Result<Option<Sandbox>, Problem> {
@@ -224,11 +227,8 @@ fn status(pid: u32, name: &str) -> Option<String> {
 }
 
 /// What a provider can do where it keeps sandboxes apart.
-fn with_level(mut can: Capabilities, level: Option<Level>) -> Capabilities {
-    can.network_policy |= level.is_some_and(|level| level != Level::None);
-    can.limit_processes |= level == Some(Level::Container);
-    can.images |= level == Some(Level::Container);
-    can
+fn with_level(can: Capabilities, level: Option<Level>) -> Capabilities {
+    can.kept_apart(level.unwrap_or_default())
 }
 
 impl Live {
@@ -275,12 +275,37 @@ impl Live {
         Ok(found)
     }
 
+    /// The process of this machine that is the server, or stands in front of it, and who has started that.
+    async fn server(&self) -> Result<[u32; 2], Problem> {
+        if !self.has_kernel {
+            let [.., server, keeper] = self.processes().await?;
+            return Ok([server, keeper]);
+        }
+        let id = self.sandbox.id.as_str();
+        let wrong = || Problem::new("asking which process stands in front of the server", "one of this machine", id);
+        let numbers = || -> Result<Vec<u32>, Problem> {
+            let all = fs::read_dir("/proc").at("looking at processes")?.flatten();
+            Ok(all.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect())
+        };
+        // It writes the log of its sandbox.
+        let keeps = |pid: &u32| {
+            status(*pid, "Name").is_some_and(|name| name == "gloveport-keep")
+                && fs::read_link(format!("/proc/{pid}/fd/2")).is_ok_and(|log| log.iter().any(|part| part == id))
+        };
+        let keeper = numbers()?.into_iter().find(keeps).ok_or_else(wrong)?;
+        let is_front = |pid: &u32| {
+            let parent = status(*pid, "PPid").and_then(|parent| parent.parse().ok());
+            parent == Some(keeper) && status(*pid, "NSpid").is_some_and(|numbers| numbers.contains('\t'))
+        };
+        Ok([numbers()?.into_iter().find(is_front).ok_or_else(wrong)?, keeper])
+    }
+
     /// Lets the server write lines, as if something had gone wrong in it. False if it lets nobody in the sandbox write
     /// in its name.
     pub(super) async fn complain(&self, lines: &str) -> Result<bool, Problem> {
         if self.is_apart {
             // In a container the server is closed to others, and who keeps it has the same log.
-            let [.., server, keeper] = self.processes().await?;
+            let [server, keeper] = self.server().await?;
             let is_kept = status(keeper, "Name").is_some_and(|name| name == "gloveport-keep");
             let log = format!("/proc/{}/fd/2", if is_kept { keeper } else { server });
             let text = lines.replace("\\n", "\n");
@@ -296,8 +321,8 @@ impl Live {
     /// Kills the server as an out-of-memory killer would.
     pub(super) async fn kill(&self) -> Found {
         if self.is_apart {
-            let [.., server, _] = self.processes().await?.map(|pid| pid.to_string());
-            Command::new("kill").args(["-9", &server]).status().at("killing the server")?;
+            let [server, _] = self.server().await?;
+            Command::new("kill").args(["-9", &server.to_string()]).status().at("killing the server")?;
             self.until_silent().await;
             return Ok(());
         }

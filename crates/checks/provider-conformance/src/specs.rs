@@ -9,8 +9,8 @@ use crate::{
     check::{At as _, Check, Found, Problem, check, must, same, unsupported},
 };
 use gloveport_provider::{
-    Capabilities, ExposedPort, LogOptions, NetworkPolicy, Progress, ProviderError, ResourceLimits, RunAs, SandboxSpec,
-    Workspace,
+    Capabilities, EdgeSecret, ExposedPort, Level, LogOptions, NetworkPolicy, Progress, ProviderError, ResourceLimits,
+    RunAs, SandboxSpec, Workspace,
 };
 
 pub(super) const CHECKS: &[Check] = &[
@@ -41,6 +41,11 @@ const ASKS: &[(&str, Ask)] = &[
     ("resource_factor", |spec| spec.limits.factor = Some(1)),
     ("gpus", |spec| spec.limits.gpus = true),
     ("network_policy", |spec| spec.network = NetworkPolicy::None),
+    ("edge_secrets", |spec| {
+        let secret = EdgeSecret { value: "gp-secret-value".into(), hosts: vec!["gp.invalid".to_owned()] };
+        spec.network = NetworkPolicy::Only(Vec::new());
+        spec.edge_secrets = [("GP_TOKEN".to_owned(), secret)].into();
+    }),
     ("ports", |spec| spec.ports = vec![ExposedPort { name: "web".to_owned(), port: None }]),
     ("labels", |spec| spec.labels = [("gp-label".to_owned(), "value".to_owned())].into()),
     ("users", |spec| spec.user = Some(RunAs { user: 1000, group: None, files_group: None })),
@@ -59,7 +64,9 @@ fn has(can: &Capabilities, field: &str) -> bool {
 
 async fn undeclared(bench: &Bench) -> Found {
     let mut seen = 0;
-    for (field, ask) in ASKS.iter().filter(|(field, _)| !has(&bench.can, field)) {
+    // Whether a level has this is up to the machine.
+    let is_open = |field: &str| field == "limit_cpus" && bench.options.level.is_some_and(Level::has_root);
+    for (field, ask) in ASKS.iter().filter(|(field, _)| !has(&bench.can, field) && !is_open(field)) {
         let mut spec = SandboxSpec { image: None, ..bench.spec("a")? };
         ask(&mut spec);
         let made = bench.provider.create(&spec, &Progress::silent()).await;

@@ -4,7 +4,8 @@
 use std::{net::IpAddr, time::Duration};
 
 use gloveport_gateway::{Gateway, TlsFiles, WarmPool};
-use gloveport_provider::Capabilities;
+use gloveport_origins::Origins;
+use gloveport_provider::{Capabilities, Level};
 
 use super::settings::Settings;
 use crate::doctor::Check;
@@ -36,6 +37,8 @@ pub(super) fn checks(settings: &Settings, runtime: &str, can: Option<&Capabiliti
     }
     checks.extend(certificate(settings, host.as_deref()));
     checks.extend(proxies(settings));
+    checks.extend(origins(settings));
+    checks.extend(can.and_then(|can| isolation(settings, can)));
     if let Some(can) = can.filter(|_| !settings.warm.is_empty()) {
         checks.push(match WarmPool::check(&settings.warm, runtime, can) {
             Ok(()) => {
@@ -46,6 +49,29 @@ pub(super) fn checks(settings: &Settings, runtime: &str, can: Option<&Capabiliti
         });
     }
     checks
+}
+
+fn isolation(settings: &Settings, can: &Capabilities) -> Option<Check> {
+    const NAME: &str = "isolation";
+    let level = settings.isolation.unwrap_or_default();
+    match (level, can.confine) {
+        (Level::None, false) => None,
+        (Level::None, true) => {
+            let remedy = "set `isolation = \"container\"`, unless all agents are trusted";
+            Some(Check::warning(NAME, "sandboxes are not kept from this machine, nor from each other", remedy))
+        }
+        (_, false) => {
+            let found = format!("{} has no effect with this runtime", level.name());
+            Some(Check::failed(NAME, found, "leave out `isolation`"))
+        }
+        (_, true) if !settings.warm.is_empty() => {
+            let found = format!("sandboxes that wait cannot be {} later", level.name());
+            Some(Check::failed(NAME, found, "leave out `isolation` or the sections `[[warm]]`"))
+        }
+        (_, true) => {
+            Some(Check::ok(NAME, format!("{}; `gloveport doctor` tells whether this machine has it", level.name())))
+        }
+    }
 }
 
 fn domain(domain: &str, host: Option<&str>) -> Check {
@@ -116,6 +142,22 @@ fn proxies(settings: &Settings) -> Vec<Check> {
     vec![Check::failed(NAME, found, "name the addresses of the proxies themselves")]
 }
 
+fn origins(settings: &Settings) -> Option<Check> {
+    const NAME: &str = "pages";
+    let all = &settings.allow_origins;
+    if all.is_empty() {
+        return None;
+    }
+    Some(match Origins::new(all) {
+        Ok(_) if all.iter().any(|origin| origin == "*") => {
+            let remedy = "name the origins of the pages, unless anybody's page is to use it with a key";
+            Check::warning(NAME, "pages of all origins may use the native API with a key", remedy)
+        }
+        Ok(_) => Check::ok(NAME, format!("those of {} may use the native API with a key", all.join(", "))),
+        Err(error) => Check::failed(NAME, error.to_string(), "correct `allow_origins`"),
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -143,6 +185,15 @@ mod tests {
             verdicts(&settings("https://x.example.org/a", "example.org", &["::/0"])),
             [ok, Verdict::Warning, failed]
         );
+        let pages = |origin: &str| Settings { allow_origins: vec![origin.to_owned()], ..Settings::default() };
+        for (origin, verdict, words) in [
+            ("https://app.example", ok, "those of https://app.example may"),
+            ("*", Verdict::Warning, "all origins"),
+            ("https://app.example/", failed, "not the origin of a page"),
+        ] {
+            let found = found(&pages(origin));
+            assert!(found[0].1 == verdict && found[0].2.contains(words), "{origin}: {found:?}");
+        }
         let warm = Settings { warm: vec![WarmPool::fixed(1)], ..Settings::default() };
         assert!(found(&warm)[0].2.contains("starts no sandboxes ahead"));
     }

@@ -16,8 +16,9 @@ use gloveport_docker_engine::{Endpoint, Engine};
 use gloveport_gateway::{Gateway, GatewayOptions, ImageService, Size, TlsFiles, TlsSource, WarmPool};
 use gloveport_gateway_store::{Limits, Store};
 use gloveport_image::ImageName;
+use gloveport_origins::Origins;
 use gloveport_protocol::Secret;
-use gloveport_provider::{Capabilities, ProviderContext};
+use gloveport_provider::{Capabilities, Confinement, Level, ProviderContext};
 use tempfile::TempDir;
 use tokio::net::TcpListener;
 use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
@@ -31,7 +32,7 @@ use super::{
 };
 use crate::{
     key_file, providers,
-    session::values::duration,
+    session::values::{duration, level},
     signals::{self, Kind, Signal},
 };
 
@@ -78,6 +79,10 @@ pub(super) struct ServeArgs {
     /// Proxy that is believed when it says for whom it asks, such as 10.0.0.0/8. May be given several times.
     #[arg(long, value_name = "CIDR")]
     trusted_proxy: Vec<Network>,
+    /// Let web pages of this origin, such as https://app.example.com, use the native API and the sandboxes from a browser; may be
+    /// given several times, and `*` is all pages. A page needs the keys as well.
+    #[arg(long = "allow-origin", value_name = "ORIGIN")]
+    allowed_origins: Vec<String>,
     /// Build the images that clients send, with the engine of the runtime docker.
     #[arg(long)]
     build_images: bool,
@@ -87,6 +92,10 @@ pub(super) struct ServeArgs {
     /// Make paused sandboxes go on when somebody asks for them.
     #[arg(long)]
     wake: bool,
+    /// How far each sandbox of the runtime `local` is kept apart from this machine and from the others: `none`, `files`,
+    /// `container` or `gvisor`. [default: none]
+    #[arg(long, value_name = "LEVEL", value_parser = level)]
+    isolation: Option<Level>,
     /// Keep this many sandboxes of the runtime's default image started ahead; the configuration file can say more.
     #[arg(long, value_name = "N")]
     warm: Option<usize>,
@@ -116,6 +125,8 @@ impl ServeArgs {
         let or = |given: Option<PathBuf>, set: &Option<PathBuf>| given.or_else(|| set.clone());
         let trusted_proxy =
             if self.trusted_proxy.is_empty() { settings.trusted_proxies.clone() } else { self.trusted_proxy };
+        let allowed_origins =
+            if self.allowed_origins.is_empty() { settings.allow_origins.clone() } else { self.allowed_origins };
         Self {
             runtime: self.runtime.or_else(|| settings.runtime.clone()),
             host: self.host.or(settings.host),
@@ -127,9 +138,11 @@ impl ServeArgs {
             tls_key: or(self.tls_key, &settings.tls_key),
             acme: self.acme.with(settings),
             trusted_proxy,
+            allowed_origins,
             build_images: self.build_images || settings.build_images,
             image_prefix: self.image_prefix.or_else(|| settings.image_prefix.clone()),
             wake: self.wake || settings.wake,
+            isolation: self.isolation.or(settings.isolation),
             warm: self.warm,
             metrics_address: self.metrics_address.or(settings.metrics_address),
             drain: self.drain.or(settings.drain),
@@ -166,6 +179,16 @@ impl ServeArgs {
         ] {
             anyhow::ensure!(!given || has, "{flag} has no effect with the runtime {}", self.runtime());
         }
+        let pools = self.pools(settings);
+        let isolation = self.isolation.filter(|level| *level != Level::None);
+        if let Some(level) = isolation {
+            anyhow::ensure!(can.confine, "--isolation has no effect with the runtime {}", self.runtime());
+            anyhow::ensure!(
+                pools.is_empty(),
+                "sandboxes that wait (--warm, [[warm]]) cannot be kept apart later: leave out one of them and --isolation {}",
+                level.name()
+            );
+        }
         let files = self.tls_cert.clone().zip(self.tls_key.clone());
         let files = files.map(|(certificate, key)| TlsSource::Files(TlsFiles { certificate, key }));
         let acme = self.acme.options(self.domain.as_deref(), self.public_url.as_deref(), &context.environment)?;
@@ -188,8 +211,10 @@ impl ServeArgs {
             domain: self.domain.clone(),
             tls: files.or(acme.map(TlsSource::Acme)),
             trusted_proxies: self.trusted_proxy.clone(),
+            origins: Origins::new(&self.allowed_origins)?,
             wake: self.wake,
-            warm: self.pools(settings),
+            warm: pools,
+            confinement: isolation.map(|level| Confinement { level, ..Confinement::default() }),
             time_to_live: self.ttl,
             idle_stop: self.idle_stop,
             drain: self.drain.unwrap_or(usual.drain),

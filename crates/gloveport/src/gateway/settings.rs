@@ -12,6 +12,7 @@ use gloveport_allow_list::Network;
 use gloveport_gateway::WarmPool;
 use gloveport_gateway_store::Limits;
 use gloveport_protocol::Secret;
+use gloveport_provider::Level;
 use serde::{Deserialize, Deserializer, de::Error as _};
 
 use super::e2b::E2bSettings;
@@ -70,9 +71,12 @@ pub(super) struct Settings {
     pub(super) acme_store: Option<PathBuf>,
     #[serde(deserialize_with = "networks")]
     pub(super) trusted_proxies: Vec<Network>,
+    pub(super) allow_origins: Vec<String>,
     pub(super) build_images: bool,
     pub(super) image_prefix: Option<String>,
     pub(super) wake: bool,
+    #[serde(deserialize_with = "level")]
+    pub(super) isolation: Option<Level>,
     pub(super) metrics_address: Option<SocketAddr>,
     #[serde(deserialize_with = "time")]
     pub(super) drain: Option<Duration>,
@@ -141,6 +145,11 @@ impl TenantSettings {
 fn time<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Duration>, D::Error> {
     let text = String::deserialize(deserializer)?;
     values::duration(&text).map(Some).map_err(D::Error::custom)
+}
+
+fn level<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Level>, D::Error> {
+    let text = String::deserialize(deserializer)?;
+    values::level(&text).map(Some).map_err(D::Error::custom)
 }
 
 fn networks<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Network>, D::Error> {

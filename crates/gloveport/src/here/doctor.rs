@@ -9,9 +9,10 @@ use gloveport_executor::{Executor, ExecutorOptions};
 use gloveport_kernel::{KernelOptions, Python};
 use gloveport_protocol::{Action, ActionEvent, ActionExecutor as _, Observation, RunAction};
 use gloveport_sandbox::{Owner, plugins, tools, trial};
-use gloveport_sys::{Surroundings, confined, host, users::UserDatabase};
+use gloveport_sys::{Surroundings, amounts::Kept, confined, host, owners::Missing, users::UserDatabase};
 use gloveport_vscode::VsCode;
 
+use super::images;
 use crate::doctor::Check;
 
 /// Free space below which output of long commands may be lost.
@@ -52,6 +53,9 @@ pub(crate) async fn checks(owner: anyhow::Result<Owner>) -> Vec<Check> {
     checks.extend([
         isolation(),
         containers(),
+        amounts(),
+        kernels(),
+        owners(),
         processes(),
         spool(),
         users(),
@@ -127,15 +131,74 @@ fn containers() -> Check {
     const INSTEAD: &str = "use --isolation files, or a runtime with containers";
     let began = Instant::now();
     let tried = std::env::current_exe().map_err(anyhow::Error::from).and_then(|program| trial::containers(&program));
-    match tried {
-        Ok(Ok(())) => {
-            Check::ok(NAME, format!("a container without an engine, made in {} ms", began.elapsed().as_millis()))
-        }
-        Ok(Err(why)) => match why.split_once("; ") {
-            Some((reason, remedy)) => Check::warning(NAME, reason, remedy.to_owned()),
-            None => Check::warning(NAME, &*why, INSTEAD),
+    told(NAME, tried, INSTEAD, || format!("a container without an engine, made in {} ms", began.elapsed().as_millis()))
+}
+
+/// What containers are kept to by the kernel.
+fn amounts() -> Check {
+    const NAME: &str = "limits of containers";
+    let kept = Kept::here();
+    let parts = [("memory", kept.memory), ("processes", kept.processes), ("processors", kept.processors)];
+    let named = |is_kept: bool| parts.iter().filter(|part| part.1 == is_kept).map(|part| part.0).collect::<Vec<_>>();
+    let (by_kernel, others) = (named(true), named(false));
+    let remedy = Kept::remedy();
+    let found = match (by_kernel.is_empty(), kept.processors) {
+        (false, true) if others.is_empty() => format!("control groups keep {}", by_kernel.join(", ")),
+        (false, true) => format!("control groups keep {}; {} otherwise", by_kernel.join(", "), others.join(", ")),
+        (false, false) => format!("control groups keep {}, and not processors ({remedy})", by_kernel.join(", ")),
+        (true, _) => format!(
+            "no control group is this user's: memory and processes are bounded in other ways, processors are not ({remedy})"
+        ),
+    };
+    Check::ok(NAME, found)
+}
+
+/// Whether `--isolation gvisor` can be had: a program is run on a kernel of its own.
+fn kernels() -> Check {
+    const NAME: &str = "isolation gvisor";
+    const INSTEAD: &str = "use --isolation container";
+    let path = std::env::var("PATH").unwrap_or_default();
+    let Some(runsc) = gloveport_provider_local::runsc(&path) else {
+        return Check::ok(NAME, "not here: there is no `runsc` in PATH (https://gvisor.dev/docs/user_guide/install)");
+    };
+    let began = Instant::now();
+    let program = std::env::current_exe().map_err(anyhow::Error::from);
+    let tried = program.and_then(|program| trial::kernels(&program, &runsc));
+    told(NAME, tried, INSTEAD, || {
+        format!("a container on a kernel of its own, {}, made in {} ms", runsc.display(), began.elapsed().as_millis())
+    })
+}
+
+/// Whether files in sandboxes of images have the owners that these name.
+fn owners() -> Check {
+    const NAME: &str = "owners in images";
+    if rustix::process::geteuid().is_root() {
+        return Check::ok(NAME, "all that images name, as you are root");
+    }
+    let options = images::options();
+    match options.and_then(|options| Ok(gloveport_provider_local::owners(&options)?)) {
+        Ok(()) => Check::ok(NAME, "all that images name, so that `apt install` works in them"),
+        Err(error) => match error.downcast_ref::<Missing>() {
+            Some(Missing { reason, remedy }) => Check::ok(NAME, format!("you alone: {reason} ({remedy})")),
+            None => Check::ok(NAME, format!("you alone: {error:#}")),
         },
-        Err(error) => Check::warning(NAME, format!("{error:#}"), INSTEAD),
+    }
+}
+
+/// What came of a trial.
+fn told(
+    name: &'static str,
+    tried: anyhow::Result<Result<(), String>>,
+    instead: &'static str,
+    made: impl FnOnce() -> String,
+) -> Check {
+    match tried {
+        Ok(Ok(())) => Check::ok(name, made()),
+        Ok(Err(why)) => match why.split_once("; ") {
+            Some((reason, remedy)) => Check::warning(name, reason, remedy.to_owned()),
+            None => Check::warning(name, &*why, instead),
+        },
+        Err(error) => Check::warning(name, format!("{error:#}"), instead),
     }
 }
 

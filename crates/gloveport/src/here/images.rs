@@ -7,6 +7,7 @@ use std::{
 
 use gloveport_config::{Config, LoadOptions};
 use gloveport_oci_image::{Progress, Pull, Store, Stored};
+use gloveport_provider_local::LocalOptions;
 use indicatif::DecimalBytes;
 use serde_json::{Value, json};
 
@@ -23,9 +24,13 @@ const HEADING: [&str; 5] = ["IMAGE", "DIGEST", "SIZE", "AGE", "IN USE"];
 /// Characters of a digest that are shown.
 const SHORT: usize = 19;
 
+/// How the runtime works whose images they are, by the configuration of this process.
+pub(super) fn options() -> anyhow::Result<LocalOptions> {
+    Ok(local::options(&providers::context_of(&Config::load(&LoadOptions::from_process()?)?)?)?)
+}
+
 fn store() -> anyhow::Result<Store> {
-    let context = providers::context_of(&Config::load(&LoadOptions::from_process()?)?)?;
-    Ok(Store::open(&local::options(&context)?.images())?)
+    Ok(options()?.images()?)
 }
 
 pub(crate) async fn pull(arguments: &PullArgs) -> anyhow::Result<ExitCode> {

@@ -166,6 +166,9 @@ pub(super) enum SessionCommand {
     Network(NetworkCommand),
     /// Show the log of a session's server.
     Logs(LogsArgs),
+    /// Show what was recorded of a session up to now (`start --audit FILE`), wherever that is kept. It ends where the log was
+    /// changed.
+    Audit(AuditArgs),
     /// Copy files and trees into and out of a session. The path in it is ID:PATH; `-` is standard input or output.
     #[command(after_help = COPY_HELP)]
     Cp(CopyArgs),

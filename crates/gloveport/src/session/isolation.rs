@@ -15,6 +15,9 @@ const FILES: &str = "note: the sandbox is kept to its own files and those of the
 /// Of one in a container of this machine's own.
 const CONTAINER: &str =
     "note: the sandbox is in a container of its own, with its workspace and what the system has to be read";
+/// Of one whose container has a kernel of its own.
+const GVISOR: &str = "note: the sandbox is in a container of its own on gVisor's kernel, with its workspace and what the system has \
+                      to be read";
 /// Where nobody has chosen it.
 const WAY_OUT: &str = "; --isolation none keeps it from nothing";
 
@@ -50,7 +53,7 @@ pub(super) fn note(sandbox: &Sandbox, spec: &SandboxSpec) -> String {
             }
             format!("{FILES}; it is not kept from {}{way_out}", open.join(", nor from "))
         }
-        Level::Container => {
+        level @ (Level::Container | Level::Gvisor) => {
             let network = match spec.network {
                 NetworkPolicy::Full if !spec.edge_secrets.is_empty() => {
                     "; it reaches everybody through a proxy, and nobody without (--network HOSTS names who may be reached)"
@@ -59,7 +62,8 @@ pub(super) fn note(sandbox: &Sandbox, spec: &SandboxSpec) -> String {
                 NetworkPolicy::None => ", and has no network",
                 NetworkPolicy::Only(_) => "; it reaches the hosts that were named, through a proxy",
             };
-            format!("{CONTAINER}{network}{way_out}")
+            let place = if level == Level::Gvisor { GVISOR } else { CONTAINER };
+            format!("{place}{network}{way_out}")
         }
     }
 }

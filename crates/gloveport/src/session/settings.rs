@@ -162,7 +162,8 @@ fn lay_over(
     let configured = spec.confinement.take();
     let confinement = match flags.isolation {
         Some(level) => Some(Confinement { level, ..Confinement::default() }),
-        None if configured.is_none() && (!read.is_empty() || !write.is_empty() || audit.is_some()) => {
+        // A container is kept apart without it.
+        None if configured.is_none() && (!read.is_empty() || !write.is_empty() || (audit.is_some() && can.confine)) => {
             Some(Confinement::strongest())
         }
         None => configured,

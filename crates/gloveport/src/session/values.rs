@@ -179,7 +179,7 @@ pub(super) fn network(text: &str) -> Result<NetworkPolicy, String> {
 
 /// How far a sandbox is kept apart from the machine that it is on.
 pub(crate) fn level(text: &str) -> Result<Level, String> {
-    Level::named(text).ok_or_else(|| "it must be `none`, `files` or `container`".to_owned())
+    Level::named(text).ok_or_else(|| "it must be `none`, `files`, `container` or `gvisor`".to_owned())
 }
 
 /// Where the value of a secret variable comes from.
@@ -312,7 +312,7 @@ mod tests {
             assert_eq!(network(text).ok(), expected, "{text}");
         }
         assert_eq!((level("none"), level("files")), (Ok(Level::None), Ok(Level::Files)));
-        assert_eq!(level("all").unwrap_err(), "it must be `none`, `files` or `container`");
+        assert_eq!(level("all").unwrap_err(), "it must be `none`, `files`, `container` or `gvisor`");
         assert_eq!(pair("a=b=c"), Ok(("a".to_owned(), "b=c".to_owned())));
         assert!(pair("a").is_err() && pair("=b").is_err());
         assert_eq!(variable("a=b=c"), pair("a=b=c"));

@@ -138,6 +138,7 @@ fn completions_offer_what_is_for_people() {
         .concat();
     for hidden in [
         "sandbox-server",
+        "owners-work",
         "sandbox-keeper",
         "container-server",
         "container-health",

@@ -17,7 +17,10 @@ use axum::{
 use gloveport_client::{AttachOptions, Certificates, Pool, TerminalEvent};
 use gloveport_gateway::{Gateway, GatewayOptions};
 use gloveport_protocol::{Secret, terminals::TerminalRequest};
-use gloveport_provider::{Lifetime, ListFilter, Progress, Provider, ProviderError, Sandbox, SandboxSpec, SandboxState};
+use gloveport_provider::{
+    Confinement, Level, Lifetime, ListFilter, NetworkPolicy, Progress, Provider, ProviderError, Sandbox, SandboxSpec,
+    SandboxState,
+};
 use gloveport_provider_conformance::{Make, Options, run as conformance};
 use gloveport_provider_remote::{Remote, RemoteOptions};
 use serde_json::{Value, json};
@@ -25,7 +28,7 @@ use tokio::{net::TcpListener, task::JoinHandle, time::timeout};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    sandboxes::{LIMIT, Place, alive_in, client, run, spec},
+    sandboxes::{LIMIT, Place, alive_in, client, has_containers, run, spec},
     support::{gloveport, text},
 };
 
@@ -162,6 +165,39 @@ async fn our_client_passes_the_suite_of_providers_at_a_gateway_over_this_machine
     let counts = report.counts();
     assert_eq!(counts.failed, 0, "{}", report.text());
     assert!(counts.passed >= 34, "{}", report.text());
+    running.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_gateway_keeps_all_its_sandboxes_apart_whatever_clients_ask_for() {
+    if !has_containers() {
+        println!("skipped: there are no containers");
+        return;
+    }
+    let container = Confinement { level: Level::Container, ..Confinement::default() };
+    let running = Running::with(|options| options.confinement = Some(container)).await;
+    let secret = running.place.path().join("home/secret");
+    std::fs::write(&secret, "a secret").unwrap();
+    let backend = running.backend();
+    let sandbox = running.alive(&backend, &spec("a")).await;
+    let read = run(&sandbox, &format!("cat {}; echo $?", secret.display())).await;
+    assert!(!read.contains("a secret") && read.ends_with('1'), "{read}");
+    assert_eq!(run(&sandbox, "cat /proc/1/comm").await, "gloveport");
+    let made = running.engine.list(&ListFilter::default()).await.unwrap();
+    assert_eq!(made[0].labels.get(Level::LABEL).map(String::as_str), Some("container"), "{made:?}");
+    // Of those that are kept apart a client knows that they can be kept from the network.
+    let (status, can) = running.ask("GET", "/v1/capabilities", Some(KEY), None).await;
+    assert_eq!((status, can["capabilities"]["network_policy"].as_bool()), (200, Some(true)), "{can}");
+    let closed = SandboxSpec { network: NetworkPolicy::None, ..spec("b") };
+    let (status, _) =
+        running.ask("POST", "/v1/sandboxes", Some(KEY), Some(json!({"session_id": "b", "network": "none"}))).await;
+    assert!(status < 300, "{status}");
+    let found = running.engine.find_session(&closed.session_id).await.unwrap().unwrap();
+    let options = gloveport_hosting::WaitOptions { limit: LIMIT, ..Default::default() };
+    let alone =
+        gloveport_hosting::wait_until_alive(&*running.engine, found, &options, &Progress::silent()).await.unwrap();
+    assert_eq!(run(&alone, "tail -n +3 /proc/net/dev | cut -d: -f1 | tr -d ' '").await, "lo");
+    backend.close().await;
     running.end().await;
 }
 
@@ -512,6 +548,10 @@ fn a_gateway_that_cannot_be_says_what_to_do() {
         (vec!["--key-file", short], "16"),
         (vec!["--key-file", good, "--runtime", "nothing"], "there is no runtime `nothing`"),
         (vec!["--key-file", good, "--public-url", "example.org"], "public URL"),
+        (vec!["--key-file", good, "--allow-origin", "app.example"], "`app.example` is not the origin of a page"),
+        (vec!["--allow-origin", "*"], "a gateway needs a key"),
+        (vec!["--key-file", good, "--isolation", "container", "--warm", "1"], "cannot be kept apart later"),
+        (vec!["--key-file", good, "--isolation", "files", "--runtime", "docker"], "no effect with the runtime docker"),
         (vec!["--key-file", good, "--host", "192.0.2.1"], "cannot listen on 192.0.2.1:8080"),
     ] {
         let output = gloveport(home.path()).arg("gateway").args(&arguments).output().unwrap();

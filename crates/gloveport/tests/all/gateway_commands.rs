@@ -249,6 +249,8 @@ fn a_certificate_a_domain_and_proxies_are_checked_before_clients_meet_them() {
     has("domain = \"example.com\"\n", "certificate", "failed", "sandbox.example.com");
     has("domain = \"127.0.0.1\"\n", "domain", "failed", "127.0.0.1");
     has("trusted_proxies = [\"0.0.0.0/0\"]\n", "trusted proxies", "failed", "0.0.0.0/0");
+    has("allow_origins = [\"https://app.example\"]\n", "pages", "ok", "https://app.example");
+    has("allow_origins = [\"app.example\"]\n", "pages", "failed", "`app.example` is not the origin of a page");
     has("[[warm]]\nfloor = 1\nceiling = 4\n", "warm pools", "ok", "4 sandboxes at most");
     has("[[warm]]\nfloor = 1\nimage = \"x\"\n", "warm pools", "failed", "names an image");
     crate::gateway_ways::certificate(home.path(), "2");

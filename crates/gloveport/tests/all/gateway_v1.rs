@@ -3,6 +3,7 @@
 
 mod events;
 mod logs;
+mod origins;
 mod pages;
 mod tenants;
 

@@ -12,10 +12,11 @@ use gloveport_protocol::{
     Action, ActionEvent, ActionExecutor as _, ExecuteError, Observation, ReadAction, Secret, WriteAction,
 };
 use gloveport_provider::{
-    Confinement, EdgeSecret, Level, NetworkChange, NetworkPolicy, Progress, Provider as _, ProviderError, Sandbox,
-    SandboxSpec, Workspace,
+    Confinement, EdgeSecret, Level, NetworkChange, NetworkPolicy, Progress, Provider as _, ProviderError,
+    ResourceLimits, Sandbox, SandboxSpec, Workspace,
 };
 use gloveport_provider_local::Local;
+use gloveport_sys::amounts::Kept;
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
     net::TcpListener,
@@ -250,15 +251,65 @@ async fn a_container_reaches_the_hosts_that_were_named_through_its_gate_and_nobo
         let alone = run(&sandbox, &ask("--noproxy '*'", port)).await;
         assert!(alone.contains("onnect"), "{alone}");
     }
-    // The gate is closed as well, and ends with the container.
+    // The gate is closed as well, and ends with the container, as does who would start it again.
+    let gates = gates();
+    assert_eq!(gates.len(), 2);
+    for gate in &gates {
+        let status = fs::read_to_string(format!("/proc/{gate}/status")).unwrap();
+        assert!(status.contains("NoNewPrivs:\t1") && status.contains("CapEff:\t0000000000000000"), "{status}");
+    }
+    local.close().await;
+    until("the gate has ended", || gates.iter().all(|gate| gloveport_sys::process::stat(*gate).is_none())).await;
+    assert_eq!((alive_in(&place), place.left()), (Vec::new(), Vec::new()));
+}
+
+/// The processes of the gates that this process has started: for each one who starts it again, and itself behind that.
+fn gates() -> Vec<u32> {
     let line = |pid: &u32| gloveport_sys::process::command_line(*pid).unwrap_or_default();
     let below = gloveport_sys::process::descendants(std::process::id());
-    let gates: Vec<u32> = below.into_iter().filter(|pid| line(pid).contains("--proxy-on-input")).collect();
-    assert_eq!(gates.len(), 1);
-    let status = fs::read_to_string(format!("/proc/{}/status", gates[0])).unwrap();
-    assert!(status.contains("NoNewPrivs:\t1") && status.contains("CapEff:\t0000000000000000"), "{status}");
+    let mut gates: Vec<u32> = below.into_iter().filter(|pid| line(pid).contains("--proxy-on-input")).collect();
+    gates.sort_by_key(|pid| gloveport_sys::process::stat(*pid).map(|stat| stat.start_ticks));
+    let is_first = |pid: &u32| !gloveport_sys::process::stat(*pid).is_some_and(|stat| gates.contains(&stat.parent));
+    let (first, copies): (Vec<u32>, Vec<u32>) = gates.iter().partition(|pid| is_first(pid));
+    first.into_iter().chain(copies).collect()
+}
+
+#[tokio::test]
+async fn a_gate_that_is_killed_is_started_again_with_the_rules_that_it_had() {
+    let Some((place, local)) = with_curl() else { return };
+    let (named, other) =
+        (TcpListener::bind("127.0.0.1:0").await.unwrap(), TcpListener::bind("127.0.0.1:0").await.unwrap());
+    let [named_host, other_host] = [&named, &other].map(|listener| listener.local_addr().unwrap().to_string());
+    answer(named, "here it is");
+    answer(other, "somebody else");
+    let secret = EdgeSecret { value: Secret::new("hunter2hunter2"), hosts: vec!["a.test".to_owned()] };
+    let wanted = SandboxSpec {
+        network: NetworkPolicy::Only(vec![other_host.clone()]),
+        edge_secrets: [("TOKEN".to_owned(), secret)].into(),
+        audit: Some(place.path().join("audit.jsonl")),
+        ..contained("one")
+    };
+    let sandbox = create(&local, &wanted).await.unwrap();
+    let ask = |host: &str| format!("curl -sS -m 10 --noproxy '' --proxy \"$HTTP_PROXY\" http://{host}/ 2>&1");
+    let change = NetworkChange { allow: vec![named_host.clone()], deny: vec![other_host.clone()] };
+    let changed = local.network(&sandbox.id, &change).await.unwrap();
+    for _ in 0..3 {
+        let killed = gates();
+        kill(killed[1]);
+        until("there is another gate", || gates().get(1).is_some_and(|gate| *gate != killed[1])).await;
+        assert_eq!(run(&sandbox, &ask(&named_host)).await, "here it is");
+        assert!(run(&sandbox, &ask(&other_host)).await.starts_with("gloveport:"));
+        let now = local.network(&sandbox.id, &NetworkChange::default()).await.unwrap();
+        assert_eq!((&now.allowed, &now.denied), (&changed.allowed, &changed.denied));
+        assert_eq!(gates()[0], killed[0]);
+    }
+    // All of them have added to one chain.
+    assert!(recorded(&wanted.audit.unwrap()).contains(&Event::Connection { target: other_host, allowed: false }));
+    // Nobody starts one again without who does.
+    kill(gates()[0]);
+    until("the gate has ended", || gates().is_empty()).await;
+    assert!(run(&sandbox, &ask(&named_host)).await.contains("curl:"));
     local.close().await;
-    until("the gate has ended", || gloveport_sys::process::stat(gates[0]).is_none()).await;
     assert_eq!((alive_in(&place), place.left()), (Vec::new(), Vec::new()));
 }
 
@@ -501,6 +552,49 @@ async fn whom_a_running_container_reaches_is_changed_and_told() {
     for id in [&open.id, &gloveport_provider::SandboxId::new("none").unwrap()] {
         local.network(id, &NetworkChange::default()).await.unwrap_err();
     }
+    local.close().await;
+    assert_eq!((alive_in(&place), place.left()), (Vec::new(), Vec::new()));
+}
+
+/// Where no control group is this user's, each process has limits of its own.
+#[tokio::test]
+async fn limits_of_a_container_hold_and_one_that_nobody_keeps_is_refused() {
+    let place = Place::new();
+    let local = place.backend();
+    if !has_containers() {
+        println!("skipped: there are no containers");
+        return;
+    }
+    let kept = Kept::here();
+    let limits = ResourceLimits { memory: Some(128 << 20), processes: Some(60), ..ResourceLimits::default() };
+    let sandbox = create(&local, &SandboxSpec { limits: limits.clone(), ..contained("a") }).await.unwrap();
+    let got = run(&sandbox, "head -c 600000000 /dev/zero | tail -n 1 | wc -c; echo after").await;
+    assert!(!got.contains("600000000") && got.ends_with("after"), "{got}");
+    let got = run(&sandbox, "bash -c 'for i in $(seq 200); do sleep 5 & done; jobs -r | wc -l' 2>/dev/null").await;
+    let started: u32 = got.lines().last().and_then(|line| line.trim().parse().ok()).unwrap_or(0);
+    assert!(started < 100, "{got}");
+    if kept.memory {
+        let got =
+            run(&sandbox, "head -c 300000000 /dev/zero >/dev/shm/file; stat -c %s /dev/shm/file; rm /dev/shm/file")
+                .await;
+        assert!(!got.contains("300000000"), "{got}");
+    }
+    local.delete(&sandbox.id).await.unwrap();
+
+    let with_processors = ResourceLimits { cpus: Some(0.25), ..limits };
+    let made = create(&local, &SandboxSpec { limits: with_processors.clone(), ..contained("b") }).await;
+    if kept.processors {
+        let sandbox = made.unwrap();
+        let got = run(&sandbox, "timeout 2 bash -c 'while :; do :; done'; times | tail -n 1").await;
+        assert!(got.contains("0m0."), "{got}");
+        local.delete(&sandbox.id).await.unwrap();
+    } else {
+        let error = made.unwrap_err().to_string();
+        assert!(error.contains("a limit on processors") && error.contains("systemd-run"), "{error}");
+    }
+    let elsewhere =
+        create(&local, &SandboxSpec { limits: with_processors, ..apart("c") }).await.unwrap_err().to_string();
+    assert!(elsewhere.contains("--isolation container"), "{elsewhere}");
     local.close().await;
     assert_eq!((alive_in(&place), place.left()), (Vec::new(), Vec::new()));
 }

@@ -1,12 +1,15 @@
 //! Pause and resume: all processes stop where they are, and go on as if nothing had been.
 #![expect(clippy::unwrap_used, reason = "a test stops at the first broken assumption")]
 
-use std::{fs, time::Duration};
+use std::{
+    fs,
+    time::{Duration, Instant},
+};
 
-use crate::sandboxes::{Place, client, options_at, run, spec, try_run, until};
+use crate::sandboxes::{LIMIT, Place, client, options_at, run, spec, try_run, until};
 use gloveport_client::ClientError;
 use gloveport_protocol::sandbox::Activity;
-use gloveport_provider::{Progress, Provider as _, ProviderError, Sandbox, SandboxState};
+use gloveport_provider::{Progress, Provider as _, ProviderError, Sandbox, SandboxSpec, SandboxState};
 use gloveport_provider_local::{Local, LocalOptions, Observer, Step};
 use gloveport_sys::process;
 use rustix::process::{Pid, Signal, kill_process};
@@ -104,6 +107,66 @@ async fn a_paused_sandbox_can_be_deleted_and_a_dead_one_not_paused() {
     assert_eq!(crate::sandboxes::alive_in(&place), Vec::<String>::new());
     assert!(matches!(local.pause(&made.id).await, Err(ProviderError::NotFound(_))));
     assert!(matches!(local.resume(&made.id).await, Err(ProviderError::NotFound(_))));
+    local.close().await;
+}
+
+/// One that ends when nobody uses it for this long.
+async fn made_for(local: &Local, limit: Duration) -> Sandbox {
+    let asked = SandboxSpec { idle_stop: Some(limit), ..spec("i") };
+    let made = local.create(&asked, &Progress::silent()).await.unwrap();
+    assert_eq!(client(&made).sandbox_status().await.unwrap().idle_limit_seconds, Some(limit.as_secs_f64()));
+    made
+}
+
+/// It is used in half a limit, and ends a whole one after `goes_on`.
+async fn ends_after(local: &Local, made: &Sandbox, limit: Duration, goes_on: Instant) {
+    while goes_on.elapsed() < limit / 2 {
+        assert_eq!(client(made).sandbox_status().await.unwrap().state, Activity::Running);
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    let status = client(made).sandbox_status().await.unwrap();
+    assert!(status.idle_seconds < limit.as_secs_f64(), "{status:?}");
+    let mut state = SandboxState::Running;
+    while state.is_live() {
+        assert!(goes_on.elapsed() < LIMIT);
+        tokio::time::sleep(Duration::from_millis(10)).await;
+        state = local.find(&made.id).await.unwrap().unwrap().state;
+    }
+    assert_eq!(state, SandboxState::Stopped(format!("nobody used it for {} s", limit.as_secs_f64())));
+    assert!(goes_on.elapsed() >= limit, "{:?}", goes_on.elapsed());
+}
+
+#[tokio::test]
+async fn a_paused_sandbox_outlives_its_idle_time_and_has_all_of_it_when_it_goes_on() {
+    let place = Place::new();
+    let local = place.backend();
+    let limit = Duration::from_secs(1);
+    let made = made_for(&local, limit).await;
+    local.pause(&made.id).await.unwrap();
+    tokio::time::sleep(limit * 2).await;
+    assert_eq!(local.find(&made.id).await.unwrap().unwrap().state, SandboxState::Paused);
+    let goes_on = Instant::now();
+    local.resume(&made.id).await.unwrap();
+    ends_after(&local, &made, limit, goes_on).await;
+    local.close().await;
+}
+
+/// An engine stops the server with all else when it pauses a container.
+#[tokio::test]
+async fn the_time_in_which_a_server_was_stopped_is_none_in_which_nobody_used_it() {
+    let place = Place::new();
+    let local = place.backend();
+    let limit = Duration::from_secs(1);
+    let made = made_for(&local, limit).await;
+    let path = place.state().join("sandboxes").join(made.id.as_str()).join("sandbox.json");
+    let record: serde_json::Value = serde_json::from_slice(&fs::read(path).unwrap()).unwrap();
+    let server = i32::try_from(record["server"]["pid"].as_i64().unwrap()).unwrap();
+    let server = Pid::from_raw(server).unwrap();
+    kill_process(server, Signal::STOP).unwrap();
+    tokio::time::sleep(limit * 2).await;
+    let goes_on = Instant::now();
+    kill_process(server, Signal::CONT).unwrap();
+    ends_after(&local, &made, limit, goes_on).await;
     local.close().await;
 }
 

@@ -9,19 +9,21 @@ use std::{
     os::unix::fs::PermissionsExt as _,
     path::Path,
     sync::Arc,
+    thread,
     time::{Duration, Instant},
 };
 
-use crate::sandboxes::{LIMIT, Place, alive_in, run, spec, until};
+use crate::sandboxes::{LIMIT, Place, alive_in, options_at, run, spec, until};
 use futures_util::{StreamExt as _, future::join_all};
 use gloveport_protocol::Secret;
 use gloveport_provider::{
     ExposedPort, GcOptions, Lifetime, ListFilter, LogOptions, Progress, Provider as _, ProviderError, ResourceLimits,
     Sandbox, SandboxSpec, SandboxState, Workspace,
 };
-use gloveport_provider_local::{Local, LocalOptions};
+use gloveport_provider_local::{Local, LocalOptions, Observer, Step};
 use gloveport_sys::process;
 use rustix::process::{Pid, Signal, kill_process};
+use tokio::sync::mpsc;
 
 async fn create(local: &Local, spec: &SandboxSpec) -> Result<Sandbox, ProviderError> {
     local.create(spec, &Progress::silent()).await
@@ -59,6 +61,34 @@ fn kill_server_of(directory: &Path) {
 fn kill(pid: u32) {
     let pid = Pid::from_raw(i32::try_from(pid).unwrap()).unwrap();
     kill_process(pid, Signal::KILL).unwrap();
+}
+
+/// The end of a process that was interrupted is as near as the end of `close`.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_provider_is_closed_when_what_was_being_made_for_nobody_is_gone() {
+    for step in
+        [Step::ServerStarted, Step::Listening, Step::RecordWritten, Step::Published, Step::Ready, Step::Committed]
+    {
+        let place = Place::new();
+        let (tell, mut told) = mpsc::unbounded_channel();
+        let observer = Observer::new(move |taken| {
+            if taken == step {
+                let _nobody_listens = tell.send(());
+                thread::sleep(Duration::from_millis(200));
+            }
+        });
+        let local = Local::new(LocalOptions { observer, warm: 0, ..options_at(place.path()) }).unwrap();
+        let wanted = kept("one");
+        let given_up = tokio::select! {
+            made = create(&local, &wanted) => made.err(),
+            reached = told.recv() => reached.map(|()| ProviderError::Closed(String::new())),
+        };
+        assert!(matches!(given_up, Some(ProviderError::Closed(_))), "{step:?}: {given_up:?}");
+        local.close().await;
+        let left = place.backend().list(&ListFilter::default()).await.unwrap();
+        assert!(left.is_empty(), "{step:?}: {left:?}");
+        assert_eq!(alive_in(&place), Vec::<String>::new(), "{step:?}");
+    }
 }
 
 #[tokio::test]

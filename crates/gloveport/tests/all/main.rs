@@ -35,6 +35,7 @@ mod kills;
 mod lifecycle;
 mod local_apart;
 mod local_crash;
+mod local_gvisor;
 mod local_images;
 mod local_pause;
 mod local_provider;

@@ -54,6 +54,15 @@ impl Engine {
         )
     }
 
+    /// The service of Podman that `scripts/docker` started, where it could.
+    pub(crate) fn podman() -> Option<Self> {
+        let url = std::env::var("GLOVEPORT_TEST_PODMAN").ok();
+        if url.is_none() {
+            eprintln!("skipped: GLOVEPORT_TEST_PODMAN is not set; see CONTRIBUTING.md");
+        }
+        url.map(Self)
+    }
+
     pub(crate) fn command<S: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = S>) -> Command {
         let mut command = Command::new("timeout");
         command.args(["60", "docker", "--host", &self.0]).args(arguments).stdin(Stdio::null());

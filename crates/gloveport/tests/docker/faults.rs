@@ -402,6 +402,32 @@ async fn the_containers_of_a_backend_that_is_killed_end_by_themselves_and_kept_o
     backend.close().await;
 }
 
+/// Containers of one machine may have the same files under the same path, in layers of their own. Nobody sees locks through them.
+const THROUGH_A_LAYER: &str = r#"set -e
+mount -t tmpfs none /mnt
+mkdir /mnt/changes /mnt/work
+mount -t overlay overlay -o "lowerdir=$HOME,upperdir=/mnt/changes,workdir=/mnt/work" "$HOME"
+exec "$1" session gc --runtime docker"#;
+
+#[tokio::test]
+async fn a_backend_whose_files_are_seen_through_a_layer_is_not_taken_for_a_dead_one() {
+    let place = Place::new();
+    let backend = place.backend();
+    let sandbox = start(&*backend, &place.spec("lives", DEBIAN)).await;
+    let held = start(&*backend, &SandboxSpec { keep_alive: true, ..place.spec("held", DEBIAN) }).await;
+    backend.hold(&held.id).await.unwrap();
+    let mut collect = Command::new("unshare");
+    collect.args(["--mount", "sh", "-c", THROUGH_A_LAYER, "sh", env!("CARGO_BIN_EXE_gloveport")]);
+    collect.env_clear().envs(place.context().environment).stdin(Stdio::null());
+    let done = tokio::task::spawn_blocking(move || collect.output().unwrap()).await.unwrap();
+    assert!(done.status.success(), "{done:?}");
+    assert_eq!(run(&sandbox, "echo here").await, "here", "{done:?}");
+    assert_eq!(run(&held, "echo here").await, "here", "{done:?}");
+    backend.delete(&held.id).await.unwrap();
+    backend.close().await;
+    place.assert_nothing_left();
+}
+
 #[tokio::test]
 async fn an_engine_that_accepts_and_says_nothing_is_an_error_within_a_limit() {
     let directory = tempfile::tempdir().unwrap();

@@ -1,7 +1,9 @@
 //! The tests that need an engine, in one program.
 
 mod approval;
+mod audit;
 mod docker;
+mod edge;
 mod faults;
 mod gateway_images;
 mod gateway_native;

@@ -21,14 +21,14 @@ print $s "GET http://$t/ HTTP/1.1\r\nHost: $t\r\nConnection: close\r\n\r\n";
 @lines = <$s>; $lines[0] =~ / (\d+)/; print "$1 $lines[-1]";"#;
 
 /// A container that is none of ours, with a server; it ends with this.
-struct Other {
+pub(crate) struct Other {
     engine: Engine,
     name: String,
-    address: String,
+    pub(crate) address: String,
 }
 
 impl Other {
-    fn start(place: &Place, port: u16) -> Self {
+    pub(crate) fn start(place: &Place, port: u16) -> Self {
         let name = format!("{}-other-{port}", place.prefix);
         let port = port.to_string();
         place.engine.docker([
@@ -61,11 +61,11 @@ fn connects(address: &str, port: u16) -> String {
     format!("timeout 3 bash -c 'exec 3<>/dev/tcp/{address}/{port}' 2>/dev/null && echo reached || echo not reached")
 }
 
-fn ask(target: &str) -> String {
+pub(crate) fn ask(target: &str) -> String {
     format!("perl -MIO::Socket -e '{ASK}' {target}")
 }
 
-fn only(hosts: &[&str]) -> NetworkPolicy {
+pub(crate) fn only(hosts: &[&str]) -> NetworkPolicy {
     NetworkPolicy::Only(hosts.iter().map(|host| (*host).to_owned()).collect())
 }
 

@@ -139,6 +139,40 @@ async fn a_snapshot_has_the_files_of_a_sandbox_and_none_of_its_secrets() {
 }
 
 #[tokio::test]
+async fn snapshots_that_podman_keeps_are_listed_and_deleted() {
+    let Some(podman) = Engine::podman() else { return };
+    let place = Place::on(&podman);
+    let backend = place.backend();
+    let spec = SandboxSpec { network: NetworkPolicy::None, ..place.spec("origin", DEBIAN) };
+    let sandbox = start(&*backend, &spec).await;
+    run(&sandbox, "echo kept > /workspace/file").await;
+    let name = format!("{}-podman", place.prefix);
+    let image = Image(&place.engine, backend.snapshot(&sandbox.id, &name).await.unwrap());
+    assert_eq!(image.1, format!("gloveport-snapshot:{name}"));
+
+    let listed = backend.snapshots().await.unwrap();
+    let told: Vec<_> = listed.iter().filter(|it| it.name == name).collect();
+    assert_eq!(told.len(), 1, "{listed:?}");
+    assert_eq!((&told[0].image, told[0].session.as_deref()), (&image.1, Some(sandbox.session_id.as_str())));
+    let from = start(&*backend, &SandboxSpec { network: NetworkPolicy::None, ..place.spec("from", &image.1) }).await;
+    assert_eq!(run(&from, "cat /workspace/file").await, "kept");
+    assert!(backend.delete(&from.id).await.unwrap());
+    // A fork is made through a snapshot that is none of those that were asked for, and goes with it.
+    let forked = backend.fork(&sandbox.id, &place.session("of-it"), &Progress::silent()).await.unwrap();
+    assert!(backend.snapshots().await.unwrap().iter().all(|it| !it.name.starts_with("fork-")));
+    assert!(backend.delete(&forked.id).await.unwrap());
+
+    assert!(backend.delete_snapshot(&image.1).await.unwrap());
+    assert!(!backend.delete_snapshot(&image.1).await.unwrap());
+    assert!(backend.snapshots().await.unwrap().iter().all(|it| it.name != name));
+    assert!(backend.delete(&sandbox.id).await.unwrap());
+    assert_eq!(images(&place), Vec::<String>::new());
+    drop(image);
+    place.assert_nothing_left();
+    backend.close().await;
+}
+
+#[tokio::test]
 async fn a_fork_begins_with_the_files_and_settings_and_goes_its_own_way() {
     let place = Place::new();
     let backend = place.backend();

@@ -171,8 +171,8 @@ fn read(program: &Path) -> Result<(Vec<u8>, String), ProviderError> {
 }
 
 /// The directory of a user who may not make it, at this absolute path: an archive with nothing else in it.
-pub(crate) fn workspace_archive(path: &str) -> Result<Vec<u8>, ProviderError> {
-    let archive = |error| failed("be given the workspace", error);
+pub(crate) fn directory_archive(path: &str) -> Result<Vec<u8>, ProviderError> {
+    let archive = |error| failed("be given a directory", error);
     let mut tar = tar::Builder::new(Vec::new());
     let mut header = tar::Header::new_gnu();
     header.set_entry_type(tar::EntryType::Directory);

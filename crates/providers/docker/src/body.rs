@@ -11,6 +11,7 @@ use bollard::models::{
     ContainerCreateBody, DeviceRequest, HostConfig, Mount as EngineMount, MountType, MountVolumeOptions,
     MountVolumeOptionsDriverConfig, PortBinding, PortMap,
 };
+use gloveport_contract::recorder::Recorder;
 use gloveport_provider::container::{KEY, PORT, STATE};
 use gloveport_provider::{
     Mount, MountSource, ProviderError, ResourceLimits, RunAs, SandboxId, SandboxSpec, Settings, Workspace,
@@ -18,7 +19,9 @@ use gloveport_provider::{
 
 use crate::{
     DockerOptions,
+    audit::Audit,
     binary::Binary,
+    edge::{Edge, TRUST},
     fault::{failed, wrong},
     kwargs,
     names::{self, EDITOR, FIRST_FREE, Ports, WORK},
@@ -44,6 +47,10 @@ pub(crate) struct Plan<'a> {
     pub(crate) locked: Option<&'a [LockedPort; 4]>,
     /// The network that it is alone on with its gate.
     pub(crate) closed: Option<&'a Closed>,
+    /// The secrets that the gate puts into requests.
+    pub(crate) edge: Option<&'a Edge>,
+    /// What is recorded.
+    pub(crate) audit: Option<&'a Audit>,
     /// The image, if that ends with the container.
     pub(crate) fork: Option<&'a str>,
     /// Its server waits until it is told what it is for.
@@ -73,7 +80,20 @@ impl Plan<'_> {
 
     /// Whether the server reads what is secret from its standard input, or ends with it.
     pub(crate) fn needs_input(&self) -> bool {
-        self.is_ours() && (!self.spec.secrets.is_empty() || !self.spec.keep_alive)
+        self.is_ours() && (!self.given().is_empty() || self.audit.is_some() || !self.spec.keep_alive)
+    }
+
+    /// Variables of the tools that are in no configuration of the container: secrets, and what stands for others. What leads
+    /// to the authority of this sandbox is among them, as it must not be in an image that is made of it.
+    pub(crate) fn given(&self) -> Variables {
+        let secrets = self.spec.secrets.iter().map(|(name, value)| (name.clone(), value.expose().to_owned()));
+        self.edge.map(Edge::variables).unwrap_or_default().into_iter().chain(secrets).collect()
+    }
+
+    /// Whom the server tells what happens.
+    pub(crate) fn recorder(&self) -> Result<Option<Recorder>, ProviderError> {
+        let (Some(audit), Some(closed)) = (self.audit, self.closed) else { return Ok(None) };
+        Ok(Some(closed.recorder(audit, &self.published()?.ports)))
     }
 
     /// Whether containers get IPv6 addresses of their link unless that is turned off. Docker turns it off itself.
@@ -171,7 +191,7 @@ impl Plan<'_> {
         all.extend(self.spec.environment.clone());
         if !self.is_ours() {
             // A server of the caller has no other way to get them.
-            all.extend(self.spec.secrets.iter().map(|(name, value)| (name.clone(), value.expose().to_owned())));
+            all.extend(self.given());
         }
         all.insert(KEY.to_owned(), self.key.to_owned());
         all
@@ -238,6 +258,9 @@ impl Plan<'_> {
         if let Some(closed) = self.closed {
             set(names::NETWORK, closed.network.clone());
         }
+        if let Some(audit) = self.audit {
+            set(names::AUDIT, audit.volume.clone());
+        }
         if let Some(expires) = expires {
             set(names::EXPIRES, expires.to_string());
         }
@@ -266,6 +289,13 @@ impl Plan<'_> {
             mounts.push(EngineMount {
                 typ: Some(MountType::VOLUME),
                 target: Some(STATE.to_owned()),
+                ..EngineMount::default()
+            });
+        }
+        if self.edge.is_some() {
+            mounts.push(EngineMount {
+                typ: Some(MountType::VOLUME),
+                target: Some(TRUST.to_owned()),
                 ..EngineMount::default()
             });
         }

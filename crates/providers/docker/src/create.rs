@@ -7,8 +7,9 @@ use bollard::{
     query_parameters::{AttachContainerOptionsBuilder, CreateContainerOptionsBuilder, UploadToContainerOptionsBuilder},
 };
 use gloveport_docker_engine::images;
+use gloveport_edge::trust::BUNDLE_VARIABLE;
 use gloveport_protocol::Secret;
-use gloveport_provider::container::Input;
+use gloveport_provider::container::{Input, STATE};
 use gloveport_provider::program::{SMALL, is_for_containers};
 use gloveport_provider::{
     Phase, Progress, ProviderError, Sandbox, SandboxId, SandboxSpec, Teller, Workspace, backend, handed_over,
@@ -21,8 +22,10 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     BinaryMode, PullPolicy,
+    audit::Audit,
     binary::{self, Binary},
     body::Plan,
+    edge::Edge,
     fault::{self, NAME, failed, wrong},
     inner::{Inner, Lifeline, Own},
     names,
@@ -60,10 +63,15 @@ impl Inner {
     ) -> Result<Sandbox, ProviderError> {
         spec.check(NAME, &self.capabilities())?;
         self.check_open()?;
-        let policy = Policy::of(spec, &self.options)?;
+        let edge = Edge::prepare(spec, self.options.certificates.as_deref())?;
+        let policy = Policy::of(spec, &self.options, edge.as_ref())?;
         let id = names::id_of(&spec.session_id)?;
-        let (inner, spec) = (Arc::clone(self), spec.clone());
-        let making = |tell, given_up| Making { inner, id, spec, policy, fork, tell, given_up }.make();
+        let audit = Audit::prepare(spec, &id)?;
+        let (inner, mut spec) = (Arc::clone(self), spec.clone());
+        if let Some(file) = &spec.audit {
+            spec.labels.insert(names::AUDIT_FILE.to_owned(), file.display().to_string());
+        }
+        let making = |tell, given_up| Making { inner, id, spec, policy, edge, audit, fork, tell, given_up }.make();
         let inner = Arc::clone(self);
         let undo = |made| async move { inner.undo(made).await };
         handed_over(progress, making, undo).await.map_err(|error| failed("make a container", error))?
@@ -85,6 +93,10 @@ struct Making {
     spec: SandboxSpec,
     /// Whom it may reach, if not everybody.
     policy: Option<Policy>,
+    /// The secrets that its gate puts into requests.
+    edge: Option<Edge>,
+    /// What is recorded.
+    audit: Option<Audit>,
     /// The image, if that is to end with it.
     fork: Option<String>,
     tell: Teller,
@@ -240,6 +252,8 @@ impl Making {
             binary,
             locked: locked.as_ref(),
             closed: closed.as_ref(),
+            edge: self.edge.as_ref(),
+            audit: self.audit.as_ref(),
             fork: self.fork.as_deref(),
             waits: false,
             podman: self.inner.engine.about().await.map_err(fault::of)?.podman,
@@ -252,7 +266,7 @@ impl Making {
                 return Err(error);
             }
         };
-        let started = Box::pin(self.start(&plan, &engine_id)).await;
+        let started = Box::pin(self.start(&plan, found, &engine_id)).await;
         match started {
             Ok((sandbox, lifeline)) => {
                 if !self.spec.keep_alive || locked.is_some() {
@@ -316,18 +330,29 @@ impl Making {
                 return Err(failed(action, format!("a container has that name already: {hint}")));
             }
             inner.remove_whole(&existing).await?;
+            // Its log may have been given to the same file.
+            self.audit.as_ref().map_or(Ok(()), Audit::check_free)?;
         }
         Err(failed(action, "its name is taken and given up all the time"))
     }
 
-    async fn start(&self, plan: &Plan<'_>, engine_id: &str) -> Result<(Sandbox, Option<Lifeline>), ProviderError> {
+    async fn start(
+        &self,
+        plan: &Plan<'_>,
+        found: &ImageInspect,
+        engine_id: &str,
+    ) -> Result<(Sandbox, Option<Lifeline>), ProviderError> {
         let inner = &*self.inner;
         let docker = inner.engine.docker().await.map_err(fault::of)?;
-        if self.spec.workspace == Workspace::Temporary && !plan.is_root() && !inner.options.hardening.read_only {
-            let options = UploadToContainerOptionsBuilder::default().path("/").build();
-            let archive = bollard::body_full(binary::workspace_archive(&inner.options.workspace)?.into());
-            let upload = docker.upload_to_container(engine_id, Some(options), archive);
-            inner.engine.ask("make the workspace", upload).await.map_err(fault::of)?;
+        if !plan.is_root() && !inner.options.hardening.read_only {
+            let workspace = (self.spec.workspace == Workspace::Temporary).then_some(inner.options.workspace.as_str());
+            let state = (plan.needs_input() && self.spec.keep_alive).then_some(STATE);
+            for directory in workspace.into_iter().chain(state) {
+                let options = UploadToContainerOptionsBuilder::default().path("/").build();
+                let archive = bollard::body_full(binary::directory_archive(directory)?.into());
+                let upload = docker.upload_to_container(engine_id, Some(options), archive);
+                inner.engine.ask(&format!("make `{directory}`"), upload).await.map_err(fault::of)?;
+            }
         }
         let mut lifeline = None;
         if plan.needs_input() {
@@ -337,6 +362,10 @@ impl Making {
                 inner.engine.ask("attach to the container's standard input", attached).await.map_err(fault::of)?;
             lifeline = Some(attached.input);
         }
+        let for_requests = match plan.edge {
+            Some(edge) => Some(inner.trust(engine_id, edge, self.named_certificates(found)).await?),
+            None => None,
+        };
         self.check_wanted()?;
         let action = format!("start the container `{}`", self.id);
         let sandbox =
@@ -346,13 +375,13 @@ impl Making {
             // The gate waits for the sandbox.
             Some(closed) => {
                 let binary = self.gate_binary(plan).await?;
-                tokio::try_join!(sandbox, Box::pin(inner.start_gate(plan, closed, &binary)))?;
+                let gate = inner.start_gate(plan, closed, &binary, for_requests.as_ref().map(|line| line.as_slice()));
+                tokio::try_join!(sandbox, Box::pin(gate))?;
             }
         }
         self.tell.enter(Phase::Started, "");
         if let Some(stdin) = &mut lifeline {
-            let secrets = self.spec.secrets.iter().map(|(name, value)| (name.clone(), value.expose().to_owned()));
-            let input = Input { secrets: secrets.collect() };
+            let input = Input { secrets: plan.given(), audit: plan.recorder()? };
             let line = serde_json::to_vec(&input).map_err(|error| failed("be given the secrets", error))?;
             let write = async {
                 stdin.write_all(&line).await?;
@@ -387,6 +416,14 @@ impl Making {
         Ok((made.sandbox, lifeline.filter(|_| !self.spec.keep_alive)))
     }
 
+    /// The file with certificates of authorities that programs of the sandbox would look at, if a variable names one.
+    fn named_certificates(&self, image: &ImageInspect) -> Option<String> {
+        let of_image = image.config.as_ref().and_then(|config| config.env.as_deref()).unwrap_or_default();
+        let of_image = of_image.iter().filter_map(|variable| variable.split_once('='));
+        let named = of_image.filter(|(name, _)| *name == BUNDLE_VARIABLE).map(|(_, path)| path.to_owned()).next_back();
+        self.spec.environment.get(BUNDLE_VARIABLE).cloned().or(named).filter(|path| path.starts_with('/'))
+    }
+
     fn check_wanted(&self) -> Result<(), ProviderError> {
         if self.given_up.is_cancelled() {
             return Err(given_up());
@@ -398,6 +435,10 @@ impl Making {
         let Some(Closed { network, .. }) = closed else { return };
         if let Err(error) = self.inner.remove_closed(network).await {
             tracing::warn!(%error, "a network of a sandbox that did not start stays until garbage is collected");
+        }
+        let Some(audit) = &self.audit else { return };
+        if let Err(error) = self.inner.remove_audit_volume(&audit.volume).await {
+            tracing::warn!(%error, "the log of a sandbox that did not start stays until garbage is collected");
         }
     }
 

@@ -11,6 +11,7 @@ impl Inner {
         let mut report = GcReport::default();
         let all = self.containers(true).await?;
         let used = all.iter().filter_map(|found| found.network.clone()).collect();
+        let logs = all.iter().filter_map(|found| found.audit.clone()).collect();
         for found in all {
             let Some(reason) = self.why_garbage(&found, options) else { continue };
             let Container { engine_id, sandbox, .. } = found;
@@ -56,6 +57,16 @@ impl Inner {
             }
             let reason = format!("the closed network `{name}` has no sandbox");
             report.removed.push(Removed { id: None, session_id: None, path: None, reason });
+        }
+        for (volume, session) in self.left_audits(&logs).await? {
+            if !options.dry_run
+                && let Err(error) = self.collect_audit(&volume, &session).await
+            {
+                report.failed.push(error.to_string());
+                continue;
+            }
+            let reason = format!("the sandbox of the audit log `{volume}` is gone; the log is in its file");
+            report.removed.push(Removed { id: None, session_id: Some(session), path: None, reason });
         }
         Ok(report)
     }

@@ -1,14 +1,22 @@
-//! Which backends use a kept sandbox: a file for each, named after the backend, below the container's id.
+//! Which backends use a kept sandbox: a file for each, named after the backend, below the container's id. Its label is in it, which
+//! tells where the backend's files are.
 //!
 //! Only backends of this machine are known; a container that one of another machine has made is never taken for an orphan.
 
-use std::{fs, io, path::PathBuf};
+use std::{
+    fs::{self, File},
+    io::{self, Read as _, Write as _},
+    path::PathBuf,
+};
 
 use gloveport_platform::{private_directory, private_file};
 use gloveport_provider::{
     ProviderError,
     backend::{self, Backends, Known},
 };
+
+/// Most bytes of a label.
+const LONGEST: u64 = 4096;
 
 /// This backend, and what is known of others.
 #[derive(Debug)]
@@ -47,8 +55,8 @@ impl Holders {
         let file = directory.join(self.own()?);
         let failed = |source| ProviderError::File { action: "make", path: file.clone(), source };
         private_directory().recursive(true).create(&directory).map_err(failed)?;
-        private_file().write(true).create(true).truncate(true).open(&file).map_err(failed)?;
-        Ok(())
+        let mut opened = private_file().write(true).create(true).truncate(true).open(&file).map_err(&failed)?;
+        opened.write_all(self.label()?.as_bytes()).map_err(failed)
     }
 
     /// This backend no longer uses a container.
@@ -69,8 +77,15 @@ impl Holders {
 
     /// Whether any backend that lives holds it, and whether any that is dead did.
     pub(crate) fn holders(&self, container: &str) -> (bool, bool) {
-        let names = fs::read_dir(self.directory(container)).into_iter().flatten().flatten();
-        let lives = names.map(|entry| backend::lives(self.backends.directory(), &entry.file_name().to_string_lossy()));
+        let files = fs::read_dir(self.directory(container)).into_iter().flatten().flatten();
+        let lives = files.map(|entry| {
+            let label = File::open(entry.path()).and_then(|file| io::read_to_string(file.take(LONGEST)));
+            match label {
+                Ok(label) if !label.is_empty() => self.lives(&label),
+                // One that has just been made, or that an earlier version has made.
+                _ => backend::lives(self.backends.directory(), &entry.file_name().to_string_lossy()),
+            }
+        });
         lives.fold((false, false), |(living, dead), lives| (living || lives, dead || !lives))
     }
 

@@ -21,6 +21,9 @@
 //! | `claimed` | what is known of such a sandbox |
 //! | `view` | a container as a sandbox |
 //! | `network` | sandboxes whose network is closed, and the gates beside them |
+//! | `edge` | secrets that the gate of a sandbox puts into requests |
+//! | `audit` | what is recorded of a sandbox by its gate, and what becomes of the log |
+//! | `log_copy` | a file of a container, however long |
 //! | `hardening` | what containers may not do |
 //! | `snapshot` | the files of a sandbox as an image, and sandboxes made from it |
 //! | `life` | pause, resume, delete, logs |
@@ -29,6 +32,7 @@
 //! | `ports` | ports out of configured ranges, with locks |
 //! | `checks` | why Docker cannot be used, for `doctor` |
 
+mod audit;
 mod binary;
 mod body;
 mod checks;
@@ -36,6 +40,7 @@ mod claim;
 mod claimed;
 mod closing;
 mod create;
+mod edge;
 mod fault;
 mod garbage;
 mod gate_changes;
@@ -44,6 +49,7 @@ mod held;
 mod inner;
 mod kwargs;
 mod life;
+mod log_copy;
 mod names;
 mod network;
 mod options;

@@ -96,9 +96,19 @@ impl Inner {
 
     /// Removes a sandbox with its gate and network; whether it was there. Returns when all is gone.
     pub(crate) async fn remove_whole(&self, found: &Container) -> Result<bool, ProviderError> {
+        if found.audit.is_some() {
+            self.stop_gently(&found.engine_id).await?;
+        }
         let removed = self.remove(&found.engine_id).await?;
+        let at_home = match &found.audit {
+            Some(volume) => self.bring_home(&found.sandbox.id, volume).await,
+            None => Ok(()),
+        };
         if let Some(network) = &found.network {
             self.remove_closed(network).await?;
+        }
+        if let Some(volume) = found.audit.as_ref().filter(|_| at_home.is_ok()) {
+            self.remove_audit_volume(volume).await?;
         }
         if let Some(image) = &found.fork {
             self.remove_snapshot(image).await;
@@ -106,7 +116,7 @@ impl Inner {
         if found.has_record {
             self.forget_record(&found.engine_id).await?;
         }
-        Ok(removed)
+        at_home.map(|()| removed)
     }
 
     /// Removes a container with its own volumes; whether it was there. Returns when it is gone.

@@ -34,6 +34,12 @@ pub(crate) const SETTINGS: &str = "gloveport.settings";
 pub(crate) const FORK: &str = "gloveport.fork";
 /// Says of a container that was started ahead that a session has it; it is told, and no label of the engine.
 pub(crate) const RECORDED: &str = "gloveport.recorded";
+/// The volume that has the audit log of a sandbox.
+pub(crate) const AUDIT: &str = "gloveport.audit.volume";
+/// The file of the machine of its backend that the log is copied to, for people, and on that volume for us.
+pub(crate) const AUDIT_FILE: &str = "gloveport.audit";
+/// The image by which the engine reads such a volume.
+pub(crate) const IMAGE: &str = "gloveport.image";
 /// What else of ours it is: absent for a sandbox.
 pub(crate) const ROLE: &str = "gloveport.role";
 
@@ -44,9 +50,14 @@ pub(crate) const CLAIM_ROLE: &str = "claim";
 /// What the names of these volumes begin with; the engine's id of the container follows.
 pub(crate) const RECORD_PREFIX: &str = "gloveport-claim-";
 
+/// The role of volumes with audit logs, and of containers that are made to read them.
+pub(crate) const AUDIT_ROLE: &str = "audit";
+
 /// Labels that the provider sets itself. Those of a session may begin as ours do: `gloveport.secrets` is one.
-pub(crate) const OURS: [&str; 13] =
-    [SESSION, BACKEND, KEEP, EXPIRES, CREATED, PORTS, LABELS, WORKSPACE, NETWORK, SETTINGS, FORK, RECORDED, ROLE];
+pub(crate) const OURS: [&str; 15] = [
+    SESSION, BACKEND, KEEP, EXPIRES, CREATED, PORTS, LABELS, WORKSPACE, NETWORK, SETTINGS, FORK, RECORDED, ROLE, AUDIT,
+    IMAGE,
+];
 
 /// Port of the web editor in a container.
 pub(crate) const EDITOR: (&str, u16) = ("vscode", 60_001);
@@ -61,6 +72,11 @@ pub(crate) fn id_of(session: &SessionId) -> Result<SandboxId, ProviderError> {
         field: "session_id".to_owned(),
         reason: format!("`{session}` is too long for the name of a container; use at most 110 characters"),
     })
+}
+
+/// The name of the gate beside a container.
+pub(crate) fn gate_name(container: &str) -> String {
+    format!("{container}-gate")
 }
 
 /// The ports of a sandbox by name.

@@ -27,17 +27,20 @@ use bollard::{
     },
 };
 use gloveport_allow_list::Rules;
+use gloveport_contract::recorder::Recorder;
 use gloveport_provider::{NetworkPolicy, ProviderError, SandboxId, SandboxSpec, SandboxState};
 use tokio::time::sleep;
 
 use crate::{
     DockerOptions,
+    audit::Audit,
     binary::Binary,
     body::{Plan, Published},
     closing,
+    edge::Edge,
     fault::{self, failed, wrong},
     inner::Inner,
-    names::{self, BACKEND, CREATED, NETWORK, ROLE, SESSION},
+    names::{self, BACKEND, CREATED, NETWORK, ROLE, SESSION, gate_name},
     options::Variables,
 };
 
@@ -59,6 +62,10 @@ const PROXY: u16 = 3128;
 /// Bounds of a gate.
 const GATE_MEMORY: i64 = 128 * 1024 * 1024;
 const GATE_PROCESSES: i64 = 64;
+/// Has a gate read what it puts into requests, from its standard input.
+const ON_INPUT: &str = "--edge-on-input";
+/// What to do when that is lost.
+const START_ANEW: &str = "it reaches their hosts no more until it is started anew with them (`--secret NAME@HOST`)";
 /// A user without rights, in any image.
 const NOBODY: &str = "65534:65534";
 /// Pause between looks at something that others remove, and how many there are.
@@ -72,18 +79,38 @@ const MAKING: Duration = Duration::from_mins(15);
 pub(crate) struct Policy {
     /// `None`: nobody.
     rules: Option<Rules>,
+    /// Whom secrets are for that the gate puts in; they are among the rules.
+    secret_hosts: Vec<String>,
 }
 
 impl Policy {
     /// The policy of a spec, if there is one that closes anything.
-    pub(crate) fn of(spec: &SandboxSpec, options: &DockerOptions) -> Result<Option<Self>, ProviderError> {
+    pub(crate) fn of(
+        spec: &SandboxSpec,
+        options: &DockerOptions,
+        edge: Option<&Edge>,
+    ) -> Result<Option<Self>, ProviderError> {
+        let secret_hosts = edge.map(|edge| edge.rules.clone()).unwrap_or_default();
         let rules = match &spec.network {
+            NetworkPolicy::Full if edge.is_some() => {
+                let reason = "a secret for some hosts is put in by a gate, and a sandbox that reaches everybody has none; name the \
+                              hosts that it may reach (`--network HOSTS`)";
+                return Err(wrong("network", reason));
+            }
+            NetworkPolicy::None if edge.is_some() => {
+                let reason =
+                    "a secret is put in on the way to its hosts, and there is no way; name the hosts, or leave it out";
+                return Err(wrong("network", reason));
+            }
             NetworkPolicy::Full => return Ok(None),
             NetworkPolicy::None => None,
-            NetworkPolicy::Only(hosts) => Some(Rules::parse(hosts).map_err(|error| wrong("network", error))?),
+            NetworkPolicy::Only(hosts) => {
+                let all = hosts.iter().chain(&secret_hosts);
+                Some(Rules::parse(all).map_err(|error| wrong("network", error))?)
+            }
         };
         closing::check(spec, options)?;
-        Ok(Some(Self { rules }))
+        Ok(Some(Self { rules, secret_hosts }))
     }
 }
 
@@ -149,8 +176,13 @@ impl Closed {
         }
     }
 
+    /// Whom the server of the sandbox tells what happens.
+    pub(crate) fn recorder(&self, audit: &Audit, ports: &[u16]) -> Recorder {
+        audit.recorder(self.gate(), recorder_port(ports))
+    }
+
     /// What a gate runs.
-    fn command(&self, binary: &Binary, ports: &[u16]) -> Vec<String> {
+    fn command(&self, binary: &Binary, ports: &[u16], audit: Option<&Audit>) -> Vec<String> {
         let mut words = vec![binary.path().to_owned(), "gate".to_owned()];
         let mut add = |name: &str, value: String| words.extend([name.to_owned(), value]);
         add("--sandbox", self.sandbox().to_string());
@@ -160,8 +192,13 @@ impl Closed {
         if let Some(rules) = &self.policy.rules {
             add("--proxy", format!("{}:{}", self.gate(), proxy_port(ports)));
             rules.texts().for_each(|rule| add("--allow", rule));
+            self.policy.secret_hosts.iter().for_each(|rule| add("--secret-host", rule.clone()));
             words.push("--control".to_owned());
+            if !self.policy.secret_hosts.is_empty() {
+                words.push(ON_INPUT.to_owned());
+            }
         }
+        words.extend(audit.into_iter().flat_map(|audit| audit.words(self.gate(), recorder_port(ports))));
         words
     }
 }
@@ -169,6 +206,12 @@ impl Closed {
 /// A port of the gate that is not one of the sandbox.
 fn proxy_port(ports: &[u16]) -> u16 {
     (PROXY..=u16::MAX).find(|port| !ports.contains(port)).unwrap_or(PROXY)
+}
+
+/// The same for its recorder.
+fn recorder_port(ports: &[u16]) -> u16 {
+    let proxy = proxy_port(ports);
+    (proxy..=u16::MAX).find(|port| *port != proxy && !ports.contains(port)).unwrap_or(PROXY)
 }
 
 /// The closed network of a container, by its labels.
@@ -201,10 +244,6 @@ pub(crate) fn state(of_sandbox: SandboxState, id: &SandboxId, gate: Option<&Cont
             ))
         }
     }
-}
-
-pub(crate) fn gate_name(container: &str) -> String {
-    format!("{container}-gate")
 }
 
 impl Inner {
@@ -250,12 +289,13 @@ impl Inner {
         Err(failed(action, format!("no network is free in {}.{}.0.0/16: {last}", POOL.0, POOL.1)))
     }
 
-    /// Makes and starts the gate of a sandbox whose container is there.
+    /// Makes and starts the gate of a sandbox whose container is there, and gives it what it puts into requests.
     pub(crate) async fn start_gate(
         &self,
         plan: &Plan<'_>,
         closed: &Closed,
         binary: &Binary,
+        for_requests: Option<&[u8]>,
     ) -> Result<(), ProviderError> {
         let docker = self.engine.docker().await.map_err(fault::of)?;
         let podman = self.engine.about().await.map_err(fault::of)?.podman;
@@ -263,6 +303,9 @@ impl Inner {
         let action = format!("make the gate `{name}`");
         let published = plan.published()?;
         let ports: Vec<u16> = published.ports.clone();
+        if let Some(audit) = plan.audit {
+            self.make_audit_volume(audit, plan.image, plan.backend).await?;
+        }
         let mut attempt = 0;
         let gate = loop {
             let mut options = CreateContainerOptionsBuilder::default().name(&name);
@@ -292,6 +335,12 @@ impl Inner {
             NetworkConnectRequest { container: gate.clone(), endpoint_config: Some(Closed::endpoint(closed.gate())) };
         let connected = docker.connect_network(&closed.network, request);
         self.engine.ask(&format!("connect the gate `{name}` to its network"), connected).await.map_err(fault::of)?;
+        if plan.audit.is_some() {
+            self.lay_log(&gate).await?;
+        }
+        if let Some(line) = for_requests {
+            return self.start_and_give(&gate, &name, line).await;
+        }
         let started = docker.start_container(&gate, None);
         self.engine.ask(&format!("start the gate `{name}`"), started).await.map_err(fault::of_start)
     }
@@ -327,6 +376,10 @@ impl Inner {
         let docker = self.engine.docker().await.map_err(fault::of)?;
         let name = gate_name(id.as_str());
         let action = format!("resume the gate `{name}`");
+        if let Some(gate) = self.gate_without_secrets(id, network).await? {
+            tracing::warn!(sandbox = %id, "its gate was stopped and has lost the secrets that it put in: {START_ANEW}");
+            return self.start_and_give_nothing(&gate, &name).await;
+        }
         let resumed = if self.gate_does(id, network, Status::PAUSED).await? {
             self.engine.ask(&action, docker.unpause_container(&name)).await
         } else {
@@ -337,6 +390,20 @@ impl Inner {
             Err(error) if !self.gate_does(id, network, Status::RUNNING).await? => Err(fault::of(error)),
             _ => Ok(()),
         }
+    }
+
+    /// Whether the gate of a sandbox has stopped and so has lost what it puts into requests. Its engine's id.
+    async fn gate_without_secrets(&self, id: &SandboxId, network: &str) -> Result<Option<String>, ProviderError> {
+        let gate = self.gate(id.as_str(), network).await?;
+        let has_stopped = |gate: &ContainerInspectResponse| {
+            let status = gate.state.as_ref().and_then(|state| state.status);
+            !matches!(status, Some(Status::RUNNING | Status::PAUSED))
+        };
+        let was_given = |gate: &ContainerInspectResponse| {
+            let words = gate.config.as_ref().and_then(|config| config.cmd.as_deref()).unwrap_or_default();
+            words.iter().any(|word| word == ON_INPUT)
+        };
+        Ok(gate.filter(|gate| has_stopped(gate) && was_given(gate)).and_then(|gate| gate.id))
     }
 
     async fn gate_does(&self, id: &SandboxId, network: &str, wanted: Status) -> Result<bool, ProviderError> {
@@ -434,8 +501,10 @@ fn gate_body(
 ) -> ContainerCreateBody {
     let (mut binds, mut mounts) = (Vec::new(), Vec::new());
     binary.mount(&mut binds, &mut mounts);
+    binds.extend(plan.audit.map(Audit::bind));
     // What is in the sandbox makes the gate write, so the log has a bound.
     let log = [("max-size".to_owned(), "1m".to_owned()), ("max-file".to_owned(), "2".to_owned())].into();
+    let takes_input = !closed.policy.secret_hosts.is_empty();
     let log = HostConfigLogConfig { typ: Some("json-file".to_owned()), config: Some(log) };
     let host = HostConfig {
         binds: Some(binds),
@@ -454,7 +523,10 @@ fn gate_body(
     ContainerCreateBody {
         image: Some(plan.image.to_owned()),
         entrypoint: Some(Vec::new()),
-        cmd: Some(closed.command(binary, ports)),
+        cmd: Some(closed.command(binary, ports, plan.audit)),
+        open_stdin: Some(takes_input),
+        stdin_once: Some(takes_input),
+        attach_stdin: Some(takes_input),
         user: Some(NOBODY.to_owned()),
         working_dir: Some("/".to_owned()),
         labels: Some(labels(GATE, plan.id, plan.backend, Some(&closed.network))),
@@ -470,19 +542,27 @@ mod tests {
 
     fn closed(hosts: Option<&[&str]>) -> Closed {
         let rules = hosts.map(|hosts| Rules::parse(hosts).unwrap());
-        Closed { network: "n".to_owned(), first: Ipv4Addr::new(10, 213, 7, 16), policy: Policy { rules } }
+        Closed {
+            network: "n".to_owned(),
+            first: Ipv4Addr::new(10, 213, 7, 16),
+            policy: Policy { rules, secret_hosts: Vec::new() },
+        }
     }
 
     #[test]
     fn a_gate_leads_to_the_ports_of_its_sandbox_and_lets_out_what_is_allowed() {
         let binary = Binary::Image;
-        let words = closed(Some(&["a.test:443", "*.b.test"])).command(&binary, &[60_000, 3128]).join(" ");
+        let words = closed(Some(&["a.test:443", "*.b.test"])).command(&binary, &[60_000, 3128], None).join(" ");
         assert_eq!(
             words,
             "/openhands/bin/gloveport gate --sandbox 10.213.7.18 --forward 60000=10.213.7.18:60000 --forward \
              3128=10.213.7.18:3128 --proxy 10.213.7.19:3129 --allow a.test:443 --allow *.b.test --control"
         );
-        let words = closed(None).command(&binary, &[60_000]).join(" ");
+        let mut with_secrets = closed(Some(&["a.test:443"]));
+        with_secrets.policy.secret_hosts = vec!["a.test:443".to_owned()];
+        let words = with_secrets.command(&binary, &[60_000], None).join(" ");
+        assert!(words.ends_with("--allow a.test:443 --secret-host a.test:443 --control --edge-on-input"), "{words}");
+        let words = closed(None).command(&binary, &[60_000], None).join(" ");
         assert_eq!(words, "/openhands/bin/gloveport gate --sandbox 10.213.7.18 --forward 60000=10.213.7.18:60000");
     }
 

@@ -3,6 +3,7 @@
 use std::{collections::BTreeMap, path::PathBuf};
 
 use gloveport_docker_engine::Endpoint;
+use gloveport_edge::trust::BUNDLE_VARIABLE;
 use gloveport_provider::{ProviderContext, ProviderError, backend};
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -57,6 +58,8 @@ pub struct DockerOptions {
     /// [`close`](gloveport_provider::Provider::close) deletes all sandboxes, of whatever backend
     /// (`sandbox.rm_all_containers`).
     pub remove_all: bool,
+    /// The file with the certificates of authorities that this machine trusts, if it is not one of the usual ones.
+    pub certificates: Option<String>,
     /// Where the files are that tell which backends of this machine live.
     pub backends: PathBuf,
 }
@@ -160,6 +163,7 @@ impl DockerOptions {
             overlays: variable("SANDBOX_VOLUME_OVERLAYS").map(PathBuf::from),
             stream_logs: variable("DEBUG_RUNTIME").is_some_and(truthy),
             remove_all: sandbox.rm_all_containers,
+            certificates: variable(BUNDLE_VARIABLE).cloned(),
             backends: backend::directory(&context.environment),
         })
     }

@@ -49,6 +49,8 @@ pub(crate) const CAPABILITIES: Capabilities = Capabilities {
     ports: true,
     labels: true,
     users: true,
+    edge_secrets: true,
+    audit: true,
     runtime_classes: true,
     pause: true,
     pause_keeps_processes: true,
@@ -311,6 +313,10 @@ impl Provider for Docker {
         change: &'a NetworkChange,
     ) -> BoxFuture<'a, Result<NetworkState, ProviderError>> {
         Box::pin(self.inner.change_network(id, change))
+    }
+
+    fn audit_log<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<LogStream, ProviderError>> {
+        Box::pin(self.inner.audit_log(session))
     }
 
     fn collect_garbage<'a>(&'a self, options: &'a GcOptions) -> BoxFuture<'a, Result<GcReport, ProviderError>> {

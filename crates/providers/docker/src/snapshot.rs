@@ -36,6 +36,8 @@ use crate::{
 
 /// Repository of all snapshots.
 const REPOSITORY: &str = "gloveport-snapshot";
+/// What Podman puts before names of images that have no registry.
+const PLACES: [&str; 2] = ["localhost/", "docker.io/library/"];
 /// Longest tag of an image.
 const LONGEST_TAG: usize = 128;
 /// Limit of a commit, which writes all that the sandbox has changed.
@@ -170,6 +172,11 @@ impl Inner {
         let mut container = self.engine.ask(&format!("look at the container `{id}`"), look).await.map_err(fault::of)?;
         self.complete(&mut container).await?;
         let labels = container.config.and_then(|config| config.labels).unwrap_or_default();
+        if found.audit.is_some() {
+            let what =
+                format!("forks of `{id}`, of which nothing would be recorded; take a snapshot and start from it");
+            return Err(ProviderError::Unsupported { provider: NAME.to_owned(), what });
+        }
         let settings = labels.get(names::SETTINGS).ok_or_else(|| {
             let what = format!("forks of `{id}`, which was made by something else; take a snapshot and start from it");
             ProviderError::Unsupported { provider: NAME.to_owned(), what }
@@ -241,9 +248,7 @@ impl Inner {
 fn told(image: &ImageSummary) -> Option<Snapshot> {
     let name = image.labels.get(SNAPSHOT).filter(|name| !is_of_fork(name))?;
     let tag = format!("{REPOSITORY}:{name}");
-    // Podman says where an image would be without a registry.
-    let is_its = |other: &String| other.strip_prefix("localhost/").unwrap_or(other) == tag;
-    image.repo_tags.iter().find(|tag| is_its(tag))?;
+    image.repo_tags.iter().find(|other| without_place(other) == tag)?;
     let made = image.labels.get(MADE).and_then(|seconds| Duration::try_from_secs_f64(seconds.parse().ok()?).ok());
     Some(Snapshot {
         image: tag,
@@ -251,6 +256,12 @@ fn told(image: &ImageSummary) -> Option<Snapshot> {
         session: image.labels.get(OF_SESSION).filter(|session| !session.is_empty()).cloned(),
         created: made.and_then(|since| UNIX_EPOCH.checked_add(since)),
     })
+}
+
+/// The name of an image without the place that Podman adds to one that has none: that of its own images, or, where it keeps
+/// to what Docker means, Docker's registry.
+fn without_place(tag: &str) -> &str {
+    PLACES.iter().find_map(|place| tag.strip_prefix(place)).unwrap_or(tag)
 }
 
 /// Whether a fork is made through the snapshot of this name.
@@ -406,10 +417,15 @@ mod tests {
             ("gloveport-snapshot:a", "a", Some("s"))
         );
         assert_eq!(found.created, Some(UNIX_EPOCH + Duration::from_millis(7500)));
-        assert!(told(&image("a", &["localhost/gloveport-snapshot:a"])).is_some());
+        for place in ["localhost/", "docker.io/library/"] {
+            let found = told(&image("a", &["other:1", &format!("{place}gloveport-snapshot:a")])).unwrap();
+            assert_eq!(found.image, "gloveport-snapshot:a");
+        }
         for (label, tags) in [
             ("a", &["built:1"][..]),
             ("a", &[]),
+            ("a", &["docker.io/somebody/gloveport-snapshot:a"]),
+            ("a", &["localhost/docker.io/library/gloveport-snapshot:a"]),
             ("fork-0123456789abcdef", &["gloveport-snapshot:fork-0123456789abcdef"]),
         ] {
             assert_eq!(told(&image(label, tags)), None, "{label}");

@@ -7,7 +7,7 @@ use std::{
 
 use bollard::models::{ContainerInspectResponse, ContainerState, ContainerStateStatusEnum as Status, PortMap};
 use gloveport_protocol::Secret;
-use gloveport_provider::container::{ABANDONED, EXPIRED, KEY, UNUSED};
+use gloveport_provider::container::{ABANDONED, EXPIRED, KEY, UNRECORDED, UNUSED};
 use gloveport_provider::{Lifetime, Restarts, Sandbox, SandboxId, SandboxState, SessionId};
 
 use crate::{
@@ -28,6 +28,8 @@ pub(crate) struct Container {
     pub(crate) frozen: bool,
     /// The engine's id of the closed network that it is on.
     pub(crate) network: Option<String>,
+    /// The volume with its audit log.
+    pub(crate) audit: Option<String>,
     /// The image of a fork, which ends with it.
     pub(crate) fork: Option<String>,
     /// It was started ahead, and has a record.
@@ -62,6 +64,7 @@ impl Container {
         let expires: Option<SystemTime> = time(names::EXPIRES);
         let frozen = found.state.as_ref().is_some_and(|state| state.status == Some(Status::PAUSED));
         let network = label(names::NETWORK).map(str::to_owned);
+        let audit = label(names::AUDIT).map(str::to_owned);
         let mut state = state(&found.state.unwrap_or_default(), keep, expires);
         if network.is_some() {
             state = network::state(state, &id, gate.as_ref());
@@ -101,7 +104,7 @@ impl Container {
         };
         let fork = label(names::FORK).map(str::to_owned);
         let has_record = labels.contains_key(names::RECORDED);
-        Some(Self { engine_id, backend, frozen, network, fork, has_record, sandbox })
+        Some(Self { engine_id, backend, frozen, network, audit, fork, has_record, sandbox })
     }
 }
 
@@ -136,6 +139,7 @@ fn state(state: &ContainerState, keep: bool, expires: Option<SystemTime>) -> San
                 EXPIRED => SandboxState::Stopped("its time is over".to_owned()),
                 UNUSED => SandboxState::Stopped("nobody used it".to_owned()),
                 ABANDONED => SandboxState::Stopped("its backend has ended".to_owned()),
+                UNRECORDED => SandboxState::Failed("nothing could be recorded of it any more".to_owned()),
                 _ if over => SandboxState::Stopped("its time is over".to_owned()),
                 0 | 137 | 143 if keep && !out_of_memory => SandboxState::Paused,
                 0 | 143 => SandboxState::Stopped(end(state)),
@@ -203,6 +207,7 @@ mod tests {
             (137, false, false, "failed"),
             (EXPIRED, false, true, "stopped"),
             (UNUSED, false, true, "stopped"),
+            (UNRECORDED, false, true, "failed"),
             (ABANDONED, false, false, "stopped"),
         ] {
             assert_eq!(state(&exited(code, oom), keep, None).word(), word, "{code} {oom} {keep}");

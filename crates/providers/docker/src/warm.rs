@@ -47,7 +47,7 @@ const SESSION_VARIABLE: &str = "OPENHANDS_SESSION_ID";
 pub(crate) fn can_wait(spec: &SandboxSpec) -> bool {
     // The image is compared as the engine knows it.
     let kind = WarmKind { image: spec.image.clone(), plugins: spec.plugins.clone(), ..WarmKind::any(0) };
-    kind.fits(spec) && spec.keep_alive && spec.secrets.is_empty()
+    kind.fits(spec) && spec.keep_alive && spec.secrets.is_empty() && spec.audit.is_none()
 }
 
 /// Whether this is the plugin with a port of its own.
@@ -155,6 +155,8 @@ impl Inner {
             binary: &binary,
             locked: None,
             closed: None,
+            edge: None,
+            audit: None,
             fork: None,
             podman: self.engine.about().await.map_err(fault::of)?.podman,
             user_of_image: user,
@@ -218,7 +220,7 @@ impl Inner {
         let docker = self.engine.docker().await.map_err(fault::of)?;
         if !self.options.hardening.read_only {
             let options = UploadToContainerOptionsBuilder::default().path("/").build();
-            let archive = bollard::body_full(binary::workspace_archive(&self.options.workspace)?.into());
+            let archive = bollard::body_full(binary::directory_archive(&self.options.workspace)?.into());
             let upload = docker.upload_to_container(engine_id, Some(options), archive);
             self.engine.ask("make the workspace", upload).await.map_err(fault::of)?;
         }

@@ -1,13 +1,29 @@
 //! Where it is recorded what happens in a sandbox.
 
-use std::path::{Path, PathBuf};
+use std::{
+    fs::File,
+    io::Read as _,
+    path::{Path, PathBuf},
+};
 
+use bytes::Bytes;
+use futures_util::{StreamExt as _, stream};
 use gloveport_audit::Log;
-use gloveport_contract::local::lifeline::Audited;
-use gloveport_provider::{Level, NetworkPolicy, ProviderError, SandboxSpec};
+use gloveport_contract::recorder::Audited;
+use gloveport_provider::{Level, LogStream, NetworkPolicy, ProviderError, SandboxId, SandboxSpec, SessionId};
+
+use crate::{
+    fault::{self, NAME, blocking},
+    state::State,
+    view,
+};
 
 /// The field of a sandbox that names it.
 const FIELD: &str = "audit";
+/// The label that says which file it is.
+pub(crate) const LABEL: &str = "gloveport.audit";
+/// Largest piece of a log.
+const PIECE: usize = 64 * 1024;
 
 /// The file by its own name, where the sandbox does not write. It is made if it is missing.
 pub(crate) fn place(path: &Path, write: &[PathBuf]) -> Result<PathBuf, ProviderError> {
@@ -49,4 +65,27 @@ pub(crate) fn first(spec: &SandboxSpec, level: Level) -> Audited {
         edge_secrets: edge_secrets.collect(),
         secrets: spec.secrets.keys().cloned().collect(),
     }
+}
+
+/// What is in the file that a sandbox records into. Others may share it.
+pub(crate) async fn stream(state: State, session: &SessionId) -> Result<LogStream, ProviderError> {
+    let id = SandboxId::new(session.as_str())?;
+    let opened = blocking(move || {
+        let sandbox = view::sandbox(&state, &id)?.ok_or_else(|| ProviderError::NotFound(id.clone()))?;
+        let path = sandbox.labels.get(LABEL).map(PathBuf::from).ok_or_else(|| ProviderError::Unsupported {
+            provider: NAME.to_owned(),
+            what: format!("the audit log of `{id}`, which was started without one (`--audit FILE`)"),
+        })?;
+        let file = File::open(&path).map_err(fault::file("read", &path))?;
+        Ok((file, path))
+    });
+    let next = |(file, path): (File, PathBuf)| async move {
+        let read = blocking(move || {
+            let mut piece = Vec::with_capacity(PIECE);
+            let count = (&file).take(PIECE as u64).read_to_end(&mut piece).map_err(fault::file("read", &path))?;
+            Ok((count > 0).then(|| (Bytes::from(piece), (file, path))))
+        });
+        read.await
+    };
+    Ok(stream::try_unfold(opened.await?, next).boxed())
 }

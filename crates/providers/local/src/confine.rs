@@ -21,22 +21,20 @@ use std::{
 };
 
 use gloveport_allow_list::Rules;
-use gloveport_contract::local::directory::{GATE, OWN_CHANGES, OWN_HOME, OWN_TEMPORARY, OWN_WORK};
+use gloveport_contract::local::directory::{GATE, OWN_CHANGES, OWN_ENGINE, OWN_HOME, OWN_TEMPORARY, OWN_WORK};
 use gloveport_provider::{Capabilities, Confinement, Level, NetworkPolicy, ProviderError, SandboxSpec, Workspace};
-use gloveport_sys::{confined, container::Root};
+use gloveport_sys::{amounts::Kept, confined, container::Root};
 
 use crate::{
     audit,
     edge::{self, Edge},
-    fault,
+    fault::{self, NAME},
     image::{Prepared, WORK_INSIDE},
     state::{PLACE, State},
 };
 
 /// What is wrong where the machine does not have a level.
 pub(crate) const ISOLATION: &str = "isolation";
-/// The label that says where it is recorded what happens in a sandbox.
-const AUDIT_LABEL: &str = "gloveport.audit";
 /// The home directory in a container, where the user has none that can be named there.
 const HOME_INSIDE: &str = "/home/sandbox";
 /// Temporary files in a container.
@@ -71,6 +69,8 @@ const WRITTEN: [&str; 3] = [".cargo/git", ".cargo/registry", "go/pkg"];
 
 /// Processes and threads of a container that are its server's.
 const OWN_PROCESSES: u64 = 20;
+/// Memory of a container that is its server's, and that of one on a kernel of its own.
+const OWN_MEMORY: [u64; 2] = [32 << 20, 256 << 20];
 /// All addresses.
 const EVERYBODY: [&str; 2] = ["0.0.0.0/0", "::/0"];
 /// Where programs are that choose a version, beside the directory of those that are named.
@@ -85,6 +85,8 @@ const ENVIRONMENTS: &str = ".cache/gloveport/kernels";
 pub(crate) struct Confined {
     /// What its root directory is made from, if that is not this machine.
     pub(crate) image: Option<Arc<Prepared>>,
+    /// The kernel of its own, if it is to have one: `runsc`.
+    pub(crate) gvisor: Option<PathBuf>,
     /// The name of the home directory, in a container.
     pub(crate) home: Option<PathBuf>,
     /// Whether it works in a directory of its own.
@@ -93,6 +95,9 @@ pub(crate) struct Confined {
     pub(crate) write: Vec<PathBuf>,
     pub(crate) network: Network,
     pub(crate) processes: Option<u64>,
+    /// What all its processes together may use, in a container.
+    pub(crate) memory: Option<u64>,
+    pub(crate) cpu_thousandths: Option<u64>,
     /// The secrets that it uses and never has.
     pub(crate) edge: Option<Edge>,
     /// Where it is recorded what happens in it.
@@ -110,15 +115,26 @@ pub(crate) enum Network {
 
 /// What can be had with a level beside what can be had without.
 pub(crate) fn capabilities(level: Level, without: &Capabilities) -> Capabilities {
-    let is_container = level == Level::Container;
-    Capabilities {
-        network_policy: level != Level::None,
-        limit_processes: is_container,
-        edge_secrets: is_container,
-        audit: level != Level::None,
-        images: is_container,
-        ..without.clone()
-    }
+    Capabilities { limit_cpus: level.has_root() && Kept::here().processors, ..without.clone().kept_apart(level) }
+}
+
+/// Why there is no limit on processors.
+pub(crate) fn no_processors(level: Level) -> ProviderError {
+    let what = if level.has_root() {
+        format!(
+            "a limit on processors here: no control group with the controller `cpu` is this user's ({})",
+            Kept::remedy()
+        )
+    } else {
+        "a limit on processors without the level `container` (`--isolation container`) or `gvisor`".to_owned()
+    };
+    ProviderError::Unsupported { provider: NAME.to_owned(), what }
+}
+
+/// Processors in thousandths of one.
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it is positive and bounded")]
+fn thousandths(cpus: f64) -> u64 {
+    (cpus * 1000.0).round().clamp(1.0, 1e9) as u64
 }
 
 /// How far the sandbox is kept apart.
@@ -134,8 +150,8 @@ pub(crate) fn candidates(spec: &SandboxSpec) -> Vec<SandboxSpec> {
         let mut spec = spec.clone();
         spec.confinement = Some(Confinement { level, or_weaker: false, ..wanted.clone() });
         spec.labels.insert(Level::LABEL.to_owned(), level.name().to_owned());
-        if let Some(audit) = &spec.audit {
-            spec.labels.insert(AUDIT_LABEL.to_owned(), audit.display().to_string());
+        if let Some(file) = &spec.audit {
+            spec.labels.insert(audit::LABEL.to_owned(), file.display().to_string());
         }
         spec
     };
@@ -147,6 +163,35 @@ pub(crate) fn is_missing(error: &ProviderError) -> bool {
     matches!(error, ProviderError::Spec { field, .. } if field == ISOLATION)
 }
 
+/// Whom its tools can talk to.
+fn network(spec: &SandboxSpec, edge: Option<&Edge>) -> Result<Network, ProviderError> {
+    Ok(match &spec.network {
+        NetworkPolicy::None if edge.is_some() => {
+            let reason =
+                "a secret is put in on the way to its hosts, and there is no way; name the hosts, or leave it out";
+            return Err(wrong("network", reason.to_owned()));
+        }
+        // Whoever is to put them in stands between the sandbox and everybody.
+        NetworkPolicy::Full if edge.is_some() => Network::Only(EVERYBODY.map(str::to_owned).into()),
+        NetworkPolicy::Full => Network::Full,
+        NetworkPolicy::None => Network::None,
+        NetworkPolicy::Only(_) if level(spec) == Level::Files => {
+            let reason = "at the level `files` it is `full` or `none`; the level `container` knows hosts";
+            return Err(wrong("network", reason.to_owned()));
+        }
+        NetworkPolicy::Only(hosts) => {
+            let of_secrets = edge.into_iter().flat_map(|edge| &edge.rules);
+            let rules =
+                Rules::parse(hosts.iter().chain(of_secrets)).map_err(|error| wrong("network", error.to_string()))?;
+            if rules.is_empty() { Network::None } else { Network::Only(rules.texts().collect()) }
+        }
+    })
+}
+
+fn wrong(field: &str, reason: String) -> ProviderError {
+    ProviderError::Spec { field: field.to_owned(), reason }
+}
+
 /// What the server is told; `None` where nothing keeps it. What cannot be had is refused.
 pub(crate) fn wanted(
     spec: &SandboxSpec,
@@ -154,7 +199,6 @@ pub(crate) fn wanted(
     state: &State,
     environment: &BTreeMap<String, String>,
 ) -> Result<Option<Confined>, ProviderError> {
-    let wrong = |field: &str, reason: String| ProviderError::Spec { field: field.to_owned(), reason };
     let Some(confinement) = &spec.confinement else { return Ok(None) };
     match confinement.level {
         Level::None if confinement.read.is_empty() && confinement.write.is_empty() => return Ok(None),
@@ -169,30 +213,18 @@ pub(crate) fn wanted(
             })?;
         }
         // The server tells whether it can be had, when it makes one.
-        Level::Container => {}
+        Level::Container | Level::Gvisor => {}
     }
+    let gvisor = (confinement.level == Level::Gvisor).then(|| {
+        let path = environment.get("PATH").map_or("", String::as_str);
+        runsc(path).ok_or_else(|| {
+            let reason = "there is no `runsc` in PATH; install gVisor (https://gvisor.dev/docs/user_guide/install, or Debian's package `runsc`)";
+            wrong(ISOLATION, not_here(Level::Gvisor, reason))
+        })
+    });
+    let gvisor = gvisor.transpose()?;
     let edge = Edge::prepare(spec, environment)?;
-    let network = match &spec.network {
-        NetworkPolicy::None if edge.is_some() => {
-            let reason =
-                "a secret is put in on the way to its hosts, and there is no way; name the hosts, or leave it out";
-            return Err(wrong("network", reason.to_owned()));
-        }
-        // Whoever is to put them in stands between the sandbox and everybody.
-        NetworkPolicy::Full if edge.is_some() => Network::Only(EVERYBODY.map(str::to_owned).into()),
-        NetworkPolicy::Full => Network::Full,
-        NetworkPolicy::None => Network::None,
-        NetworkPolicy::Only(_) if confinement.level == Level::Files => {
-            let reason = "at the level `files` it is `full` or `none`; the level `container` knows hosts";
-            return Err(wrong("network", reason.to_owned()));
-        }
-        NetworkPolicy::Only(hosts) => {
-            let of_secrets = edge.iter().flat_map(|edge| &edge.rules);
-            let rules =
-                Rules::parse(hosts.iter().chain(of_secrets)).map_err(|error| wrong("network", error.to_string()))?;
-            if rules.is_empty() { Network::None } else { Network::Only(rules.texts().collect()) }
-        }
-    };
+    let network = network(spec, edge.as_ref())?;
     let home = environment.get("HOME").map(PathBuf::from).filter(|home| home.is_absolute());
     let check = |field: &str, place: &Path, is_written: bool| {
         let real = fs::canonicalize(place)
@@ -225,7 +257,7 @@ pub(crate) fn wanted(
     } else {
         read.extend(programs(home.as_deref(), state.root(), environment));
         read.extend(active(&spec.environment).and_then(|place| check("environment", &place, false).ok()));
-        (confinement.level == Level::Container).then(|| home_inside(home.as_deref()))
+        confinement.level.has_root().then(|| home_inside(home.as_deref()))
     };
     if let Some(name) = &home {
         if image.is_none() {
@@ -242,7 +274,23 @@ pub(crate) fn wanted(
     let audit = spec.audit.as_deref().map(|path| audit::place(path, &write)).transpose()?;
     let has_own_work = !matches!(spec.workspace, Workspace::Directory(_));
     let processes = spec.limits.processes.map(|count| count.saturating_add(OWN_PROCESSES));
-    Ok(Some(Confined { image, home, has_own_work, read, write, network, processes, edge, audit }))
+    let own_memory = OWN_MEMORY[usize::from(gvisor.is_some())];
+    let memory = spec.limits.memory.filter(|_| home.is_some()).map(|bytes| bytes.saturating_add(own_memory));
+    let cpu_thousandths = spec.limits.cpus.map(thousandths);
+    Ok(Some(Confined {
+        image,
+        gvisor,
+        home,
+        has_own_work,
+        read,
+        write,
+        network,
+        processes,
+        memory,
+        cpu_thousandths,
+        edge,
+        audit,
+    }))
 }
 
 /// Environments of IPython that were made on this machine, each by itself: others are made beside them.
@@ -251,6 +299,15 @@ fn environments(home: &Path) -> Vec<PathBuf> {
     let found = all.filter(|entry| entry.path().join("pyvenv.cfg").is_file());
     // A link is not what it seems.
     found.filter_map(|entry| fs::canonicalize(entry.path()).ok().filter(|real| *real == entry.path())).collect()
+}
+
+/// gVisor's program.
+pub fn runsc(path: &str) -> Option<PathBuf> {
+    let found = env::split_paths(path).filter(|place| place.is_absolute()).map(|place| place.join("runsc"));
+    let is_program = |file: &PathBuf| {
+        fs::metadata(file).is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
+    };
+    found.into_iter().find(is_program).and_then(|file| fs::canonicalize(file).ok())
 }
 
 /// That a level cannot be had, why, and what helps.
@@ -313,7 +370,7 @@ fn programs(home: Option<&Path>, state: &Path, environment: &BTreeMap<String, St
 }
 
 /// Makes what the sandbox has for itself in the directory of its server.
-pub(crate) fn make_place(directory: &Path, is_layered: bool) -> Result<PathBuf, ProviderError> {
+pub(crate) fn make_place(directory: &Path, is_layered: bool, has_kernel: bool) -> Result<PathBuf, ProviderError> {
     let place = directory.join(PLACE);
     let make = |part: &Path, mode: u32| {
         let made = fs::DirBuilder::new().mode(mode).create(part);
@@ -321,6 +378,9 @@ pub(crate) fn make_place(directory: &Path, is_layered: bool) -> Result<PathBuf, 
     };
     for part in [place.clone(), place.join(OWN_HOME), place.join(OWN_TEMPORARY), place.join(OWN_WORK)] {
         make(&part, 0o700)?;
+    }
+    if has_kernel {
+        make(&place.join(OWN_ENGINE), 0o700)?;
     }
     if is_layered {
         let changes = place.join(OWN_CHANGES);
@@ -347,7 +407,7 @@ pub(crate) fn workspace(directory: &Path, has_image: bool) -> PathBuf {
 
 /// Where its temporary files are.
 pub(crate) fn temporary(directory: &Path, level: Level) -> PathBuf {
-    if level == Level::Container { TEMPORARY_INSIDE.into() } else { directory.join(PLACE).join(OWN_TEMPORARY) }
+    if level.has_root() { TEMPORARY_INSIDE.into() } else { directory.join(PLACE).join(OWN_TEMPORARY) }
 }
 
 /// Programs that look in the home directory for what is installed, and the variables that tell them where it is.
@@ -387,7 +447,7 @@ pub(crate) fn environment(directory: &Path, level: Level, environment: &mut BTre
     // The directories of the user that these name are closed.
     environment.retain(|name, _| !name.starts_with("XDG_"));
     let home = match level {
-        Level::Container => home_inside(home.as_deref()),
+        Level::Container | Level::Gvisor => home_inside(home.as_deref()),
         Level::None | Level::Files => directory.join(PLACE).join(OWN_HOME),
     };
     for (name, place) in [("HOME", home), ("TMPDIR", temporary(directory, level))] {

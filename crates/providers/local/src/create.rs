@@ -4,7 +4,7 @@ use std::{
     collections::BTreeMap,
     fs, io,
     path::Path,
-    sync::Arc,
+    sync::{Arc, OnceLock},
     time::{Duration, SystemTime},
 };
 
@@ -17,6 +17,7 @@ use gloveport_provider::{
     Level, Phase, Progress, ProviderError, STARTED_AHEAD, Sandbox, SandboxId, SandboxSpec, Teller, Workspace,
     handed_over,
 };
+use tokio_util::task::task_tracker::TaskTrackerToken;
 
 use crate::{
     audit, confine, delete,
@@ -39,6 +40,9 @@ const WELL: Duration = Duration::from_secs(1);
 /// Names of the standard ports.
 const STANDARD: [&str; STANDARD_PORTS] = ["vscode", "work-1", "work-2"];
 
+/// That there is something of a sandbox which whoever closes the provider has to wait for.
+type Begun = OnceLock<TaskTrackerToken>;
+
 impl Inner {
     /// Makes a sandbox in a task of its own, so that nothing is left behind when the caller gives up.
     pub(crate) async fn create(
@@ -48,9 +52,13 @@ impl Inner {
     ) -> Result<Sandbox, ProviderError> {
         check(spec)?;
         let (inner, spec) = (Arc::clone(self), spec.clone());
-        let making = |tell, _| async move { inner.make_apart(&spec, &tell).await };
+        // It is there until what was made has been taken, or taken back.
+        let begun = Arc::new(OnceLock::new());
+        let until_then = Arc::clone(&begun);
+        let making = |tell, _| async move { inner.make_apart(&spec, &tell, &begun).await };
         let inner = Arc::clone(self);
         let undo = |made: Result<Sandbox, ProviderError>| async move {
+            let _until_then = until_then;
             let Ok(sandbox) = made else { return };
             let (removal, directory) = (inner.removal(), inner.state.sandbox(&sandbox.id));
             if let Err(error) = blocking(move || delete::end_and_remove(&removal, &directory)).await {
@@ -61,11 +69,16 @@ impl Inner {
     }
 
     /// Makes it on the strongest of the levels that it may have and the machine has.
-    async fn make_apart(self: &Arc<Self>, spec: &SandboxSpec, progress: &Teller) -> Result<Sandbox, ProviderError> {
+    async fn make_apart(
+        self: &Arc<Self>,
+        spec: &SandboxSpec,
+        progress: &Teller,
+        begun: &Begun,
+    ) -> Result<Sandbox, ProviderError> {
         let mut first = None;
         for candidate in confine::candidates(spec) {
             let made = match check(&candidate) {
-                Ok(()) => self.make(&candidate, progress).await,
+                Ok(()) => self.make(&candidate, progress, begun).await,
                 Err(error) => Err(error),
             };
             match made {
@@ -83,14 +96,22 @@ impl Inner {
         Err(first.unwrap_or_else(|| engine("make a sandbox", "no level of isolation was asked for")))
     }
 
-    async fn make(self: &Arc<Self>, spec: &SandboxSpec, progress: &Teller) -> Result<Sandbox, ProviderError> {
+    async fn make(
+        self: &Arc<Self>,
+        spec: &SandboxSpec,
+        progress: &Teller,
+        begun: &Begun,
+    ) -> Result<Sandbox, ProviderError> {
         progress.enter(Phase::Finding, "");
         let id = SandboxId::new(spec.session_id.as_str())?;
         {
             let (inner, id) = (Arc::clone(self), id.clone());
             blocking(move || inner.open_for(&id)).await?;
         }
-        let image = image::prepare(spec, &self.state, progress).await?;
+        let image = image::prepare(spec, &self.options, progress).await?;
+        // From here on `close` waits for it, or it does not begin.
+        begun.get_or_init(|| self.making.token());
+        self.check_open()?;
         progress.enter(Phase::Creating, "");
         let confined = {
             let (inner, spec, image) = (Arc::clone(self), spec.clone(), image.clone());
@@ -383,11 +404,15 @@ fn check(spec: &SandboxSpec) -> Result<(), ProviderError> {
     if confine::level(spec) == Level::None && spec.audit.is_some() {
         return Err(audit::nobody_keeps_it());
     }
-    if spec.image.is_some() && confine::level(spec) != Level::Container {
-        let what = "an image without the level `container` (`--isolation container`)".to_owned();
+    if spec.image.is_some() && !confine::level(spec).has_root() {
+        let what = "an image without the level `container` (`--isolation container`) or `gvisor`".to_owned();
         return Err(ProviderError::Unsupported { provider: NAME.to_owned(), what });
     }
-    spec.check(NAME, &confine::capabilities(confine::level(spec), &CAPABILITIES))
+    let can = confine::capabilities(confine::level(spec), &CAPABILITIES);
+    if spec.limits.cpus.is_some() && !can.limit_cpus {
+        return Err(confine::no_processors(confine::level(spec)));
+    }
+    spec.check(NAME, &can)
 }
 
 fn exists(sandbox: &Sandbox) -> ProviderError {

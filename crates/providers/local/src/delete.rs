@@ -8,7 +8,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use gloveport_contract::local::directory::{remove_tree, unpublish};
+use gloveport_contract::local::directory::unpublish;
 use gloveport_provider::ProviderError;
 use gloveport_sys::mark;
 use rustix::process::Signal;
@@ -16,10 +16,12 @@ use rustix::process::Signal;
 use crate::{
     fault::{self, engine},
     lock,
+    options::LocalOptions,
+    owners,
     record::Record,
     server::ServerProcess,
     state::{LOCK, State},
-    steps::{Observer, Step},
+    steps::Step,
 };
 
 /// Time for a killed server to be gone, with all that it started.
@@ -33,9 +35,13 @@ const PAUSES: (Duration, Duration) = (Duration::from_micros(500), Duration::from
 #[derive(Clone, Debug)]
 pub(crate) struct Removal {
     pub(crate) state: State,
-    pub(crate) observer: Observer,
-    /// Time for a server to end when it is told to.
-    pub(crate) grace: Duration,
+    pub(crate) options: LocalOptions,
+}
+
+impl Removal {
+    fn tell(&self, step: Step) {
+        self.options.observer.tell(step);
+    }
 }
 
 /// Ends what runs of a sandbox or a server and removes its directory and its temporary workspace. Returns when nothing
@@ -129,8 +135,8 @@ fn end_locked(
     if !taken(lock)? {
         if let Some(server) = server {
             let ask = |signal, limit| server.end(signal, limit).map_err(|error| engine("end the server", error));
-            removal.observer.tell(Step::EndAsked);
-            if !ask(Signal::TERM, removal.grace)? {
+            removal.tell(Step::EndAsked);
+            if !ask(Signal::TERM, removal.options.grace)? {
                 ask(Signal::KILL, KILL_LIMIT)?;
                 crashed = true;
             }
@@ -154,7 +160,7 @@ fn end_locked(
         sweep();
         mark.map(mark::end);
     }
-    removal.observer.tell(Step::Ended);
+    removal.tell(Step::Ended);
     // Whoever had the lock before may have removed it all: the server does, when its backend is gone.
     if lock::is_at(lock, &path) { remove(removal, directory) } else { Ok(()) }
 }
@@ -164,7 +170,7 @@ fn end_locked(
 pub(crate) fn remove(removal: &Removal, directory: &Path) -> Result<(), ProviderError> {
     let unpublished = unpublish(directory, &removal.state.old()).map_err(fault::file("remove", directory))?;
     let Some(old) = unpublished else { return Ok(()) };
-    removal.observer.tell(Step::Unpublished);
+    removal.tell(Step::Unpublished);
     remove_old(removal, &old)
 }
 
@@ -174,11 +180,11 @@ pub(crate) fn remove_old(removal: &Removal, old: &Path) -> Result<(), ProviderEr
         && record.at.temporary
     {
         let workspace = &record.at.workspace;
-        remove_tree(workspace).map_err(fault::file("remove", workspace))?;
+        owners::remove(workspace, &removal.options).map_err(fault::file("remove", workspace))?;
     }
-    removal.observer.tell(Step::WorkspaceRemoved);
-    remove_tree(old).map_err(fault::file("remove", old))?;
-    removal.observer.tell(Step::DirectoryRemoved);
+    removal.tell(Step::WorkspaceRemoved);
+    owners::remove(old, &removal.options).map_err(fault::file("remove", old))?;
+    removal.tell(Step::DirectoryRemoved);
     Ok(())
 }
 

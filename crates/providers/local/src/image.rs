@@ -8,13 +8,15 @@ use std::{
     sync::Arc,
 };
 
-use gloveport_oci_image::{Image, ImageError, Progress, Pull, Store};
-use gloveport_provider::{Phase, ProviderError, SandboxSpec, Teller};
+use gloveport_oci_image::{Image, ImageError, Progress, Pull};
+use gloveport_provider::{Level, Phase, ProviderError, SandboxSpec, Teller};
+use gloveport_sys::owners::Owners;
 
 use crate::{
-    confine::TEMPORARY_INSIDE,
+    confine::{self, TEMPORARY_INSIDE},
     fault::{blocking, engine},
-    state::State,
+    options::LocalOptions,
+    owners::Hands,
 };
 
 /// Where it works in an image, if nothing else is asked for.
@@ -32,24 +34,33 @@ pub(crate) struct Prepared {
     /// The file of its lease.
     lease: PathBuf,
     environment: BTreeMap<String, String>,
+    /// Whom its files belong to, beside the user.
+    owners: Option<Owners>,
 }
 
 /// Gets the image that a sandbox is to be made from, if it is.
 pub(crate) async fn prepare(
     spec: &SandboxSpec,
-    state: &State,
+    options: &LocalOptions,
     progress: &Teller,
 ) -> Result<Option<Arc<Prepared>>, ProviderError> {
     let Some(reference) = &spec.image else { return Ok(None) };
     progress.enter(Phase::PreparingImage, reference);
-    let directory = state.images();
-    let store = blocking(move || Store::open(&directory).map_err(|error| failed(&error))).await?;
+    let own = options.clone();
+    // A kernel of its own makes users of its own.
+    let is_alone = confine::level(spec) == Level::Gvisor;
+    let opened = move || {
+        let store = if is_alone { own.images_of_one_owner() } else { own.images() };
+        store.map_err(|error| failed(&error))
+    };
+    let store = blocking(opened).await?;
     let told = |step: Progress| progress.enter(Phase::PreparingImage, &step.to_string());
     let image = store.get(reference, Pull::Missing, &told).await.map_err(|error| match error {
         ImageError::Reference { .. } => ProviderError::Spec { field: "image".to_owned(), reason: error.to_string() },
         error => failed(&error),
     })?;
-    let prepared = Prepared::new(image).map_err(|error| engine("keep the image", error))?;
+    let owners = if image.has_owners { Hands::of(options).ok().map(|hands| hands.owners) } else { None };
+    let prepared = Prepared::new(image, owners).map_err(|error| engine("keep the image", error))?;
     Ok(Some(Arc::new(prepared)))
 }
 
@@ -58,7 +69,7 @@ fn failed(error: &ImageError) -> ProviderError {
 }
 
 impl Prepared {
-    fn new(image: Image) -> io::Result<Self> {
+    fn new(image: Image, owners: Option<Owners>) -> io::Result<Self> {
         let lease = fs::read_link(format!("/proc/self/fd/{}", image.lease.as_fd().as_raw_fd()))?;
         let is_usable =
             |(name, value): &(String, String)| !name.is_empty() && !name.contains(['=', '\0']) && !value.contains('\0');
@@ -69,7 +80,7 @@ impl Prepared {
         }
         // The place of temporary files in a container.
         environment.insert("TMPDIR".to_owned(), TEMPORARY_INSIDE.to_owned());
-        Ok(Self { image, lease, environment })
+        Ok(Self { image, lease, environment, owners })
     }
 
     /// The directory that many have.
@@ -80,6 +91,10 @@ impl Prepared {
     /// The file whose lock keeps it.
     pub(crate) fn lease(&self) -> &Path {
         &self.lease
+    }
+
+    pub(crate) fn owners(&self) -> Option<&Owners> {
+        self.owners.as_ref()
     }
 
     pub(crate) fn home(&self) -> PathBuf {

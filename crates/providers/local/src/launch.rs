@@ -80,6 +80,7 @@ impl Server {
 
     async fn launch_as(inner: &Arc<Inner>, apart: Option<(Confined, SandboxId)>) -> Result<Self, ProviderError> {
         let image = apart.as_ref().and_then(|(confined, _)| confined.image.clone());
+        let has_kernel = apart.as_ref().is_some_and(|(confined, _)| confined.gvisor.is_some());
         let Spawned { process, mark, directory, socket, lock } = {
             let inner = Arc::clone(inner);
             blocking(move || spawn(&inner, apart.as_ref())).await?
@@ -113,7 +114,8 @@ impl Server {
             tracing::warn!(%error, "the rest of a server that did not start stays until garbage is collected");
         }
         if is_refused {
-            let reason = confine::not_here(Level::Container, &reason);
+            let level = if has_kernel { Level::Gvisor } else { Level::Container };
+            let reason = confine::not_here(level, &reason);
             return Err(ProviderError::Spec { field: confine::ISOLATION.to_owned(), reason });
         }
         Err(ProviderError::Start { reason, log })
@@ -166,7 +168,7 @@ fn start(
     let outer = inner.options.environment.get(mark::VARIABLE).map(String::as_str);
     command.env(mark::VARIABLE, mark::within(outer, mark));
     if let Some((confined, id)) = apart {
-        let place = confine::make_place(directory, confined.image.is_some())?;
+        let place = confine::make_place(directory, confined.image.is_some(), confined.gvisor.is_some())?;
         if let Some(edge) = &confined.edge {
             edge.write_trust(&place)?;
             // It stays in the socket until the server looks.
@@ -180,7 +182,14 @@ fn start(
             }
             if let Some(image) = &confined.image {
                 command.arg("--root").arg(image.root()).arg("--lease").arg(image.lease());
+                if let Some(owners) = image.owners() {
+                    let owners = serde_json::to_string(owners);
+                    command.arg("--owners").arg(owners.map_err(|error| engine("tell the owners of files", error))?);
+                }
                 command.envs(image.of_server());
+            }
+            if let Some(runsc) = &confined.gvisor {
+                command.arg("--gvisor").arg(runsc);
             }
             Level::Container
         } else {
@@ -194,6 +203,11 @@ fn start(
         }
         if let Some(processes) = confined.processes {
             command.arg("--processes").arg(processes.to_string());
+        }
+        for (flag, amount) in [("--memory", confined.memory), ("--cpu-thousandths", confined.cpu_thousandths)] {
+            if let Some(amount) = amount {
+                command.arg(flag).arg(amount.to_string());
+            }
         }
         match &confined.network {
             Network::Full => {}
@@ -237,6 +251,10 @@ fn watch(process: ServerProcess, mark: String, lock: File, directory: PathBuf, i
             tracing::warn!(count, "ended processes of a sandbox whose owners were killed");
         }
         let Some(inner) = inner.upgrade() else { return };
+        // Whoever closes the provider removes all that it has, and waits for that.
+        if inner.check_open().is_err() {
+            return;
+        }
         inner.forget(process);
         // A sandbox has another directory, and is still to be seen when its server has ended.
         let removed = blocking(move || delete::end_and_remove(&inner.removal(), &directory)).await;

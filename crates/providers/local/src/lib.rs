@@ -26,6 +26,7 @@
 //! | [`keeper`] | servers that wait although whoever wanted them has ended |
 //! | `gloveport_contract::local` | how a backend and the server of a sandbox talk, and what is in its directory |
 //! | `state`, `lock`, `record`, `backend`, `server` | the directory, its locks, `sandbox.json`, who lives |
+//! | `owners` | owners of files beside the user |
 //! | `ports` | who listens on the ports of a sandbox |
 //! | `launch`, `pool`, `create`, `delete`, `garbage`, `view`, `logs` | one call of the trait each |
 
@@ -44,6 +45,7 @@ mod launch;
 mod lock;
 mod logs;
 mod options;
+mod owners;
 mod pool;
 mod ports;
 mod provider;
@@ -54,7 +56,9 @@ mod steps;
 mod urls;
 mod view;
 
+pub use confine::runsc;
 pub use options::LocalOptions;
+pub use owners::owners;
 pub use provider::Local;
 pub use steps::{Observer, Step};
 pub use view::sessions;

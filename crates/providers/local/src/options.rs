@@ -1,10 +1,11 @@
 //! What can be set on the provider.
 
-use std::{collections::BTreeMap, path::PathBuf, time::Duration};
+use std::{collections::BTreeMap, path::PathBuf, sync::Arc, time::Duration};
 
+use gloveport_oci_image::{ImageError, Store};
 use gloveport_provider::{ProviderContext, ProviderError};
 
-use crate::{fault::engine, state::State, steps::Observer};
+use crate::{fault::engine, owners::Hands, state::State, steps::Observer};
 
 /// How the provider works.
 #[derive(Clone, Debug)]
@@ -61,8 +62,27 @@ impl LocalOptions {
         })
     }
 
-    /// Where images are that root directories of sandboxes are made from.
-    pub fn images(&self) -> PathBuf {
-        State::new(self.state.clone()).images()
+    /// Images that root directories of sandboxes are made from, with the owners that they name, where this user has others
+    /// beside itself.
+    ///
+    /// # Errors
+    ///
+    /// The directory cannot be made.
+    pub fn images(&self) -> Result<Store, ImageError> {
+        let directory = State::new(self.state.clone()).images();
+        if let Ok(hands) = Hands::of(self) {
+            match Store::open(&directory, Some(Arc::new(hands))) {
+                Err(error @ ImageError::Owners { .. }) => {
+                    tracing::warn!(%error, "files of images belong to you alone; `gloveport doctor` says more");
+                }
+                opened => return opened,
+            }
+        }
+        self.images_of_one_owner()
+    }
+
+    /// The same, where all files belong to the user; or, for root, to whom the images say.
+    pub(crate) fn images_of_one_owner(&self) -> Result<Store, ImageError> {
+        Store::open(&State::new(self.state.clone()).images(), None)
     }
 }

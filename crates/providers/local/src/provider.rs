@@ -6,7 +6,10 @@ use std::{
     os::unix::{fs::PermissionsExt as _, net::UnixStream},
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicBool, AtomicU64, Ordering::Relaxed},
+        atomic::{
+            AtomicBool, AtomicU64,
+            Ordering::{Relaxed, SeqCst},
+        },
     },
     time::Duration,
 };
@@ -20,9 +23,11 @@ use gloveport_provider::{
     NetworkState, Progress, Provider, ProviderContext, ProviderError, Sandbox, SandboxId, SandboxSpec, SandboxState,
     SessionId, StandsFor, WarmKind,
 };
+use tokio::time::timeout;
+use tokio_util::task::TaskTracker;
 
 use crate::{
-    LocalOptions,
+    LocalOptions, audit,
     backend::Backend,
     delete::{self, Removal},
     fault::{NAME, blocking, engine},
@@ -83,6 +88,7 @@ impl Local {
                 running: Mutex::default(),
                 held: Mutex::default(),
                 closed: AtomicBool::new(false),
+                making: TaskTracker::new(),
                 counter: AtomicU64::new(0),
             }),
         })
@@ -120,12 +126,14 @@ pub(crate) struct Inner {
     /// Kept sandboxes that this backend uses.
     held: Mutex<BTreeSet<SandboxId>>,
     closed: AtomicBool,
+    /// Sandboxes that are being made, or taken back since nobody waits for them.
+    pub(crate) making: TaskTracker,
     counter: AtomicU64,
 }
 
 impl Inner {
     pub(crate) fn check_open(&self) -> Result<(), ProviderError> {
-        if self.closed.load(Relaxed) { Err(ProviderError::Closed(NAME.to_owned())) } else { Ok(()) }
+        if self.closed.load(SeqCst) { Err(ProviderError::Closed(NAME.to_owned())) } else { Ok(()) }
     }
 
     /// A name for the directory of a new server, which tells whose it is.
@@ -134,8 +142,7 @@ impl Inner {
     }
 
     pub(crate) fn removal(&self) -> Removal {
-        let LocalOptions { observer, grace, .. } = &self.options;
-        Removal { state: self.state.clone(), observer: observer.clone(), grace: *grace }
+        Removal { state: self.state.clone(), options: self.options.clone() }
     }
 
     /// This sandbox lives with this backend.
@@ -169,7 +176,11 @@ impl Inner {
     }
 
     pub(crate) async fn close(self: &Arc<Self>) {
-        self.closed.store(true, Relaxed);
+        self.closed.store(true, SeqCst);
+        self.making.close();
+        if timeout(self.options.start_limit, self.making.wait()).await.is_err() {
+            tracing::warn!("a sandbox is still being made by a backend that is closed; collect garbage");
+        }
         let waiting = self.pool.close(self.options.start_limit).await;
         let running: Vec<_> = lock(&self.running).drain().collect();
         let servers: Vec<_> = waiting
@@ -310,6 +321,10 @@ impl Provider for Local {
     ) -> BoxFuture<'a, Result<NetworkState, ProviderError>> {
         let (state, id, change) = (self.inner.state.clone(), id.clone(), change.clone());
         Box::pin(blocking(move || gate::change(&state, &id, &change)))
+    }
+
+    fn audit_log<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<LogStream, ProviderError>> {
+        Box::pin(audit::stream(self.inner.state.clone(), session))
     }
 
     fn collect_garbage<'a>(&'a self, options: &'a GcOptions) -> BoxFuture<'a, Result<GcReport, ProviderError>> {

@@ -94,7 +94,7 @@ impl Service {
         ProviderError::Unreachable {
             engine: self.name(),
             source: causes(error).into(),
-            hint: "look at sandbox.remote_runtime_api_url, and whether it runs".to_owned(),
+            hint: "look at sandbox.remote_runtime_api_url or GLOVEPORT_GATEWAY, and whether it runs".to_owned(),
         }
     }
 
@@ -209,7 +209,7 @@ impl Service {
             StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => ProviderError::Access {
                 engine: self.name(),
                 reason,
-                hint: "look at sandbox.api_key, or SANDBOX_API_KEY".to_owned(),
+                hint: "look at sandbox.api_key, SANDBOX_API_KEY or GLOVEPORT_GATEWAY_KEY".to_owned(),
             },
             StatusCode::TOO_MANY_REQUESTS
             | StatusCode::BAD_GATEWAY

@@ -21,10 +21,10 @@ use crate::{
     limits::EgressLimits,
     names::{Names, NamesError},
     policy::Policy,
-    proxy::Proxy,
+    proxy::{Proxy, Secrets},
     reach::Reach,
 };
-use gloveport_allow_list::Host;
+use gloveport_allow_list::{Host, Rules};
 
 /// Time before connections are accepted again when the system has no room for them.
 const NO_ROOM: Duration = Duration::from_millis(100);
@@ -74,6 +74,8 @@ pub struct ProxyOptions {
     pub policy: Policy,
     /// The secrets that it puts in; `None` if all https goes through it unread.
     pub edge: Option<Edge>,
+    /// Whom secrets are for that it has no more. Nothing goes there, as it would be with what only stands for them.
+    pub lost: Rules,
 }
 
 /// A gate whose ports are taken.
@@ -120,9 +122,9 @@ impl Egress {
             };
             ways.push(Way::open(SocketAddr::new(address, port), Kind::In(Arc::new(forwarder))).await?);
         }
-        if let (Some(ProxyOptions { listen, policy, edge }), Some(names)) = (proxy, names) {
+        if let (Some(ProxyOptions { listen, policy, edge, lost }), Some(names)) = (proxy, names) {
             let reach = Reach { policy, names, limit: limits.connect };
-            let proxy = Proxy::new(reach, edge, sandbox, limits.clone());
+            let proxy = Proxy::new(reach, Secrets { edge, lost }, sandbox, limits.clone());
             ways.push(Way::open(listen, Kind::Out(Arc::new(proxy))).await?);
         }
         Ok(Self { ways, limits })
@@ -140,7 +142,7 @@ impl Egress {
         listener.set_nonblocking(true).map_err(failed)?;
         let listener = TcpListener::from_std(listener).map_err(failed)?;
         let reach = Reach { policy, names: Names::of_system()?, limit: limits.connect };
-        let proxy = Proxy::new(reach, edge, None, limits.clone());
+        let proxy = Proxy::new(reach, Secrets { edge, lost: Rules::default() }, None, limits.clone());
         Ok(Self { ways: vec![Way { listener, address, kind: Kind::Out(Arc::new(proxy)) }], limits })
     }
 

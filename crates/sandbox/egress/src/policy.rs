@@ -67,7 +67,12 @@ pub struct Asked {
 impl Policy {
     /// One that lets these through.
     pub fn new(allowed: Rules) -> Self {
-        let (rules, _) = watch::channel(Arc::new(Now { allowed, denied: Rules::default() }));
+        Self::with(allowed, Rules::default())
+    }
+
+    /// One that lets these through, but for those.
+    pub fn with(allowed: Rules, denied: Rules) -> Self {
+        let (rules, _) = watch::channel(Arc::new(Now { allowed, denied }));
         Self(Arc::new(Shared { rules, asked: Mutex::default() }))
     }
 

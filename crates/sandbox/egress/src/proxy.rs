@@ -31,19 +31,27 @@ use crate::{
     refusal::{Refusal, causes, refused},
     watch::{Activity, Watched},
 };
-use gloveport_allow_list::Target;
+use gloveport_allow_list::{Rules, Target};
 
 /// What a tunnel holds in each direction.
 const BUFFER: usize = 16 * 1024;
 
 type Body = BoxBody<Bytes, hyper::Error>;
 
+/// What is put in on the way.
+#[derive(Debug)]
+pub(crate) struct Secrets {
+    /// `None` is nothing.
+    pub(crate) edge: Option<Edge>,
+    /// Whom secrets are for that are not there any more.
+    pub(crate) lost: Rules,
+}
+
 /// A proxy.
 #[derive(Debug)]
 pub(crate) struct Proxy {
     reach: Arc<Reach>,
-    /// What is put in on the way; `None` is nothing.
-    edge: Option<Edge>,
+    secrets: Secrets,
     /// The only one who is served; `None` is everybody.
     pub(crate) client: Option<IpAddr>,
     limits: EgressLimits,
@@ -81,8 +89,8 @@ async fn copy(mut client: TokioIo<Upgraded>, target: &mut Watched) {
 }
 
 impl Proxy {
-    pub(crate) fn new(reach: Reach, edge: Option<Edge>, client: Option<IpAddr>, limits: EgressLimits) -> Self {
-        Self { reach: Arc::new(reach), edge, client, limits, lines: Lines::new() }
+    pub(crate) fn new(reach: Reach, secrets: Secrets, client: Option<IpAddr>, limits: EgressLimits) -> Self {
+        Self { reach: Arc::new(reach), secrets, client, limits, lines: Lines::new() }
     }
 
     /// Serves one connection until it ends or nothing goes through it.
@@ -129,6 +137,7 @@ impl Proxy {
         tunnels: &mpsc::Sender<Tunnel>,
     ) -> Response<Body> {
         let answered = match target_of(&request) {
+            Ok(target) if edge::names(&self.secrets.lost, &target) => Err(Refusal::Lost { target }),
             Ok(target) if request.method() == Method::CONNECT => {
                 self.tunnel(request, &target, connection, tunnels).await
             }
@@ -169,7 +178,7 @@ impl Proxy {
 
     /// What a tunnel is read with, if a secret goes to its target.
     fn inside(&self, target: &Target, activity: &Activity) -> Result<Option<Inside>, Refusal> {
-        let Some(edge) = &self.edge else { return Ok(None) };
+        let Some(edge) = &self.secrets.edge else { return Ok(None) };
         let failed = |error: edge::EdgeError| Refusal::Edge { target: target.clone(), reason: error.to_string() };
         let site = edge.site(target).map_err(failed)?;
         Ok(site.map(|site| Inside {

@@ -66,6 +66,12 @@ pub(crate) enum Refusal {
     /// The gate cannot stand in for the target.
     #[error("the secrets for {target} cannot be put in: {reason}")]
     Edge { target: Target, reason: String },
+    /// The gate was started again, and its memory is gone.
+    #[error(
+        "the secrets for {target} cannot be put in: the gate of this sandbox was started again, and only its memory had \
+         them; start the sandbox anew with its secrets (`--secret NAME@HOST`)"
+    )]
+    Lost { target: Target },
     /// The certificate of the target is not one to trust.
     #[error(
         "the certificate of {target} cannot be trusted: {reason}; secrets go only to servers whose certificates the \
@@ -94,7 +100,7 @@ impl Refusal {
             | Self::Untrusted { .. }
             | Self::Tls { .. }
             | Self::Coding { .. } => StatusCode::BAD_GATEWAY,
-            Self::Edge { .. } => StatusCode::INTERNAL_SERVER_ERROR,
+            Self::Edge { .. } | Self::Lost { .. } => StatusCode::INTERNAL_SERVER_ERROR,
             Self::Late { .. } => StatusCode::GATEWAY_TIMEOUT,
             Self::Target(_) | Self::Request(_) | Self::NoHeader { .. } => StatusCode::BAD_REQUEST,
             Self::Method(_) => StatusCode::METHOD_NOT_ALLOWED,
@@ -118,7 +124,7 @@ impl Refusal {
             | Self::Misdirected { .. }
             | Self::NoHeader { .. }
             | Self::HeadTooLarge { .. } => "http_request_error",
-            Self::Edge { .. } => "proxy_internal_error",
+            Self::Edge { .. } | Self::Lost { .. } => "proxy_internal_error",
             Self::Untrusted { .. } => "tls_certificate_error",
             Self::Tls { .. } => "tls_protocol_error",
             Self::Coding { .. } => "http_response_content_coding",

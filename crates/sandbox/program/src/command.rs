@@ -3,12 +3,13 @@
 use std::process::ExitCode;
 
 use clap::Subcommand;
+use gloveport_sys::owners;
 
 use crate::{
     Owner, agent_server, argv,
     container::{health, install, server as container_server},
     gate,
-    local::server as local_server,
+    local::{gvisor, inside::SharedLog, server as local_server},
     logging, openhands, relayed, swerex, tools,
 };
 
@@ -27,6 +28,9 @@ pub enum Command {
     /// Serve a sandbox of the runtime `local`, which starts it.
     #[command(hide = true)]
     SandboxServer(local_server::ServerArgs),
+    /// Give files of a sandbox to others, or remove them, as standard input says.
+    #[command(hide = true)]
+    OwnersWork,
     /// Serve a sandbox of the runtimes `docker` and `kubernetes`, whose container starts it.
     #[command(hide = true)]
     ContainerServer(container_server::ServerArgs),
@@ -81,9 +85,21 @@ pub fn run(command: Command) -> anyhow::Result<ExitCode> {
             if let Some(code) = arguments.tried() {
                 return Ok(code);
             }
-            let (inside, owner) = local_server::enter(&arguments)?;
-            logging::for_sandbox(inside.log()?);
-            runtime()?.block_on(local_server::serve(inside, &owner))
+            match local_server::enter(&arguments)? {
+                local_server::Entered::Server(inside, owner) => {
+                    logging::for_sandbox(inside.log()?);
+                    runtime()?.block_on(local_server::serve(inside, &owner))
+                }
+                local_server::Entered::Front(inside, processes) => {
+                    let log = SharedLog::new(inside.log()?);
+                    logging::for_sandbox(log.clone());
+                    runtime()?.block_on(gvisor::front(inside, log, processes))
+                }
+            }
+        }
+        Command::OwnersWork => {
+            owners::work::serve(std::io::stdin(), std::io::stdout())?;
+            Ok(ExitCode::SUCCESS)
         }
         Command::ContainerServer(_) if std::process::id() == 1 => {
             tools::hide();
@@ -108,10 +124,14 @@ pub fn run(command: Command) -> anyhow::Result<ExitCode> {
             runtime()?.block_on(relayed::server::serve(arguments, &owner))
         }
         Command::RelayedCall(arguments) => relayed::call::call(&arguments),
-        Command::Gate(arguments) => {
+        Command::Gate(mut arguments) => {
             arguments.close()?;
             logging::for_server();
-            runtime()?.block_on(gate::gate(arguments))
+            let runtime = runtime()?;
+            let served = runtime.block_on(gate::gate(arguments));
+            // A thread may wait for standard input, which nobody does any more.
+            runtime.shutdown_background();
+            served
         }
         Command::GateChange(arguments) => gate::change::change(&arguments),
     }

@@ -2,4 +2,5 @@
 
 pub(crate) mod health;
 pub(crate) mod install;
+mod records;
 pub(crate) mod server;

@@ -2,35 +2,44 @@
 
 pub(crate) mod change;
 mod control;
+mod given;
+mod recorder;
+mod rules;
 
 use std::{
     fs::File,
-    io::{self, Read as _},
+    io::{self, Read as _, Seek as _},
     net::{IpAddr, Ipv4Addr, SocketAddr},
     os::{
         fd::{AsFd, BorrowedFd, OwnedFd},
         unix::net::{UnixListener, UnixStream},
     },
+    path::PathBuf,
     process::ExitCode,
+    sync::Arc,
 };
 
 use anyhow::Context as _;
 use clap::Args;
 use gloveport_allow_list::Rules;
 use gloveport_audit::{self as audit, Log};
+use gloveport_contract::gate::LONGEST_EDGE;
 use gloveport_edge::EdgeConfig;
 use gloveport_egress::{Edge, Egress, EgressLimits, EgressOptions, Forward, Policy, ProxyOptions, Roots};
-use gloveport_sys::{confined, frames};
+use gloveport_sys::{again::start_again, confined, frames};
 use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 use zeroize::Zeroizing;
 
+use self::{
+    given::Given,
+    recorder::{Kept, Recorder},
+    rules::KeptRules,
+};
 use crate::tools;
 
-/// Most bytes of what is put into requests, with what is trusted.
-const MOST: u64 = 16 * 1024 * 1024;
-
 #[derive(Debug, Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 pub struct GateArgs {
     /// Port of the gate, and the port of the sandbox that it leads to; may be repeated.
     #[arg(long = "forward", value_name = "PORT=HOST:PORT")]
@@ -53,68 +62,136 @@ pub struct GateArgs {
     /// Take changes of the rules from who is in the network of the gate, as nobody of the sandbox is.
     #[arg(long, requires = "proxy", conflicts_with = "proxy_on_input")]
     control: bool,
+    /// A line of JSON on standard input has what the proxy puts into requests; it is read before any port is open.
+    #[arg(long, requires = "proxy", requires = "secret_hosts", conflicts_with = "proxy_on_input")]
+    edge_on_input: bool,
+    /// Whom that is for; if it does not come, nothing goes there. May be repeated.
+    #[arg(long = "secret-host", value_name = "RULE", requires = "edge_on_input")]
+    secret_hosts: Vec<String>,
+    /// Record what happens in this file.
+    #[arg(long, value_name = "FILE", requires = "session", conflicts_with = "proxy_on_input")]
+    audit: Option<PathBuf>,
+    /// The session of what is recorded.
+    #[arg(long, value_name = "ID", requires = "audit")]
+    session: Option<String>,
+    /// Where the server of the sandbox says what it is about to do.
+    #[arg(long, value_name = "ADDRESS:PORT", requires = "audit", requires = "recorder_key")]
+    recorder: Option<SocketAddr>,
+    /// SHA-256 of the key that it says first.
+    #[arg(long, value_name = "HASH", requires = "recorder")]
+    recorder_key: Option<audit::Hash>,
     /// Address of the sandbox: the proxy serves it alone, and the ports everybody else.
     #[arg(long, value_name = "ADDRESS")]
     sandbox: Option<IpAddr>,
     /// Who looks names up, instead of whom the system asks.
     #[arg(long, value_name = "ADDRESS:PORT")]
     dns: Option<SocketAddr>,
+    /// What has come over standard output.
+    #[arg(skip)]
+    taken: Option<Taken>,
 }
 
 impl GateArgs {
-    /// Keeps this process to what it needs, where it stands between a sandbox and the machine itself. Call it while this is
-    /// the only thread.
-    pub(crate) fn close(&self) -> anyhow::Result<()> {
+    /// Keeps this process to what it needs, where it stands between a sandbox and the machine itself, and returns in a copy of
+    /// it, and in another one whenever that is killed. Call it while this is the only thread.
+    pub(crate) fn close(&mut self) -> anyhow::Result<()> {
         if self.proxy_on_input {
             confined::close_all_but_the_network().context("cannot keep the gate from the files of this machine")?;
+        }
+        if self.more_on_output {
+            let more = More::take().context("cannot take over what the gate needs")?;
+            let rules = KeptRules::new().context("cannot keep the rules of the gate")?;
+            let before = start_again(c"gloveport-again").context("cannot start the gate")?;
+            self.taken = Some(Taken { more, rules, before });
+        }
+        if self.edge_on_input {
+            tools::hide();
         }
         Ok(())
     }
 }
 
-pub(crate) async fn gate(arguments: GateArgs) -> anyhow::Result<ExitCode> {
-    let GateArgs { forwards, address, proxy, proxy_on_input, more_on_output, allowed, control, sandbox, dns } =
-        arguments;
-    let policy = Policy::new(Rules::parse(&allowed)?);
+pub(crate) async fn gate(mut arguments: GateArgs) -> anyhow::Result<ExitCode> {
     let stop = tools::stop_signal()?;
-    let limits = EgressLimits::default();
-    let gate = if proxy_on_input {
-        let listener = rustix::io::dup(std::io::stdin().as_fd()).context("cannot use standard input")?;
-        let mut edge = None;
-        if more_on_output {
-            let more = More::take().context("cannot take over what the gate needs")?;
-            edge = more.edge.map(read_edge).transpose()?;
-            if let Some((session, file)) = more.audit {
-                let log = Log::over(file.into()).context("cannot use the audit log")?;
-                audit::record_into(GateLog { session, log, stop: stop.clone() });
-            }
-            // It ends with this process.
-            tokio::spawn(control::serve(control::ready(more.control)?, policy.clone()));
-        }
-        Egress::on(listener.into(), policy, edge, limits)?
+    let gate = if arguments.proxy_on_input {
+        of_machine(arguments.taken.take(), &arguments.allowed, &stop)?
     } else {
-        if control {
-            // It ends with this process.
-            tokio::spawn(control::serve(control::ready(change::listen()?)?, policy.clone()));
+        let policy = Policy::new(Rules::parse(&arguments.allowed)?);
+        tokio::select! {
+            gate = of_container(arguments, policy, &stop) => gate?,
+            () = stop.cancelled() => return Ok(ExitCode::SUCCESS),
         }
-        let proxy = proxy.map(|listen| ProxyOptions { listen, policy, edge: None });
-        Egress::open(EgressOptions { address, forwards, proxy, sandbox, dns, limits }).await?
     };
     tracing::info!(forwards = ?gate.forwards(), proxy = ?gate.proxy(), "the gate is open");
     gate.serve(stop).await;
     Ok(ExitCode::SUCCESS)
 }
 
+/// The gate of a sandbox on this machine: a proxy on a port of the network of the sandbox.
+fn of_machine(taken: Option<Taken>, allowed: &[String], stop: &CancellationToken) -> anyhow::Result<Egress> {
+    let listener = rustix::io::dup(io::stdin().as_fd()).context("cannot use standard input")?;
+    let Some(Taken { more, rules, before }) = taken else {
+        let policy = Policy::new(Rules::parse(allowed)?);
+        return Ok(Egress::on(listener.into(), policy, None, EgressLimits::default())?);
+    };
+    if before > 0 {
+        tracing::warn!(before, "the gate was killed or has failed, and was started again; its connections have ended");
+    }
+    let policy = rules.policy(allowed)?;
+    let edge = more.edge.map(read_edge).transpose()?;
+    if let Some((session, file)) = more.audit {
+        let log = Log::over(file.into()).context("cannot use the audit log")?;
+        audit::record_into(GateLog { kept: Arc::new(Kept { session, log }), stop: stop.clone() });
+    }
+    // It ends with this process.
+    tokio::spawn(control::serve(control::ready(more.control)?, policy.clone(), Some(rules)));
+    Ok(Egress::on(listener.into(), policy, edge, EgressLimits::default())?)
+}
+
+/// The gate of a sandbox in a container, which is a container of its own beside it.
+async fn of_container(arguments: GateArgs, policy: Policy, stop: &CancellationToken) -> anyhow::Result<Egress> {
+    // The sandbox waits for this first.
+    record(&arguments, stop).await?;
+    let GateArgs { forwards, address, proxy, control, edge_on_input, secret_hosts, sandbox, dns, .. } = arguments;
+    let (mut edge, mut lost) = (None, Rules::default());
+    if edge_on_input {
+        match given::take(&secret_hosts).await? {
+            Given::Edge(given) => edge = Some(given),
+            Given::Lost(hosts) => lost = hosts,
+        }
+    }
+    if control {
+        // It ends with this process.
+        tokio::spawn(control::serve(control::ready(change::listen()?)?, policy.clone(), None));
+    }
+    let proxy = proxy.map(|listen| ProxyOptions { listen, policy, edge, lost });
+    let limits = EgressLimits::default();
+    Ok(Egress::open(EgressOptions { address, forwards, proxy, sandbox, dns, limits }).await?)
+}
+
+/// Records what the gate does, and what the server of the sandbox says, if anything is recorded.
+async fn record(arguments: &GateArgs, stop: &CancellationToken) -> anyhow::Result<()> {
+    let (Some(path), Some(session)) = (&arguments.audit, &arguments.session) else { return Ok(()) };
+    let log = Log::open(path).with_context(|| format!("cannot use the audit log {}", path.display()))?;
+    let kept = Arc::new(Kept { session: session.clone(), log });
+    audit::record_into(GateLog { kept: Arc::clone(&kept), stop: stop.clone() });
+    if let (Some(address), Some(key)) = (arguments.recorder, arguments.recorder_key) {
+        let listener = Recorder::listen(address).await?;
+        // It ends with this process.
+        tokio::spawn(Recorder::new(kept, key, arguments.sandbox).serve(listener));
+    }
+    Ok(())
+}
+
 /// What a gate records. Where it cannot, it ends, and with it the way out.
 struct GateLog {
-    session: String,
-    log: Log,
+    kept: Arc<Kept>,
     stop: CancellationToken,
 }
 
 impl audit::Sink for GateLog {
     fn keep(&self, event: audit::Event) {
-        if let Err(error) = self.log.add(&self.session, &event) {
+        if let Err(error) = self.kept.add(&event) {
             tracing::error!(%error, "the audit log cannot be written, so the gate closes");
             self.stop.cancel();
         }
@@ -130,6 +207,15 @@ pub(crate) struct More {
     pub(crate) edge: Option<OwnedFd>,
     /// Where it records what it does, and for which session.
     pub(crate) audit: Option<(String, OwnedFd)>,
+}
+
+/// What a gate has of that, and of the one that it takes the place of.
+#[derive(Debug)]
+struct Taken {
+    more: More,
+    rules: KeptRules,
+    /// How many gates there were before it.
+    before: u32,
 }
 
 /// What the descriptors are that come behind the first one.
@@ -164,11 +250,16 @@ impl More {
     }
 }
 
-/// What is put into requests.
+/// What is put into requests. A gate before this one may have read it, too.
 fn read_edge(file: OwnedFd) -> anyhow::Result<Edge> {
-    let mut text = Zeroizing::new(Vec::new());
-    File::from(file).take(MOST).read_to_end(&mut text).context("cannot read what is put into requests")?;
-    let config: EdgeConfig = serde_json::from_slice(&text).context("cannot understand what is put into requests")?;
+    let (mut file, mut text) = (File::from(file), Zeroizing::new(Vec::new()));
+    let read = file.rewind().and_then(|()| file.take(LONGEST_EDGE).read_to_end(&mut text));
+    read.context("cannot read what is put into requests")?;
+    edge_of(&text)
+}
+
+fn edge_of(text: &[u8]) -> anyhow::Result<Edge> {
+    let config: EdgeConfig = serde_json::from_slice(text).context("cannot understand what is put into requests")?;
     let roots = if config.roots.is_empty() { Roots::of_system() } else { Roots::of_text(&config.roots) };
     Ok(Edge::new(config, roots)?)
 }

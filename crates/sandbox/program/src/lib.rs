@@ -12,6 +12,7 @@
 //! | `wire` | what the servers of both have in common |
 //! | `local`, `container` | the server of a sandbox of the runtimes `local` and `docker` |
 //! | `relayed` | the server of a sandbox that only its `agent-server` can reach |
+//! | `audit` | what happens is recorded before it happens, by somebody whom the sandbox does not reach |
 //! | `gate` | the only way out of a closed network and into it |
 //! | [`trial`] | whether this machine can make containers |
 //! | [`tools`], [`plugins`] | what the tools of a server are made from |
@@ -19,6 +20,7 @@
 
 mod agent_server;
 pub mod argv;
+mod audit;
 mod command;
 mod container;
 mod gate;

@@ -1,7 +1,7 @@
 //! The server of a sandbox of the runtime `local`.
 
-mod audit;
-mod inside;
+pub(crate) mod gvisor;
+pub(crate) mod inside;
 mod ports;
 pub(crate) mod server;
 pub mod trial;

@@ -27,9 +27,14 @@ impl Owner {
         Ok(Self::of(Guard::start_confined(confinement)?))
     }
 
-    /// The same, for the first process of a container.
-    pub(crate) fn start_inside(network: bool) -> anyhow::Result<Self> {
-        Ok(Self::of(Guard::start_inside(network)?))
+    /// The same, for the first process of a container, whose files may have several owners.
+    pub(crate) fn start_inside(network: bool, has_owners: bool) -> anyhow::Result<Self> {
+        Ok(Self::of(Guard::start_inside(network, has_owners)?))
+    }
+
+    /// The same on a kernel that is the sandbox's own.
+    pub(crate) fn start_on_own_kernel() -> anyhow::Result<Self> {
+        Ok(Self::of(Guard::start_on_own_kernel()?))
     }
 
     fn of(guard: Guard) -> Self {

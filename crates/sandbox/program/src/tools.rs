@@ -48,7 +48,7 @@ pub fn executor_options(owner: &Owner, directory: PathBuf) -> anyhow::Result<Exe
 }
 
 /// The variable with the origins whose pages may use the server from a browser.
-pub const ALLOWED_ORIGINS: &str = "GLOVEPORT_ALLOW_ORIGINS";
+pub const ALLOWED_ORIGINS: &str = Origins::VARIABLE;
 
 /// The origins in a value of [`ALLOWED_ORIGINS`], which need a key.
 pub fn origins(text: Option<&str>, has_key: bool) -> anyhow::Result<Origins> {

@@ -178,28 +178,6 @@ impl Names {
     }
 }
 
-/// Whether a text is the origin of a page as browsers send it, but for its case: a scheme, a host, and a port unless it is
-/// that of the scheme.
-pub fn is_http_origin(text: &str) -> bool {
-    let text = text.to_ascii_lowercase();
-    let (usual, authority) = match text.split_once("://") {
-        Some(("http", authority)) => ("80", authority),
-        Some(("https", authority)) => ("443", authority),
-        _ => return false,
-    };
-    let (host, port) = match authority.rsplit_once(':') {
-        Some((host, port)) if !port.ends_with(']') => (host, Some(port)),
-        _ => (authority, None),
-    };
-    let is_host = match host.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
-        Some(address) => address.parse::<Ipv6Addr>().is_ok(),
-        None => !host.is_empty() && host.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte)),
-    };
-    let is_port =
-        |port: &str| port != usual && port.parse::<u16>().is_ok_and(|number| number != 0 && number.to_string() == port);
-    is_host && port.is_none_or(is_port)
-}
-
 /// A host with or without a port, and nothing beside it.
 fn is_authority(text: &str) -> bool {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.:[]%".contains(&byte);

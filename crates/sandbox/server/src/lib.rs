@@ -7,7 +7,7 @@
 //! | `router`, `route` | what every request passes: key, bounds, containment of panics, counting |
 //! | `auth` | who may ask, with a key and without one |
 //! | `policy` | what browsers may do with answers |
-//! | `origins`, `pages` | which pages of other origins may use the native API |
+//! | `pages` | which pages of other origins may use the native API |
 //! | `transfer` | files on their way: bounded, with a turn for each, on threads that may wait |
 //! | `v0` | the OpenHands 0.62 API (`action-execution-api` §2) |
 //! | `v1` | the native API: streamed commands that survive a lost connection |
@@ -41,7 +41,6 @@ mod mcp;
 mod metrics;
 mod occupancy;
 mod options;
-mod origins;
 mod pages;
 mod passage;
 mod plugins;
@@ -63,10 +62,10 @@ pub use agent_server::options::{
 };
 pub use claim::{Claim, wait_for_claim};
 pub use error::ServerError;
+pub use gloveport_origins::{OriginError, Origins};
 pub use gloveport_proxy::origin::{NameError, Names};
 pub use key::SessionKey;
 pub use occupancy::{Occupancy, Occupied};
 pub use options::{PauseListener, ServerLimits, ServerOptions, StrangeNames, Wire};
-pub use origins::{OriginError, Origins};
 pub use router::router;
 pub use serve::{DrainEnd, serve};

@@ -15,6 +15,8 @@ const ABOUT: [&str; 5] = ["/alive", "/server_info", "/ready", "/metrics", "/v1/s
 #[derive(Debug)]
 pub struct Occupancy {
     base: Instant,
+    /// How long nobody may use it before it ends, if it ends so.
+    limit: Option<Duration>,
     /// Requests and streams that are not over.
     open: AtomicUsize,
     /// When the last one was over, in microseconds after `base`.
@@ -23,11 +25,22 @@ pub struct Occupancy {
 
 impl Default for Occupancy {
     fn default() -> Self {
-        Self { base: Instant::now(), open: AtomicUsize::new(0), last: AtomicU64::new(0) }
+        Self::limited(None)
     }
 }
 
 impl Occupancy {
+    /// That of a server that ends when nobody has used it for so long. Whoever has both ends it.
+    #[must_use]
+    pub fn limited(limit: Option<Duration>) -> Self {
+        Self { base: Instant::now(), limit, open: AtomicUsize::new(0), last: AtomicU64::new(0) }
+    }
+
+    /// How long nobody may use the server before it ends, if it ends so.
+    pub fn limit(&self) -> Option<Duration> {
+        self.limit
+    }
+
     /// Time since the server was used last, or since it was made; zero while it is used.
     pub fn idle(&self) -> Duration {
         if self.open.load(Relaxed) > 0 {
@@ -46,6 +59,12 @@ impl Occupancy {
     pub(crate) fn occupy_for(self: &Arc<Self>, path: &str) -> Option<Occupied> {
         (!ABOUT.contains(&path)).then(|| self.occupy())
     }
+
+    /// Counts as a use that is over at once.
+    pub fn touch(&self) {
+        let now = u64::try_from(self.base.elapsed().as_micros()).unwrap_or(u64::MAX);
+        self.last.fetch_max(now, Relaxed);
+    }
 }
 
 /// Something that uses a server.
@@ -54,8 +73,7 @@ pub struct Occupied(Arc<Occupancy>);
 
 impl Drop for Occupied {
     fn drop(&mut self) {
-        let now = u64::try_from(self.0.base.elapsed().as_micros()).unwrap_or(u64::MAX);
-        self.0.last.fetch_max(now, Relaxed);
+        self.0.touch();
         self.0.open.fetch_sub(1, Relaxed);
     }
 }

@@ -2,7 +2,8 @@
 
 use std::{fmt, sync::Arc, time::Duration};
 
-use crate::{occupancy::Occupancy, origins::Origins, viewer::Viewer};
+use crate::{occupancy::Occupancy, viewer::Viewer};
+use gloveport_origins::Origins;
 use gloveport_proxy::origin::Names;
 
 pub(crate) use crate::{

@@ -98,7 +98,7 @@ impl Instance {
         let terminal = name_of(&slave);
         let Launch { arguments, environment, directory, startup, dialect } = match &found {
             Found::Bash(_) => launch_bash(options, directory, files, &nonce, &terminal),
-            Found::Posix(_) => launch_posix(options, directory, files, &nonce, &found)
+            Found::Posix(_) => launch_posix(options, directory, files, (&nonce, &terminal), &found)
                 .map_err(|source| TerminalError::Startup { source })?,
         };
         let startup = in_memory(&startup).map_err(|source| TerminalError::Startup { source })?;
@@ -136,7 +136,7 @@ impl Instance {
 
     /// The line that teaches a POSIX shell to report.
     pub(crate) fn posix_lesson(&self) -> String {
-        posix::repetition(&self.nonce)
+        posix::repetition(&self.nonce, &name_of(&self.slave))
     }
 
     /// The shell showed its first prompt.
@@ -176,7 +176,7 @@ fn launch_posix(
     options: &ShellOptions,
     directory: &Path,
     files: StartupFiles,
-    nonce: &str,
+    (nonce, terminal): (&str, &str),
     found: &Found,
 ) -> io::Result<Launch> {
     let queue = Queue::new(options.identity.as_ref())?;
@@ -185,7 +185,7 @@ fn launch_posix(
     environment.retain(|(key, _)| key != "_");
     let env = environment.iter().position(|(key, _)| key == "ENV").map(|at| environment.swap_remove(at).1);
     let env = env.as_ref().map(|value| value.to_string_lossy());
-    let startup = posix::startup(nonce, files, &found.words(), directory, env.as_deref());
+    let startup = posix::startup((nonce, terminal), files, &found.words(), directory, env.as_deref());
     environment.push(("ENV".into(), STARTUP.into()));
     Ok(Launch {
         arguments: ["sh", "-i", posix::NAME].map(OsString::from).into(),
@@ -268,6 +268,13 @@ fn name_of(terminal: &OwnedFd) -> String {
     std::fs::read_link(format!("/proc/self/fd/{}", terminal.as_raw_fd()))
         .map(|path| path.to_string_lossy().into_owned())
         .unwrap_or_default()
+}
+
+/// A text for a shell that writes to its terminal, which it names as it is named where the common name does not lead there.
+fn by_its_name(text: String, terminal: &str) -> String {
+    let number = terminal.strip_prefix("/dev/pts/");
+    let is_plain = number.is_some_and(|number| number.bytes().all(|byte| byte.is_ascii_digit()));
+    if pty::is_partial() && is_plain { text.replace(">/dev/tty", &format!(">{terminal}")) } else { text }
 }
 
 /// A file that stands in memory only.

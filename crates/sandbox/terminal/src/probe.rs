@@ -29,7 +29,20 @@ pub(crate) fn shell_waits(shell: u32, slave: &OwnedFd) -> bool {
 
 /// Whether a process leads the group in the foreground of its terminal.
 pub(crate) fn is_in_foreground(pid: u32) -> bool {
-    process::stat(pid).is_some_and(|stat| stat.foreground == Some(pid))
+    process::stat(pid).is_some_and(|stat| stat.foreground == Some(pid) || pty::is_partial() && in_front_of(pid) == pid)
+}
+
+/// The process group in the foreground of a shell's terminal.
+pub(crate) fn foreground(shell: u32, master: &impl AsFd) -> Option<u32> {
+    pty::foreground(master).or_else(|| pty::is_partial().then(|| in_front_of(shell)))
+}
+
+/// The same, where the kernel does not tell it: the group of what the shell started last, unless that was stopped. Of a program in
+/// the background it is wrong.
+fn in_front_of(shell: u32) -> u32 {
+    let started = process::children(shell).into_iter().filter_map(process::stat);
+    let runs = started.filter(|stat| !matches!(stat.state, 'T' | 't' | 'Z' | 'X') && stat.group != shell);
+    runs.max_by_key(|stat| (stat.start_ticks, stat.pid)).map_or(shell, |stat| stat.group)
 }
 
 /// Size of the pieces in which the shell's parser reads from a terminal.
@@ -47,7 +60,7 @@ pub(crate) fn shell_reads_commands(shell: u32, slave: &OwnedFd) -> Option<bool> 
 
 /// Whether a program in the foreground waits for input from this terminal.
 pub(crate) fn waits_for_input(shell: u32, master: &impl AsFd, slave: &OwnedFd) -> bool {
-    let Some(group) = pty::foreground(master) else { return false };
+    let Some(group) = foreground(shell, master) else { return false };
     let Ok(modes) = pty::modes(master) else { return false };
     let Some(terminal) = name(std::process::id(), slave.as_raw_fd()) else { return false };
     if pty::unread_input(slave) > 0 {
@@ -129,7 +142,7 @@ const WITH_WINDOWS: [&str; 8] = ["tmux", "screen", "SCREEN", "vim", "nvim", "ema
 /// A bash that waits at its prompt for what is typed into this terminal. It is certain: nothing may be typed into
 /// something else, such as a question for a password.
 pub(crate) fn prompting_shell(shell: u32, master: &impl AsFd, slave: &OwnedFd) -> Option<Prompting> {
-    let group = pty::foreground(master).filter(|group| *group != shell)?;
+    let group = foreground(shell, master).filter(|group| *group != shell)?;
     let terminal = name(std::process::id(), slave.as_raw_fd())?;
     if pty::unread_input(slave) > 0 {
         return None;
@@ -178,7 +191,7 @@ fn at_prompt(pid: u32, terminal: &Path) -> Option<bool> {
 /// Whether a shell in the foreground, the session's or one inside of it, is busy: it may have made a process that has
 /// neither taken the terminal nor become its program yet.
 pub(crate) fn is_between_programs(shell: u32, master: &impl AsFd) -> bool {
-    let Some(leader) = pty::foreground(master) else { return false };
+    let Some(leader) = foreground(shell, master) else { return false };
     let (Some(own), Some(found)) = (process::stat(shell), process::stat(leader)) else { return false };
     if own.name != found.name {
         return false;
@@ -229,4 +242,43 @@ fn ticks(pid: u32) -> u64 {
 
 fn written(pid: u32) -> Option<u64> {
     process::storage_io(pid).map(|(written, _)| written)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        io::{BufRead as _, BufReader},
+        process::{Command, Stdio},
+        time::Instant,
+    };
+
+    use super::*;
+
+    #[test]
+    fn who_is_in_front_is_what_the_shell_has_started_last_unless_it_was_stopped() {
+        let script = "set -m; sleep 600 & echo $!; read -r x";
+        let mut shell = Command::new("bash");
+        shell.args(["-c", script]).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut shell = shell.spawn().unwrap();
+        let mut line = String::new();
+        BufReader::new(shell.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        let started: u32 = line.trim().parse().unwrap();
+        let signal = |name: &str| Command::new("kill").args([name, line.trim()]).status().unwrap();
+        let until = |expected: u32| {
+            let deadline = Instant::now() + Duration::from_secs(10);
+            while in_front_of(shell.id()) != expected {
+                assert!(Instant::now() < deadline, "it is not {expected}");
+                std::thread::sleep(Duration::from_millis(5));
+            }
+        };
+        until(started);
+        signal("-STOP");
+        until(shell.id());
+        signal("-CONT");
+        until(started);
+        signal("-KILL");
+        until(shell.id());
+        shell.kill().unwrap();
+        shell.wait().unwrap();
+    }
 }

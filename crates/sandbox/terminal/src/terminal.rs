@@ -22,7 +22,7 @@ use gloveport_sys::{
 use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::sync::watch;
 
-use crate::{error::TerminalError, log::OutputLog};
+use crate::{error::TerminalError, log::OutputLog, probe};
 use line::Line;
 
 /// How a raw terminal is started.
@@ -189,7 +189,7 @@ impl Terminal {
     /// Sends a signal to the programs in the foreground, or to the program itself while there are none.
     pub fn signal(&self, number: Signal) -> Result<(), TerminalError> {
         let TerminalState::Running { pid } = self.state() else { return Err(TerminalError::Closed) };
-        let group = pty::foreground(self.line()?.master()).filter(|group| *group > 1).unwrap_or(pid);
+        let group = probe::foreground(pid, self.line()?.master()).filter(|group| *group > 1).unwrap_or(pid);
         let group = i32::try_from(group).ok().and_then(Pid::from_raw).ok_or(TerminalError::Closed)?;
         kill_process_group(group, number).map_err(|error| TerminalError::Signal { source: error.into() })
     }

@@ -44,8 +44,10 @@ section! {
         remote_runtime_enable_retries: bool = true;
         /// How remote sandboxes are isolated: `gvisor` or `sysbox`; unset: the service decides.
         remote_runtime_class: Option<String> = None, example = "\"sysbox\"";
-        /// How far sandboxes of the runtime `local` are kept apart from this machine: `none`, `files` or `container`.
+        /// How far sandboxes of the runtime `local` are kept apart from this machine: `none`, `files`, `container` or `gvisor`.
         isolation: Option<String> = None, example = "\"container\"";
+        /// Origins whose web pages may use sandboxes from a browser, with their keys; `*` is all pages.
+        allow_origins: Option<Vec<String>> = None, example = "[\"https://app.example.com\"]";
         /// Size of remote sandboxes: 1, 2, 4 or 8.
         remote_runtime_resource_factor: i64 = 1;
         /// Check files for errors after each edit.

@@ -25,6 +25,8 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 const REDIRECTIONS: usize = 5;
 /// Most bytes of a token's answer, and of an error that is read.
 const ANSWER: u64 = 256 * 1024;
+/// What a certificate that is not trusted is told with.
+const CERTIFICATE: &str = "invalid peer certificate: ";
 /// Most characters of a registry's words that an error shows.
 const SHOWN: usize = 300;
 
@@ -157,7 +159,7 @@ impl Http {
             if let Some(admission) = admission.filter(|_| url.origin() == self.base.origin()) {
                 request = request.header(AUTHORIZATION, admission.clone());
             }
-            let answer = request.send().await.map_err(again)?;
+            let answer = request.send().await.map_err(|error| self.unanswered(what, error))?;
             if !answer.status().is_redirection() {
                 return Ok(answer);
             }
@@ -205,7 +207,7 @@ impl Http {
         if let Some((user, password)) = &self.credentials.login {
             request = request.header(AUTHORIZATION, basic(user, password));
         }
-        let answer = request.send().await.map_err(again)?;
+        let answer = request.send().await.map_err(|error| self.unanswered(what, error))?;
         if answer.status() != StatusCode::OK {
             return Err(self.refused(what, answer).await);
         }
@@ -237,6 +239,17 @@ impl Http {
             }
             status => Failure::Final(self.failed(what, with_words(&format!("it answered {status}"), words))),
         }
+    }
+
+    /// Why there is no answer. A certificate that is not trusted would not be the next time.
+    fn unanswered(&self, what: &str, error: reqwest::Error) -> Failure {
+        let reason = causes(&error.without_url());
+        let Some((_, why)) = reason.split_once(CERTIFICATE) else { return Failure::Again(reason, None) };
+        let advice = "if an authority of your own has signed it, add that to those of this machine (update-ca-certificates), or name \
+                      a file of trusted authorities in SSL_CERT_FILE";
+        Failure::Final(
+            self.failed(what, format!("its certificate is not trusted here ({}); {advice}", shown(why, SHOWN))),
+        )
     }
 
     fn denied(&self, what: &str, words: Option<String>) -> Failure {

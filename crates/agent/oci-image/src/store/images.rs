@@ -4,6 +4,7 @@ use std::{
     fs::{self, File},
     io,
     path::{Path, PathBuf},
+    sync::Arc,
     time::{Duration, SystemTime},
 };
 
@@ -17,6 +18,7 @@ use crate::{
     digest::Digest,
     error::ImageError,
     image::{Image, Lease, Stored},
+    owners::{self, Owners},
     unpack::Summary,
     words,
 };
@@ -27,7 +29,21 @@ const POLL: Duration = Duration::from_millis(1);
 
 /// The directory of all images.
 #[derive(Debug, Clone)]
-pub(crate) struct Images(pub(crate) PathBuf);
+pub(crate) struct Images {
+    pub(crate) path: PathBuf,
+    /// Whether files of them were given to others.
+    pub(crate) has_owners: bool,
+    /// Who removes those.
+    pub(crate) owners: Option<Arc<dyn Owners>>,
+}
+
+/// An image that nobody uses, and nobody begins to.
+#[derive(Debug)]
+pub(crate) struct Claimed {
+    directory: PathBuf,
+    bytes: u64,
+    _lock: File,
+}
 
 /// What is known of an image beside its tree.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -64,7 +80,7 @@ impl New {
 
 impl Images {
     fn directory(&self, digest: Digest) -> PathBuf {
-        self.0.join(digest.hex())
+        self.path.join(digest.hex())
     }
 
     /// An image that is there, with a lease.
@@ -88,7 +104,7 @@ impl Images {
                     return Ok(None);
                 }
                 durable::wait_for_disk(&directory);
-                return Ok(Some(image(&directory, digest, facts, lock)));
+                return Ok(Some(self.image(&directory, digest, facts, lock)));
             }
             if begin.elapsed() > LOOKED_AT {
                 let what = "waiting for whoever removes this image".to_owned();
@@ -118,18 +134,18 @@ impl Images {
         let directory = self.directory(digest);
         // A directory without what an image needs is none, and one that may not be whole is of no use.
         if directory.exists() {
-            fs::remove_dir_all(&directory).map_err(ImageError::store("remove", &directory))?;
+            owners::remove(&directory, self.owners.as_deref()).map_err(ImageError::store("remove", &directory))?;
         }
         platform::rename_new(&new.0, &directory).map_err(ImageError::store("give its name to", &directory))?;
         durable::wait_for_disk(&directory);
-        Ok(image(&directory, digest, facts, lock))
+        Ok(self.image(&directory, digest, facts, lock))
     }
 
     /// All that are there, without their references.
     pub(crate) fn all(&self) -> Result<Vec<Stored>, ImageError> {
-        let failed = || ImageError::store("list", &self.0);
+        let failed = || ImageError::store("list", &self.path);
         let mut all = Vec::new();
-        for entry in fs::read_dir(&self.0).map_err(failed())? {
+        for entry in fs::read_dir(&self.path).map_err(failed())? {
             let entry = entry.map_err(failed())?;
             let digest = entry.file_name().to_str().and_then(|name| format!("sha256:{name}").parse::<Digest>().ok());
             let Some(digest) = digest else { continue };
@@ -151,8 +167,8 @@ impl Images {
         Ok(all)
     }
 
-    /// Removes an image that nobody uses; returns its bytes, or `None` if there is none.
-    pub(crate) fn remove(&self, digest: Digest, work: &Path, shown: &str) -> Result<Option<u64>, ImageError> {
+    /// Keeps an image that nobody uses from those who want it; `None` if there is none.
+    pub(crate) fn claim(&self, digest: Digest, shown: &str) -> Result<Option<Claimed>, ImageError> {
         let directory = self.directory(digest);
         let path = directory.join("lock");
         let lock = match File::open(&path) {
@@ -168,23 +184,30 @@ impl Images {
             return Ok(None);
         }
         let bytes = read(&directory)?.map_or(0, |facts| facts.bytes);
-        let work = Work::new(work)?;
-        fs::rename(&directory, work.path().join("image")).map_err(ImageError::store("remove", &directory))?;
-        Ok(Some(bytes))
+        Ok(Some(Claimed { directory, bytes, _lock: lock }))
+    }
+
+    /// Removes it; returns its bytes.
+    pub(crate) fn remove(&self, claimed: &Claimed, work: &Path) -> Result<u64, ImageError> {
+        let Claimed { directory, bytes, .. } = claimed;
+        let work = Work::new(work, self.owners.as_ref())?;
+        fs::rename(directory, work.path().join("image")).map_err(ImageError::store("remove", directory))?;
+        Ok(*bytes)
+    }
+
+    fn image(&self, directory: &Path, digest: Digest, facts: Facts, lock: File) -> Image {
+        Image {
+            digest: digest.to_string(),
+            root: directory.join("root"),
+            has_owners: self.has_owners,
+            config: facts.config,
+            left_out: facts.left_out,
+            lease: Lease(lock),
+        }
     }
 }
 
 fn read(directory: &Path) -> Result<Option<Facts>, ImageError> {
     let path = directory.join("image.json");
     names::read(&path).map_err(ImageError::store("read", path))
-}
-
-fn image(directory: &Path, digest: Digest, facts: Facts, lock: File) -> Image {
-    Image {
-        digest: digest.to_string(),
-        root: directory.join("root"),
-        config: facts.config,
-        left_out: facts.left_out,
-        lease: Lease(lock),
-    }
 }

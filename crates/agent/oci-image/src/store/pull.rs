@@ -19,7 +19,7 @@ use crate::{
     digest::Digest,
     error::ImageError,
     image::Progress,
-    limits::Limits,
+    limits::{Limits, Options},
     registry::Registry,
     source::{Layer, Place, Resolved},
     unpack::{self, Summary, Unpacking},
@@ -60,9 +60,10 @@ pub(crate) async fn pull(
     registry: Option<&Registry>,
     work: &Arc<Work>,
     root: &Path,
-    limits: &Limits,
+    options: &Options,
     told: Told<'_>,
 ) -> Result<Summary, ImageError> {
+    let (limits, owners) = (&options.limits, options.owners.clone());
     let layers = std::mem::take(&mut resolved.layers);
     check_room(&layers, root, limits)?;
     let of = layers.len();
@@ -91,7 +92,7 @@ pub(crate) async fn pull(
     let stop = Arc::new(AtomicBool::new(false));
     let _stop = Stop(Arc::clone(&stop));
     let unpacking = async {
-        let mut unpacking = Unpacking::new(root, *limits, stop)?;
+        let mut unpacking = Unpacking::new(root, *limits, stop, owners.is_some())?;
         while let Some(layer) = receiver.recv().await {
             told(Progress::Unpacking { layer: layer.number, of });
             let work = Arc::clone(work);
@@ -101,10 +102,16 @@ pub(crate) async fn pull(
         Ok(unpacking)
     };
     let ((), unpacking) = futures_util::future::try_join(fetching, unpacking).await?;
-    let work = Arc::clone(work);
+    let (work, root) = (Arc::clone(work), root.to_owned());
     spawn_blocking(move || {
         let _work = work;
-        unpacking.finish()
+        let (summary, files) = unpacking.finish()?;
+        if let Some(owners) = owners {
+            owners
+                .give(&root, files)
+                .map_err(ImageError::store("give to the owners that the image names what is in", root))?;
+        }
+        Ok(summary)
     })
     .await
     .map_err(|_| ImageError::Stopped)?

@@ -6,12 +6,17 @@ use std::{
     io,
     os::unix::fs::OpenOptionsExt as _,
     path::{Path, PathBuf},
+    sync::Arc,
 };
 
 use gloveport_platform as platform;
 use rustix::fs::{FlockOperation, OFlags};
 
-use crate::{error::ImageError, store::locks};
+use crate::{
+    error::ImageError,
+    owners::{self, Owners},
+    store::locks,
+};
 
 /// Tries to make one: another process can take it for a forgotten one before it is locked.
 const TRIES: usize = 8;
@@ -20,13 +25,14 @@ const TRIES: usize = 8;
 #[derive(Debug)]
 pub(crate) struct Work {
     path: PathBuf,
+    owners: Option<Arc<dyn Owners>>,
     // Held until the directory is gone.
     _lock: File,
 }
 
 impl Work {
     /// Makes one.
-    pub(crate) fn new(below: &Path) -> Result<Self, ImageError> {
+    pub(crate) fn new(below: &Path, owners: Option<&Arc<dyn Owners>>) -> Result<Self, ImageError> {
         for _ in 0..TRIES {
             let name = gloveport_ids::random::<16>().map_err(|error| {
                 ImageError::store("name a directory in", below)(io::Error::other(error.to_string()))
@@ -36,7 +42,7 @@ impl Work {
             if let Some(lock) = lock(&path)
                 && platform::is_at(&lock, &path).is_ok_and(|same| same)
             {
-                return Ok(Self { path, _lock: lock });
+                return Ok(Self { path, owners: owners.cloned(), _lock: lock });
             }
         }
         let busy = io::Error::other("another process removes it again and again");
@@ -46,12 +52,16 @@ impl Work {
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
+
+    fn remove(&self) -> io::Result<()> {
+        owners::remove(&self.path, self.owners.as_deref())
+    }
 }
 
 impl Drop for Work {
     fn drop(&mut self) {
         // The mark that an image is on the disk can come while the image is removed, once.
-        if let Err(error) = fs::remove_dir_all(&self.path).or_else(|_| fs::remove_dir_all(&self.path)) {
+        if let Err(error) = self.remove().or_else(|_| self.remove()) {
             tracing::warn!("cannot remove {}: {error}; the next pull tries it again", self.path.display());
         }
     }
@@ -65,13 +75,15 @@ fn lock(path: &Path) -> Option<File> {
 }
 
 /// Removes those that nobody works in any more.
-pub(crate) fn sweep(below: &Path) {
+pub(crate) fn sweep(below: &Path, owners: Option<&Arc<dyn Owners>>) {
     let Ok(entries) = fs::read_dir(below) else { return };
     for entry in entries.flatten() {
         let path = entry.path();
         if let Some(_lock) = lock(&path) {
             tracing::info!("removing {}, which a process left that was killed", path.display());
-            drop(fs::remove_dir_all(&path));
+            if let Err(error) = owners::remove(&path, owners.map(AsRef::as_ref)) {
+                tracing::warn!("cannot remove {}: {error}; the next pull tries it again", path.display());
+            }
         }
     }
 }

@@ -16,6 +16,7 @@ use super::{
     stream::Stream,
     tree::{self, Directory, MakeError, Tree},
 };
+use crate::owners::Files;
 
 /// Highest number of a user or group.
 const HIGHEST_OWNER: u64 = 65_535;
@@ -55,21 +56,31 @@ fn bound(count: u64, limit: u64, unit: &'static str) -> Result<(), LayerError> {
     Err(LayerError::Image(crate::ImageError::Bound { what, limit, unit }))
 }
 
+/// When files are given to their owners.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Gives {
+    /// When they are made.
+    Now,
+    /// When all are there, by somebody else.
+    Later,
+    Never,
+}
+
 /// Puts entries into a tree.
 #[derive(Debug)]
 pub(super) struct Entries {
     pub(super) tree: Tree,
     pub(super) account: Account,
-    /// Whether files belong to whom the image says.
-    pub(super) gives_away: bool,
+    /// When files are given to whom the image says.
+    gives: Gives,
     /// Directories whose times are set at the end, since what is made in them changes these.
     times: Vec<(Vec<u8>, Time)>,
     paths: usize,
 }
 
 impl Entries {
-    pub(super) fn new(tree: Tree, account: Account, gives_away: bool) -> Self {
-        Self { tree, account, gives_away, times: Vec::new(), paths: 0 }
+    pub(super) fn new(tree: Tree, account: Account, gives: Gives) -> Self {
+        Self { tree, account, gives, times: Vec::new(), paths: 0 }
     }
 
     /// Takes an entry and its contents.
@@ -191,10 +202,7 @@ impl Entries {
         self.replacing(directory, name, "make a link", |directory| {
             rustix::fs::symlinkat(target, &directory.file, name)
         })?;
-        if let Some((user, group)) = self.owner(entry)? {
-            rustix::fs::chownat(&directory.file, name, Some(user), Some(group), AtFlags::SYMLINK_NOFOLLOW)
-                .map_err(|error| LayerError::system("give a link away", error))?;
-        }
+        self.give_name(entry, directory, name)?;
         rustix::fs::utimensat(&directory.file, name, &times(entry.modified), AtFlags::SYMLINK_NOFOLLOW)
             .map_err(|error| LayerError::system("set a time", error))
     }
@@ -221,10 +229,7 @@ impl Entries {
     fn fifo(&mut self, entry: &Entry, directory: &Directory, name: &[u8]) -> Result<(), LayerError> {
         let mode = Mode::from_raw_mode(entry.mode & 0o777 | 0o400);
         self.replacing(directory, name, "make a FIFO", |directory| rustix::fs::mkfifoat(&directory.file, name, mode))?;
-        if let Some((user, group)) = self.owner(entry)? {
-            rustix::fs::chownat(&directory.file, name, Some(user), Some(group), AtFlags::SYMLINK_NOFOLLOW)
-                .map_err(|error| LayerError::system("give a FIFO away", error))?;
-        }
+        self.give_name(entry, directory, name)?;
         // What was just made is no link.
         rustix::fs::chmodat(&directory.file, name, mode, AtFlags::empty())
             .map_err(|error| LayerError::system("set a mode", error))
@@ -253,27 +258,39 @@ impl Entries {
     }
 
     /// Gives something its owner and its mode, of which only some bits count and others are always set.
-    fn give(&self, file: &File, entry: &Entry, counts: u32, always: u32) -> Result<(), LayerError> {
-        if let Some((user, group)) = self.owner(entry)? {
-            rustix::fs::fchown(file, Some(user), Some(group))
-                .map_err(|error| LayerError::system("give a file away", error))?;
+    fn give(&mut self, file: &File, entry: &Entry, counts: u32, always: u32) -> Result<(), LayerError> {
+        let (user, group) = owner(entry)?;
+        match self.gives {
+            Gives::Now => rustix::fs::fchown(file, Some(Uid::from_raw(user)), Some(Gid::from_raw(group)))
+                .map_err(|error| LayerError::system("give a file away", error))?,
+            Gives::Later => self.tree.give_later(tree::number(file)?, user, group),
+            Gives::Never => {}
         }
         rustix::fs::fchmod(file, Mode::from_raw_mode(entry.mode & counts | always))
             .map_err(|error| LayerError::system("set a mode", error))
     }
 
-    fn owner(&self, entry: &Entry) -> Result<Option<(Uid, Gid)>, LayerError> {
-        let (user, group) = (entry.user, entry.group);
-        if user > HIGHEST_OWNER || group > HIGHEST_OWNER {
-            let reason = format!("it belongs to {user}:{group}, and numbers above {HIGHEST_OWNER} are not supported");
-            return Err(LayerError::damaged(&reason));
+    /// Gives something its owner that was just made and cannot be opened, such as a link.
+    fn give_name(&mut self, entry: &Entry, directory: &Directory, name: &[u8]) -> Result<(), LayerError> {
+        let (user, group) = owner(entry)?;
+        match self.gives {
+            Gives::Now => {
+                let (user, group) = (Some(Uid::from_raw(user)), Some(Gid::from_raw(group)));
+                rustix::fs::chownat(&directory.file, name, user, group, AtFlags::SYMLINK_NOFOLLOW)
+                    .map_err(|error| LayerError::system("give it away", error))?;
+            }
+            Gives::Later => {
+                let found = rustix::fs::statat(&directory.file, name, AtFlags::SYMLINK_NOFOLLOW);
+                let found = found.map_err(|error| LayerError::system("look at it", error))?;
+                self.tree.give_later(found.st_ino, user, group);
+            }
+            Gives::Never => {}
         }
-        let number = |number| u32::try_from(number).unwrap_or_default();
-        Ok(self.gives_away.then(|| (Uid::from_raw(number(user)), Gid::from_raw(number(group)))))
+        Ok(())
     }
 
-    /// Sets the times of directories, and says what was done.
-    pub(super) fn finish(mut self) -> Result<Account, LayerError> {
+    /// Sets the times of directories, and says what was done, and to whom files are still to be given.
+    pub(super) fn finish(mut self) -> Result<(Account, Files), LayerError> {
         for (path, time) in std::mem::take(&mut self.times) {
             let mut parts = names::parts(&path)?;
             let name = parts.pop().unwrap_or(b".");
@@ -285,8 +302,19 @@ impl Entries {
             rustix::fs::utimensat(&directory.file, name, &times(time), AtFlags::SYMLINK_NOFOLLOW)
                 .map_err(|error| LayerError::system("set a time", error))?;
         }
-        Ok(self.account)
+        Ok((self.account, self.tree.given()))
     }
+}
+
+/// Whom it belongs to: user and group.
+fn owner(entry: &Entry) -> Result<(u32, u32), LayerError> {
+    let (user, group) = (entry.user, entry.group);
+    if user > HIGHEST_OWNER || group > HIGHEST_OWNER {
+        let reason = format!("it belongs to {user}:{group}, and numbers above {HIGHEST_OWNER} are not supported");
+        return Err(LayerError::damaged(&reason));
+    }
+    let number = |number| u32::try_from(number).unwrap_or_default();
+    Ok((number(user), number(group)))
 }
 
 fn taken() -> LayerError {

@@ -16,6 +16,7 @@ use rustix::{
 };
 
 use super::error::LayerError;
+use crate::owners::Files;
 
 /// How directories are opened that are only a place for others.
 const PLACE: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
@@ -45,6 +46,8 @@ pub(super) struct Tree {
     last: Option<(Vec<u8>, Arc<Directory>)>,
     /// Names that this layer made, each as a hash of its directory and itself.
     made: HashSet<u64>,
+    /// Files that are to be given to others later, by their numbers.
+    given: HashMap<u64, (u32, u32)>,
     hasher: RandomState,
 }
 
@@ -59,6 +62,7 @@ impl Tree {
             depths: HashMap::from([(number, 0)]),
             last: None,
             made: HashSet::new(),
+            given: HashMap::new(),
             hasher: RandomState::new(),
         })
     }
@@ -77,6 +81,21 @@ impl Tree {
     /// Whether this layer made a name.
     pub(super) fn has_made(&self, directory: u64, name: &[u8]) -> bool {
         self.made.contains(&self.hasher.hash_one((directory, name)))
+    }
+
+    /// Notes to whom a file is given later. Root's, which all are at first, are not kept.
+    pub(super) fn give_later(&mut self, number: u64, user: u32, group: u32) {
+        // It may have the number of one that was removed.
+        if (user, group) == (0, 0) {
+            self.given.remove(&number);
+        } else {
+            self.given.insert(number, (user, group));
+        }
+    }
+
+    /// All files that are given, and to whom.
+    pub(super) fn given(self) -> Files {
+        self.given.into_iter().map(|(number, (user, group))| (number, user, group)).collect()
     }
 
     /// Forgets what names led to, because something was removed.
@@ -164,6 +183,7 @@ impl Tree {
         let file = open(&parent.file, name).map_err(MakeError::Other)?;
         let number = number(&file).map_err(MakeError::Other)?;
         self.depths.insert(number, depth);
+        self.given.remove(&number);
         Ok((file, number))
     }
 }

@@ -3,6 +3,7 @@
 
 mod attacks;
 mod local;
+mod owners;
 mod processes;
 mod registry;
 mod server;

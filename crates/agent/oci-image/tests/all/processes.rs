@@ -92,7 +92,7 @@ async fn what_a_killed_process_left_is_removed_and_another_one_begins_at_once() 
     until("a file", || names(&work).first().is_some_and(|name| work.join(name).join("layer-1").exists())).await;
     // As long as it lives, others wait for it, for a time.
     let limits = Limits { wait: Duration::from_millis(100), ..Limits::default() };
-    let other = Store::open_with(&place.path("store"), Options { limits, docker_config: None }).unwrap();
+    let other = Store::open_with(&place.path("store"), Options { limits, ..Options::default() }).unwrap();
     let told = Mutex::new(Vec::new());
     let tell = |progress| told.lock().unwrap().push(progress);
     let error = other.get(&server.reference(), Pull::Missing, &tell).await.unwrap_err();

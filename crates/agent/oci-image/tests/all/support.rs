@@ -243,7 +243,7 @@ impl Place {
 
     pub(crate) fn with(limits: Limits) -> Self {
         let directory = tempfile::tempdir().unwrap();
-        let options = Options { limits, docker_config: Some(directory.path().join("config.json")) };
+        let options = Options { limits, docker_config: Some(directory.path().join("config.json")), owners: None };
         let store = Store::open_with(&directory.path().join("store"), options).unwrap();
         Self { directory, store }
     }

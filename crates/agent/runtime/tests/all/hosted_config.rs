@@ -97,6 +97,26 @@ fn a_browser_that_is_not_enabled_is_left_out_by_every_runtime() {
 }
 
 #[test]
+fn origins_whose_pages_may_use_a_sandbox_are_told_to_it_by_every_runtime_and_what_is_none_is_refused() {
+    let pages = |origins: &[&str]| {
+        config(|config| {
+            config.sandbox.allow_origins = Some(origins.iter().map(|&origin| origin.to_owned()).collect());
+        })
+    };
+    let both = pages(&["https://app.example", "http://localhost:5173"]);
+    let told = ("GLOVEPORT_ALLOW_ORIGINS".to_owned(), "https://app.example,http://localhost:5173".to_owned());
+    for (runtime, can) in
+        [("local", local()), ("docker", docker()), ("remote", remote()), ("nothing", Capabilities::NONE)]
+    {
+        assert_eq!(from(&both, runtime, &can).unwrap().spec.environment, [told.clone()].into(), "{runtime}");
+        let error = from(&pages(&["https://app.example/"]), runtime, &can).unwrap_err().to_string();
+        for words in ["sandbox.allow_origins", "`https://app.example/` is not the origin of a page"] {
+            assert!(error.contains(words), "{error}");
+        }
+    }
+}
+
+#[test]
 fn keys_of_the_sandbox_arrive_where_the_provider_can_do_them_and_are_named_where_it_cannot() {
     let all = config(|config| {
         config.debug = true;
@@ -161,7 +181,9 @@ fn a_level_of_isolation_is_for_this_machine_and_is_refused_where_nothing_keeps_s
     assert_eq!((made.spec.confinement, made.ignored), (None, vec!["sandbox.isolation"]));
     for (name, runtime, can, expected) in [
         ("container", "cli", Capabilities::NONE, "keeps no sandbox"),
-        ("strong", "local", here.clone(), "`none`, `files` or `container`"),
+        ("gvisor", "cli", Capabilities::NONE, "keeps no sandbox"),
+        ("gvisor", "docker", docker(), "have the kernel of their machine"),
+        ("strong", "local", here.clone(), "`none`, `files`, `container` or `gvisor`"),
     ] {
         let error = from(&apart(name), runtime, &can).unwrap_err().to_string();
         assert!(error.contains("sandbox.isolation") && error.contains(expected), "{error}");

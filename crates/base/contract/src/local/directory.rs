@@ -41,21 +41,12 @@ pub const OWN_TEMPORARY: &str = "tmp";
 pub const OWN_WORK: &str = "work";
 /// What is changed in a root directory that others have as well.
 pub const OWN_CHANGES: &str = "changes";
+/// What its engine needs, where programs run on a kernel of their own. They do not see it.
+pub const OWN_ENGINE: &str = "engine";
 /// In that place: what programs trust ([`TRUST`]).
 pub const OWN_TRUST: &str = "trust";
-/// There: the certificates of all authorities that programs trust, that of the sandbox among them.
-pub const CERTIFICATES: &str = "certificates.pem";
-/// There: the certificate of the authority of the sandbox.
-pub const AUTHORITY: &str = "authority.pem";
 /// The name of that directory in a container.
 pub const TRUST: &str = "/run/gloveport/trust";
-/// Files in which systems have the certificates of the authorities that programs trust.
-pub const BUNDLES: [&str; 4] = [
-    "/etc/ssl/certs/ca-certificates.crt",
-    "/etc/pki/tls/certs/ca-bundle.crt",
-    "/etc/ssl/ca-bundle.pem",
-    "/etc/ssl/cert.pem",
-];
 /// The port of the loopback interface of a container's own network on which its way out is.
 pub const GATE: u16 = 3128;
 

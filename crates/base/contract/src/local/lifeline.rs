@@ -30,6 +30,8 @@ use tokio::{
     net::UnixStream,
 };
 
+use crate::recorder::Audited;
+
 /// Longest message in bytes.
 const LONGEST: u64 = 64 * 1024 * 1024;
 
@@ -53,6 +55,8 @@ pub enum Request {
     Start(Box<Start>),
     /// The sandbox is made.
     Commit,
+    /// End, as if told to by a signal, which cannot be sent to a server on a kernel of its own.
+    Stop,
 }
 
 /// What a server answers.
@@ -116,20 +120,6 @@ pub struct Start {
     pub keep_alive: bool,
     /// What its audit log is told first; `None` without one.
     pub audit: Option<Audited>,
-}
-
-/// What an audit log is told first of a sandbox, and what it is never told.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Audited {
-    /// The level of isolation.
-    pub isolation: String,
-    /// What the gate lets through at first.
-    pub network: Vec<String>,
-    /// The secrets that the gate puts in, and their hosts.
-    pub edge_secrets: Vec<String>,
-    /// Variables whose values are left out.
-    pub secrets: Vec<String>,
 }
 
 impl fmt::Debug for Start {

@@ -91,6 +91,8 @@ const NAMESPACES: c_int = libc::CLONE_NEWNS
     | libc::CLONE_NEWCGROUP;
 /// Commands to a terminal that type for its user, or are for the machine's own.
 const TERMINAL: [c_ulong; 4] = [libc::TIOCSTI, 0x541C /* TIOCLINUX */, libc::TIOCCONS, libc::TIOCSETD];
+/// `fchmodat2`, which the library does not have.
+pub(super) const FCHMODAT2: c_long = 452;
 /// Bits of a mode with which a program gets the rights of its file's owner or group.
 const RIGHTS: u32 = libc::S_ISUID | libc::S_ISGID;
 /// Where the numbers of another table of the same architecture begin.
@@ -101,6 +103,8 @@ const OTHER_TABLE: u32 = 0x4000_0000;
 const NOT_PERMITTED: u32 = SECCOMP_RET_ERRNO | libc::EPERM.cast_unsigned();
 /// The same where the C library then takes another way.
 const NOT_THERE: u32 = SECCOMP_RET_ERRNO | libc::ENOSYS.cast_unsigned();
+/// The same where the kernel has no such protocol.
+const NO_PROTOCOL: u32 = SECCOMP_RET_ERRNO | libc::EPROTONOSUPPORT.cast_unsigned();
 /// The same for sockets.
 const NO_ACCESS: u32 = SECCOMP_RET_ERRNO | libc::EACCES.cast_unsigned();
 
@@ -108,7 +112,7 @@ const NO_ACCESS: u32 = SECCOMP_RET_ERRNO | libc::EACCES.cast_unsigned();
 #[derive(Debug)]
 pub(super) struct Filter {
     program: Vec<sock_filter>,
-    /// Whether somebody is asked about connections.
+    /// Whether somebody is asked about connections or modes.
     has_notices: bool,
 }
 
@@ -117,8 +121,17 @@ pub(super) struct Filter {
 enum Where {
     /// Among all others of the machine, with its network or without.
     Here { network: bool },
-    /// In a container, with names and sockets of its own.
-    Inside,
+    /// In a container, with names and sockets of its own. Modes that give rights are refused, or asked for.
+    Inside { modes: Modes },
+}
+
+/// What becomes of calls that set a mode which gives rights.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Modes {
+    /// They fail.
+    Refused,
+    /// Somebody is asked, who sets the mode without those bits.
+    Asked,
 }
 
 impl Filter {
@@ -128,11 +141,11 @@ impl Filter {
     }
 
     /// The same for programs in a container.
-    pub(super) fn inside() -> Option<Self> {
-        program(Where::Inside).map(|program| Self { program, has_notices: false })
+    pub(super) fn inside(modes: Modes) -> Option<Self> {
+        program(Where::Inside { modes }).map(|program| Self { program, has_notices: modes == Modes::Asked })
     }
 
-    /// Installs it for this thread, which must be the only one, for good. Connections are asked for where the result is read.
+    /// Installs it for this thread, which must be the only one, for good. What is asked for comes from the result.
     pub(super) fn install(self) -> io::Result<Option<OwnedFd>> {
         if self.has_notices {
             return bpf::install_with_notices(&self.program).map(Some);
@@ -147,7 +160,10 @@ fn program(place: Where) -> Option<Vec<sock_filter>> {
     program.extend([jump(BPF_JGE, OTHER_TABLE, 0, 1), answer(NOT_PERMITTED)]);
     #[cfg(not(target_arch = "x86_64"))]
     let _only_on_other_machines = BPF_JGE;
-    let shared = if place == Where::Inside { &[] } else { SHARED };
+    let (shared, asked): (&[c_long], _) = match place {
+        Where::Here { .. } => (SHARED, Modes::Refused),
+        Where::Inside { modes } => (&[], modes),
+    };
     for call in REFUSED.iter().chain(REFUSED_HERE).chain(shared) {
         program.extend([jump(BPF_JEQ, number(*call)?, 0, 1), answer(NOT_PERMITTED)]);
     }
@@ -163,10 +179,10 @@ fn program(place: Where) -> Option<Vec<sock_filter>> {
         commands.extend([jump(BPF_JEQ, u32::try_from(command).ok()?, 0, 1), answer(NOT_PERMITTED)]);
     }
     judge(&mut program, libc::SYS_ioctl, commands)?;
-    modes(&mut program)?;
+    modes(&mut program, asked)?;
     match place {
         Where::Here { network } => sockets(&mut program, network)?,
-        Where::Inside => families(&mut program)?,
+        Where::Inside { .. } => families(&mut program)?,
     }
     // Limits of another process, which can end it.
     judge(
@@ -197,16 +213,25 @@ fn judge(program: &mut Vec<sock_filter>, call: c_long, steps: Vec<sock_filter>) 
 
 /// Refuses a call in whose argument one of the bits is set.
 fn refuse_bits(program: &mut Vec<sock_filter>, call: c_long, argument: usize, bits: u32) -> Option<()> {
-    judge(program, call, vec![bpf::load_argument(argument)?, jump(BPF_JSET, bits, 0, 1), answer(NOT_PERMITTED)])
+    judge_bits(program, call, argument, bits, NOT_PERMITTED)
+}
+
+/// The same with another verdict.
+fn judge_bits(program: &mut Vec<sock_filter>, call: c_long, argument: usize, bits: u32, verdict: u32) -> Option<()> {
+    judge(program, call, vec![bpf::load_argument(argument)?, jump(BPF_JSET, bits, 0, 1), answer(verdict)])
 }
 
 /// No file gets the rights of its owner for those who run it.
-fn modes(program: &mut Vec<sock_filter>) -> Option<()> {
-    const FCHMODAT2: c_long = 452;
-    for (call, argument) in
-        [(libc::SYS_fchmod, 1), (libc::SYS_fchmodat, 2), (FCHMODAT2, 2), (libc::SYS_mknodat, 2), (libc::SYS_mkdirat, 2)]
-    {
-        refuse_bits(program, call, argument, RIGHTS)?;
+fn modes(program: &mut Vec<sock_filter>, asked: Modes) -> Option<()> {
+    let verdict = match asked {
+        Modes::Refused => NOT_PERMITTED,
+        Modes::Asked => SECCOMP_RET_USER_NOTIF,
+    };
+    for (call, argument) in [(libc::SYS_fchmod, 1), (libc::SYS_fchmodat, 2), (FCHMODAT2, 2)] {
+        judge_bits(program, call, argument, RIGHTS, verdict)?;
+    }
+    for call in [libc::SYS_mknodat, libc::SYS_mkdirat] {
+        refuse_bits(program, call, 2, RIGHTS)?;
     }
     let making = (libc::O_CREAT | (libc::O_TMPFILE & !libc::O_DIRECTORY)).cast_unsigned();
     let opening = |flags: usize, mode: usize| {
@@ -221,7 +246,8 @@ fn modes(program: &mut Vec<sock_filter>) -> Option<()> {
     judge(program, libc::SYS_openat, opening(2, 3)?)?;
     #[cfg(target_arch = "x86_64")]
     {
-        for call in [libc::SYS_chmod, libc::SYS_creat, libc::SYS_mknod, libc::SYS_mkdir] {
+        judge_bits(program, libc::SYS_chmod, 1, RIGHTS, verdict)?;
+        for call in [libc::SYS_creat, libc::SYS_mknod, libc::SYS_mkdir] {
             refuse_bits(program, call, 1, RIGHTS)?;
         }
         judge(program, libc::SYS_open, opening(1, 2)?)?;
@@ -287,6 +313,14 @@ fn families(program: &mut Vec<sock_filter>) -> Option<()> {
         for known in [libc::AF_INET, libc::AF_INET6, libc::AF_UNIX] {
             steps.extend([jump(BPF_JEQ, family(known)?, 0, 1), answer(SECCOMP_RET_ALLOW)]);
         }
+        // Who adds users to a system tells the kernel's audit of it, and stops where it is forbidden to, but not where there is none.
+        steps.extend([
+            jump(BPF_JEQ, family(libc::AF_NETLINK)?, 0, 4),
+            bpf::load_argument(2)?,
+            jump(BPF_JEQ, family(libc::NETLINK_AUDIT)?, 0, 1),
+            answer(NO_PROTOCOL),
+            bpf::load_argument(0)?,
+        ]);
         steps.extend(addresses_of_the_machine()?);
         judge(program, call, steps)?;
     }
@@ -305,7 +339,7 @@ mod tests {
     }
 
     fn asked_inside(call: c_long, arguments: [u64; 6]) -> u32 {
-        judged(&program(Where::Inside).unwrap(), ARCHITECTURE.unwrap(), call, arguments)
+        judged(&program(Where::Inside { modes: Modes::Refused }).unwrap(), ARCHITECTURE.unwrap(), call, arguments)
     }
 
     fn bits(value: c_int) -> u64 {
@@ -327,7 +361,7 @@ mod tests {
         }
         assert_eq!(asked(true, libc::SYS_clone3, [0; 6]), NOT_THERE);
         assert_eq!(
-            judged(&program(Where::Inside).unwrap(), 0x4000_0003, libc::SYS_read, [0; 6]),
+            judged(&program(Where::Inside { modes: Modes::Refused }).unwrap(), 0x4000_0003, libc::SYS_read, [0; 6]),
             SECCOMP_RET_KILL_PROCESS
         );
         #[cfg(target_arch = "x86_64")]
@@ -376,6 +410,28 @@ mod tests {
     }
 
     #[test]
+    fn somebody_is_asked_for_modes_that_give_rights_where_files_have_several_owners_and_for_no_others() {
+        let asked = |call, arguments| {
+            judged(&program(Where::Inside { modes: Modes::Asked }).unwrap(), ARCHITECTURE.unwrap(), call, arguments)
+        };
+        for (mode, expected) in
+            [(0o4755, SECCOMP_RET_USER_NOTIF), (0o2755, SECCOMP_RET_USER_NOTIF), (0o1777, SECCOMP_RET_ALLOW)]
+        {
+            for call in [libc::SYS_fchmodat, FCHMODAT2] {
+                assert_eq!(asked(call, [0, 0, mode, 0, 0, 0]), expected, "{call} {mode:o}");
+            }
+            assert_eq!(asked(libc::SYS_fchmod, [0, mode, 0, 0, 0, 0]), expected);
+            #[cfg(target_arch = "x86_64")]
+            assert_eq!(asked(libc::SYS_chmod, [0, mode, 0, 0, 0, 0]), expected);
+        }
+        for call in [libc::SYS_mknodat, libc::SYS_mkdirat] {
+            assert_eq!(asked(call, [0, 0, 0o4755, 0, 0, 0]), NOT_PERMITTED, "{call}");
+        }
+        assert_eq!(asked(libc::SYS_openat, [0, 0, bits(libc::O_CREAT), 0o4755, 0, 0]), NOT_PERMITTED);
+        assert_eq!(asked(libc::SYS_unshare, [bits(libc::CLONE_NEWUSER), 0, 0, 0, 0, 0]), NOT_PERMITTED);
+    }
+
+    #[test]
     fn sockets_reach_the_network_only_where_there_is_one_and_services_of_the_machine_never() {
         let socket = |network, family: c_int, protocol: c_int| {
             asked(network, libc::SYS_socket, [bits(family), 1, bits(protocol), 0, 0, 0])
@@ -414,6 +470,8 @@ mod tests {
             (libc::AF_UNIX, libc::SOCK_DGRAM, 0, SECCOMP_RET_ALLOW),
             (libc::AF_NETLINK, libc::SOCK_RAW, libc::NETLINK_ROUTE, SECCOMP_RET_ALLOW),
             (libc::AF_NETLINK, libc::SOCK_RAW, libc::NETLINK_NETFILTER, NO_ACCESS),
+            (libc::AF_NETLINK, libc::SOCK_RAW, libc::NETLINK_AUDIT, NO_PROTOCOL),
+            (libc::AF_PACKET, libc::SOCK_RAW, libc::NETLINK_AUDIT, NO_ACCESS),
             (libc::AF_PACKET, libc::SOCK_RAW, 0, NO_ACCESS),
             (libc::AF_VSOCK, libc::SOCK_STREAM, 0, NO_ACCESS),
             (libc::AF_ALG, libc::SOCK_SEQPACKET, 0, NO_ACCESS),

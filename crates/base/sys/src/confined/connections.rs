@@ -72,7 +72,7 @@ fn named(file: &OwnedFd) -> io::Result<PathBuf> {
     std::fs::read_link(own(file))
 }
 
-fn own(file: &OwnedFd) -> String {
+pub(super) fn own(file: &OwnedFd) -> String {
     format!("/proc/self/fd/{}", file.as_raw_fd())
 }
 
@@ -116,17 +116,30 @@ fn serve(shared: &Arc<Shared>) {
 }
 
 fn work(shared: &Shared, notice: &seccomp_notif) {
-    let result = connect(shared, notice);
-    let mut answer = seccomp_notif_resp { id: notice.id, val: 0, error: 0, flags: 0 };
+    answer(&shared.notices, notice.id, &connect(shared, notice));
+    shared.at_work.fetch_sub(1, Ordering::AcqRel);
+}
+
+/// What the call of a program comes to.
+pub(super) fn answer(notices: &OwnedFd, id: u64, result: &io::Result<()>) {
+    let mut answer = seccomp_notif_resp { id, val: 0, error: 0, flags: 0 };
     if let Err(error) = result {
         answer.error = -error.raw_os_error().unwrap_or(libc::EACCES);
     }
     // SAFETY: the answer is as long as the kernel's, and lives on this stack. A program that is gone hears nothing.
-    let _gone = unsafe { libc::ioctl(shared.notices.as_raw_fd(), SEND, &raw mut answer) };
-    shared.at_work.fetch_sub(1, Ordering::AcqRel);
+    let _gone = unsafe { libc::ioctl(notices.as_raw_fd(), SEND, &raw mut answer) };
 }
 
-fn receive(notices: &OwnedFd) -> io::Result<seccomp_notif> {
+/// Whether who has asked is still there: then what was taken of it until now is its own.
+pub(super) fn still_there(notices: &OwnedFd, mut id: u64) -> io::Result<()> {
+    // SAFETY: the number is what the kernel reads.
+    if unsafe { libc::ioctl(notices.as_raw_fd(), STILL_THERE, &raw mut id) } < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(())
+}
+
+pub(super) fn receive(notices: &OwnedFd) -> io::Result<seccomp_notif> {
     // SAFETY: a zeroed notice is valid, as the kernel wants it, and is as long as the kernel's.
     unsafe {
         let mut notice: seccomp_notif = std::mem::zeroed();
@@ -147,11 +160,7 @@ fn connect(shared: &Shared, notice: &seccomp_notif) -> io::Result<()> {
         }
         _ => None,
     };
-    let mut id = notice.id;
-    // SAFETY: the number is what the kernel reads. Without an error, all above belongs to the program that has asked.
-    if unsafe { libc::ioctl(shared.notices.as_raw_fd(), STILL_THERE, &raw mut id) } < 0 {
-        return Err(io::Error::last_os_error());
-    }
+    still_there(&shared.notices, notice.id)?;
     if sockopt::socket_domain(&socket)? != AddressFamily::UNIX {
         return address.connect(&socket);
     }
@@ -172,8 +181,8 @@ fn connect(shared: &Shared, notice: &seccomp_notif) -> io::Result<()> {
     }
 }
 
-/// A socket of a program, for this process, too.
-fn taken(thread: i32, descriptor: u64) -> io::Result<OwnedFd> {
+/// What a program has open, for this process, too.
+pub(super) fn taken(thread: i32, descriptor: u64) -> io::Result<OwnedFd> {
     let status = std::fs::read_to_string(format!("/proc/{thread}/status"))?;
     let group = status.lines().find_map(|line| line.strip_prefix("Tgid:")?.trim().parse().ok());
     let process = group.and_then(Pid::from_raw).ok_or(Errno::SRCH)?;

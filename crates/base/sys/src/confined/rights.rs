@@ -17,6 +17,8 @@ const OF_ROOT_INSIDE: CapabilitySet = CapabilitySet::CHOWN
     .union(CapabilitySet::FSETID)
     .union(CapabilitySet::KILL)
     .union(CapabilitySet::NET_BIND_SERVICE);
+/// What it may do beside that where all its users are counted together.
+const OF_ROOT_AMONG_USERS: CapabilitySet = CapabilitySet::SETUID.union(CapabilitySet::SETGID);
 
 /// What failed.
 pub(crate) type Failed = (&'static str, io::Error);
@@ -36,15 +38,27 @@ pub(super) fn drop_capabilities() -> Result<(), Failed> {
     keep(CapabilitySet::empty())
 }
 
-/// What the first process of a container gives up once that is made.
-pub(crate) fn give_up_inside(processes: Option<u64>) -> Result<(), Failed> {
+/// Bounds the processes of a container.
+pub(crate) fn bound_processes(processes: Option<u64>) -> Result<(), Failed> {
     let now = getrlimit(Resource::Nproc);
     let wanted = processes.unwrap_or(MOST_PROCESSES);
     let most = now.maximum.unwrap_or(wanted).min(wanted);
     let bound = Rlimit { current: Some(now.current.unwrap_or(most).min(most)), maximum: Some(most) };
-    setrlimit(Resource::Nproc, bound).map_err(|error| ("setrlimit", error.into()))?;
+    setrlimit(Resource::Nproc, bound).map_err(|error| ("setrlimit", error.into()))
+}
+
+/// What the first process of a container gives up once that is made.
+pub(crate) fn give_up_inside(nests: bool, has_users: bool) -> Result<(), Failed> {
     close()?;
-    keep(if geteuid().is_root() { OF_ROOT_INSIDE } else { CapabilitySet::empty() })
+    let mut of_root = OF_ROOT_INSIDE;
+    if nests {
+        // Without this one root of a container is nobody among users that it makes.
+        of_root |= CapabilitySet::SETFCAP;
+    }
+    if has_users {
+        of_root |= OF_ROOT_AMONG_USERS;
+    }
+    keep(if geteuid().is_root() { of_root } else { CapabilitySet::empty() })
 }
 
 fn keep(kept: CapabilitySet) -> Result<(), Failed> {

@@ -13,7 +13,11 @@ use landlock::{
     ABI, Access as _, AccessFs, BitFlags, CompatLevel, Compatible as _, PathBeneath, PathFd, Ruleset, RulesetAttr as _,
     RulesetCreated, RulesetCreatedAttr as _, RulesetStatus, Scope, make_bitflags,
 };
-use rustix::{io::fcntl_dupfd_cloexec, process::geteuid};
+use rustix::{
+    fs::{FileType, fstat},
+    io::fcntl_dupfd_cloexec,
+    process::geteuid,
+};
 
 use super::{ConfineError, Confinement};
 
@@ -125,7 +129,7 @@ impl Rules {
 
     fn add(&mut self, opened: PathFd, place: &Path, access: BitFlags<AccessFs>) -> Result<(), ConfineError> {
         // A file has no directory's rights; the best effort leaves them out.
-        let is_directory = place.is_dir();
+        let is_directory = fstat(&opened).is_ok_and(|found| FileType::from_raw_mode(found.st_mode).is_dir());
         let access = if is_directory { access } else { access & AccessFs::from_file(BEST) };
         let added = (&mut self.0).add_rule(PathBeneath::new(opened, access)).map(|_| ());
         added.map_err(|error| failed(&format!("adding {}", place.display()), &error))

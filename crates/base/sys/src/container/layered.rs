@@ -51,7 +51,11 @@ pub(super) fn is_layer(place: &Place) -> bool {
 }
 
 /// Makes the root directory of this process of the two layers, and goes into it. A new file system is at the stage.
-pub(super) fn enter(places: &[Place], mut opened: BTreeMap<usize, OwnedFd>) -> Result<(), ContainerError> {
+pub(super) fn enter(
+    places: &[Place],
+    mut opened: BTreeMap<usize, OwnedFd>,
+    memory: Option<u64>,
+) -> Result<(), ContainerError> {
     let at = |step: &'static str| move |error: Errno| ContainerError::step(step, &error);
     for (number, place) in places.iter().enumerate().filter(|(_, place)| is_layer(place)) {
         let failed = |error: io::Error| ContainerError::Place { path: place.source.clone(), reason: error.to_string() };
@@ -72,7 +76,7 @@ pub(super) fn enter(places: &[Place], mut opened: BTreeMap<usize, OwnedFd>) -> R
             ContainerError::step("putting the layers above each other", &reason)
         }
     })?;
-    let own = own_file_systems()?;
+    let own = own_file_systems(memory)?;
     let devices = [("size", DEVICES_SIZE), ("mode", "0755")];
     let devices =
         mounts::make("tmpfs", &devices, MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NOEXEC);

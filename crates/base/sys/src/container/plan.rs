@@ -2,7 +2,7 @@
 
 use std::{ffi::OsString, path::PathBuf};
 
-use crate::confined::Unsupported;
+use crate::{amounts::Amounts, confined::Unsupported, owners::Owners};
 
 /// What is in a container, beside the system.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -15,6 +15,11 @@ pub struct Container {
     pub network: Network,
     /// Most processes and threads, with those that keep it (about 20); `None` for 4,096.
     pub processes: Option<u64>,
+    /// What all of them together may use. Memory and processes are bounded where the kernel can do that
+    /// ([`Kept::here`](crate::amounts::Kept::here)); time of processors is bounded, or there is no container.
+    pub amounts: Amounts,
+    /// Its first process starts what makes users of its own in it, as an engine does that has a kernel of its own.
+    pub nests: bool,
 }
 
 /// A root directory that has a system of its own, such as an image's.
@@ -25,6 +30,8 @@ pub struct Root {
     /// A directory with the two empty directories [`UPPER`](Self::UPPER) and [`WORK`](Self::WORK), for what is changed. Its
     /// name has no links, and its file system must know layers, as ext4, xfs and btrfs do.
     pub changes: PathBuf,
+    /// Who owns files in it beside the user, if that is not root: what is in `lower` was given to them.
+    pub owners: Option<Owners>,
 }
 
 impl Root {

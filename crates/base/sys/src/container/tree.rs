@@ -43,8 +43,9 @@ pub(super) const LINKS: [(&str, &str); 8] = [
 ];
 /// Bytes in the directories that only have names in them.
 const ROOT_SIZE: &str = "4m";
-/// Bytes and files of `/dev/shm`, where programs share memory.
-const SHARED_SIZE: &str = "512m";
+/// Most bytes and files of `/dev/shm`, where programs share memory; half of the memory that a container may have, if that is
+/// less: what fills it up is nobody's, and another process would end for it.
+const SHARED_SIZE: u64 = 512 << 20;
 const SHARED_FILES: &str = "65536";
 
 pub(super) const SAFE: MountAttrFlags = MountAttrFlags::MOUNT_ATTR_NOSUID.union(MountAttrFlags::MOUNT_ATTR_NODEV);
@@ -133,8 +134,9 @@ pub(super) fn enter(
     places: &[Place],
     given: Vec<(usize, OwnedFd)>,
     users: &Users,
-    is_layered: bool,
+    container: &Container,
 ) -> Result<(), ContainerError> {
+    let is_layered = container.root.is_some();
     let at = |step: &'static str| move |error: Errno| ContainerError::step(step, &error);
     let mut opened: BTreeMap<usize, OwnedFd> = given.into_iter().collect();
     if !users.are_mapped() {
@@ -144,7 +146,7 @@ pub(super) fn enter(
     }
     let links: Vec<(PathBuf, PathBuf)> =
         system_places().filter_map(|place| Some((place.to_owned(), fs::read_link(place).ok()?))).collect();
-    if users.are_mapped() {
+    if users.are_mapped() || users.are_many() {
         let (user, group) = (Uid::ROOT, Gid::ROOT);
         set_thread_groups(&[]).map_err(at("giving up groups"))?;
         set_thread_res_gid(group, group, group).map_err(at("becoming root of the container"))?;
@@ -159,7 +161,7 @@ pub(super) fn enter(
     mounts::put(&root, Path::new(STAGE)).map_err(at("putting the root to its place"))?;
     drop(root);
     if is_layered {
-        return layered::enter(places, opened);
+        return layered::enter(places, opened, container.amounts.memory);
     }
     for (number, place) in places.iter().enumerate() {
         let Some(mount) = opened.remove(&number) else { continue };
@@ -170,7 +172,7 @@ pub(super) fn enter(
         make_point(&target, is_directory).map_err(failed)?;
         mounts::put(&mount, &target).map_err(|error| failed(error.into()))?;
     }
-    for own in own_file_systems()? {
+    for own in own_file_systems(container.amounts.memory)? {
         let failed = |error: &dyn std::fmt::Display| ContainerError::step(&format!("making {}", own.place), error);
         let Some(target) = staged(Path::new(own.place)) else { continue };
         make_point(&target, true).map_err(|error| failed(&error))?;
@@ -210,9 +212,10 @@ pub(super) struct Own {
 
 /// `/proc`, terminals, shared memory and queues. They are made while those of the machine are still to be seen, which the
 /// kernel asks for.
-pub(super) fn own_file_systems() -> Result<Vec<Own>, ContainerError> {
+pub(super) fn own_file_systems(memory: Option<u64>) -> Result<Vec<Own>, ContainerError> {
     let no_programs = SAFE | MountAttrFlags::MOUNT_ATTR_NOEXEC;
-    let shared = [("size", SHARED_SIZE), ("nr_inodes", SHARED_FILES), ("mode", "1777")];
+    let size = memory.map_or(SHARED_SIZE, |bytes| SHARED_SIZE.min(bytes / 2)).to_string();
+    let shared = [("size", &*size), ("nr_inodes", SHARED_FILES), ("mode", "1777")];
     let terminals = [("mode", "0620"), ("ptmxmode", "0666")];
     let mut made = Vec::new();
     for (kind, place, options, attributes) in [
@@ -286,6 +289,7 @@ fn staged(place: &Path) -> Option<PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::{super::plan::Network, *};
+    use crate::amounts::Amounts;
 
     #[test]
     fn what_is_in_another_place_comes_after_it_and_what_is_written_counts_more() {
@@ -302,6 +306,8 @@ mod tests {
             ],
             network: Network::Machine,
             processes: None,
+            amounts: Amounts::default(),
+            nests: false,
         };
         let found = places(&container);
         let at = |target: &str| found.iter().position(|place| place.target == Path::new(target));

@@ -4,8 +4,8 @@ use std::{fs, io};
 
 use rustix::process::{getegid, geteuid};
 
-use super::plan::ContainerError;
-use crate::{confined::Unsupported, private};
+use super::plan::{ContainerError, Root};
+use crate::{confined::Unsupported, owners::Owners, private};
 
 /// Users and groups that root has in a container, from 0 on.
 const MOST: u32 = 65_536;
@@ -18,19 +18,25 @@ pub(super) const TOO_OLD: Unsupported =
     Unsupported { reason: "this kernel cannot change mounts that are open", remedy: "use Linux 5.12 or later" };
 
 /// The users of a container.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Users {
     /// The user and group of this process, under their own numbers or as root.
     Own { user: u32, group: u32, is_root: bool },
     /// These many from 0 on, which are those from `first` on outside.
     Mapped { first: u32, count: u32 },
+    /// The user of this process as root, and others that the system gives it.
+    Owners(Owners),
 }
 
 impl Users {
     /// Root gets users that are nobody's, everybody else is who they are, or is called root.
-    pub(super) fn of_this_process(is_root: bool) -> Result<Self, ContainerError> {
+    pub(super) fn of_this_process(root: Option<&Root>) -> Result<Self, ContainerError> {
         let (user, group) = (geteuid(), getegid());
         if !user.is_root() {
+            if let Some(owners) = root.and_then(|root| root.owners.as_ref()) {
+                return Ok(Self::Owners(owners.clone()));
+            }
+            let is_root = root.is_some();
             return Ok(Self::Own { user: user.as_raw(), group: group.as_raw(), is_root });
         }
         let read = |which: &str| fs::read_to_string(format!("/proc/self/{which}")).unwrap_or_default();
@@ -48,6 +54,11 @@ impl Users {
         matches!(self, Self::Mapped { .. })
     }
 
+    /// Whether processes become other users, so that each of these has to be told who it is.
+    pub(super) const fn are_many(&self) -> bool {
+        matches!(self, Self::Owners(_))
+    }
+
     /// Gives them to a process in new namespaces.
     pub(super) fn give(&self, pid: u32) -> Result<(), ContainerError> {
         let write = |file: &str, text: String| {
@@ -62,6 +73,9 @@ impl Users {
                 write("setgroups", "deny".to_owned())?;
                 write("gid_map", format!("{} {group} 1", inside(group)))
             }
+            Self::Owners(owners) => owners
+                .give(pid)
+                .map_err(|error| ContainerError::step("giving the container its owners of files", &error)),
             Self::Mapped { first, count } => {
                 write("uid_map", format!("0 {first} {count}"))?;
                 write("gid_map", format!("0 {first} {count}"))

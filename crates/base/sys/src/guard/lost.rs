@@ -6,10 +6,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open};
+use rustix::process::Signal;
 
 use super::Guard;
-use crate::{mark::Mark, process, pty, signal::signal};
+use crate::{child, mark::Mark, process, signal::signal};
 
 /// Time for what a killed guard owned to be gone.
 const LIMIT: Duration = Duration::from_secs(2);
@@ -24,13 +24,10 @@ impl Guard {
     ///
     /// The guard cannot be watched.
     pub fn lost(&self) -> std::io::Result<impl Future<Output = ()> + Send + use<>> {
-        let pid = i32::try_from(self.pid).ok().and_then(Pid::from_raw).ok_or(std::io::ErrorKind::InvalidInput)?;
-        let watched = pty::watch(pidfd_open(pid, PidfdFlags::empty())?)?;
+        let ended = child::ended(self.pid)?;
         let (mark, guard) = (std::sync::Arc::clone(&self.mark), self.pid);
         Ok(async move {
-            if watched.readable().await.is_err() {
-                std::future::pending::<()>().await;
-            }
+            ended.await;
             // The rest is no matter of moments, and blocks.
             let ended = tokio::task::spawn_blocking(move || end_orphans(&mark, guard)).await;
             tracing::error!(

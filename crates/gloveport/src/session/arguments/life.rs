@@ -104,6 +104,16 @@ pub(in crate::session) struct LogsArgs {
 }
 
 #[derive(Debug, Args)]
+pub(in crate::session) struct AuditArgs {
+    /// The session. It was started with --audit FILE.
+    #[arg(value_name = "ID")]
+    pub(in crate::session) id: String,
+    /// Print each record as JSON, as it stands in the log; `gloveport audit verify` checks a file of them.
+    #[arg(long)]
+    pub(in crate::session) json: bool,
+}
+
+#[derive(Debug, Args)]
 pub(in crate::session) struct GcArgs {
     /// Also remove sessions that were to be kept and that no living program uses, such as those of `session start`.
     #[arg(long)]

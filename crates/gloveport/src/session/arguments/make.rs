@@ -57,9 +57,10 @@ pub(crate) struct MakeArgs {
     /// What it may talk to: `full`, `none`, or hosts and networks, separated by commas.
     #[arg(long, value_name = "POLICY", value_parser = values::network)]
     pub(in crate::session) network: Option<NetworkPolicy>,
-    /// How far the runtime `local` keeps it apart from this machine: `none`, `files` or `container`. With `files` the kernel
+    /// How far the runtime `local` keeps it apart from this machine: `none`, `files`, `container` or `gvisor`. With `files` the kernel
     /// keeps it to its workspace, a home and temporary directory of its own, the files of the system, and its own processes.
     /// With `container` it sees nothing else: it has a root directory, users and processes of its own. No engine is needed.
+    /// `gvisor` is the same on a kernel of its own, for which gVisor's `runsc` is needed.
     /// `session start` and `run --runtime local` choose the strongest that this machine has.
     #[arg(long, value_name = "LEVEL", value_parser = values::level)]
     pub(in crate::session) isolation: Option<Level>,
@@ -71,6 +72,8 @@ pub(crate) struct MakeArgs {
     pub(in crate::session) allow_write: Vec<PathBuf>,
     /// Record commands, files that clients write, connections and secrets that are used in this file of this machine, where it is
     /// kept apart and cannot change it. Records are added to those that are there; `gloveport audit` shows and checks them.
+    /// With the runtime `docker` the log is beside the sandbox (`gloveport session audit`), which needs --network HOSTS or none, and the
+    /// file is written when the sandbox ends.
     #[arg(long, value_name = "FILE")]
     pub(in crate::session) audit: Option<PathBuf>,
     /// Start this plugin, such as jupyter or vscode; may be repeated.

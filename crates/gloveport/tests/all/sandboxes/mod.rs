@@ -29,6 +29,20 @@ pub(crate) fn has_containers() -> bool {
     tried.is_ok()
 }
 
+/// Whether a container can have a kernel of its own; if not, why is printed for the test that is skipped.
+#[expect(clippy::print_stderr, reason = "it is told to whoever reads the output of the tests")]
+pub(crate) fn has_kernels() -> bool {
+    let path = std::env::var("PATH").unwrap();
+    let tried = match gloveport_provider_local::runsc(&path) {
+        Some(runsc) => gloveport_sandbox::trial::kernels(Path::new(env!("CARGO_BIN_EXE_gloveport")), &runsc).unwrap(),
+        None => Err("there is no `runsc`".to_owned()),
+    };
+    if let Err(why) = &tried {
+        eprintln!("skipped: no sandbox can have a kernel of its own here: {why}");
+    }
+    tried.is_ok()
+}
+
 /// A home for backends that share their sandboxes.
 pub(crate) struct Place {
     root: TempDir,

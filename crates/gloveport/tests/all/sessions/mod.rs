@@ -123,7 +123,8 @@ impl Home {
 
 impl Drop for Home {
     fn drop(&mut self) {
-        let _failed_before = self.session(&["gc", "--all"]);
+        // An engine, or a cluster, is that of others as well.
+        let _failed_before = self.session(&["gc", "--all", "--runtime", "local"]);
         if !std::thread::panicking() {
             until("all sandboxes are gone", || self.left().is_empty());
             until("all processes are gone", || self.alive().is_empty());

@@ -45,7 +45,7 @@ impl Plan<'_> {
         data.insert(KEY_ITEM.to_owned(), ByteString(self.key.expose().as_bytes().to_vec()));
         let secrets = self.spec.secrets.iter().map(|(name, value)| (name.clone(), value.expose().to_owned()));
         if self.is_ours() {
-            let input = Input { secrets: secrets.collect() };
+            let input = Input { secrets: secrets.collect(), audit: None };
             let text = serde_json::to_vec(&input).map_err(|error| failed("be told the secrets", error))?;
             data.insert(INPUT_ITEM.to_owned(), ByteString(text));
         } else {

@@ -33,6 +33,7 @@ mod upgrade;
 mod upstream;
 mod used;
 
+pub(crate) use config::names;
 pub use error::EdgeError;
 pub use secrets::Edge;
 pub(crate) use serve::{Inside, serve};

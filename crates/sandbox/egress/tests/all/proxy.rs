@@ -285,6 +285,7 @@ async fn the_proxy_is_for_the_sandbox_alone() {
         listen: (LOOPBACK, 0).into(),
         policy: Policy::new(Rules::parse(["127.0.0.1"]).unwrap()),
         edge: None,
+        lost: Rules::default(),
     };
     let sandbox = Some("127.0.0.9".parse().unwrap());
     let gate = run(EgressOptions { proxy: Some(of_sandbox), dns: Some(dns.address), sandbox, ..options() }).await;
@@ -303,6 +304,37 @@ async fn a_gate_that_is_stopped_ends_with_its_connections_and_frees_its_ports() 
     soon("the gate", &mut gate.task).await.unwrap();
     let mut rest = Vec::new();
     soon("the tunnel", client.read_to_end(&mut rest)).await.ok();
-    let again = ProxyOptions { listen: gate.proxy.unwrap(), policy: Policy::new(Rules::default()), edge: None };
+    let again = ProxyOptions {
+        listen: gate.proxy.unwrap(),
+        policy: Policy::new(Rules::default()),
+        edge: None,
+        lost: Rules::default(),
+    };
     Egress::open(EgressOptions { proxy: Some(again), dns: Some(dns.address), ..options() }).await.unwrap();
+}
+
+#[tokio::test]
+async fn nothing_goes_to_whom_lost_secrets_are_for_and_everything_else_goes_on() {
+    let dns = Dns::start(&[]).await;
+    let (bound, other) = (Origin::start(LOOPBACK).await, Origin::start(LOOPBACK).await);
+    let (bound, other) = (bound.address.to_string(), other.address.to_string());
+    let lost = ProxyOptions {
+        listen: (LOOPBACK, 0).into(),
+        policy: Policy::new(Rules::parse(["127.0.0.1"]).unwrap()),
+        edge: None,
+        lost: Rules::parse([&bound]).unwrap(),
+    };
+    let gate = run(EgressOptions { proxy: Some(lost), dns: Some(dns.address), ..options() }).await;
+    let proxy = gate.proxy.unwrap();
+    let plain = |host: &str| get(&format!("http://{host}/"), host);
+    for request in [format!("CONNECT {bound} HTTP/1.1\r\nHost: {bound}\r\n\r\n"), plain(&bound)] {
+        let refused = send(proxy, &request).await;
+        assert_eq!(status(&refused), "500", "{refused}");
+        let words = format!("the secrets for {bound} cannot be put in: the gate of this sandbox was started again");
+        assert!(refused.contains(&words) && refused.contains("start the sandbox anew"), "{refused}");
+        assert!(refused.contains("proxy-status: gloveport; error=proxy_internal_error"), "{refused}");
+    }
+    assert!(tunnel(proxy, &other).await.is_ok());
+    let answer = send(proxy, &plain(&other)).await;
+    assert_eq!(status(&answer), "200", "{answer}");
 }

@@ -15,8 +15,9 @@ use std::{
 use anyhow::Context as _;
 use clap::Args;
 use gloveport_contract::container::{
-    ABANDONED, CLAIM, CLAIMED, Claimed, EXPIRED, INPUT, Input, KEY, KeptClaim, PORT, STATE, UNUSED,
+    ABANDONED, CLAIM, CLAIMED, Claimed, EXPIRED, INPUT, Input, KEY, KeptClaim, PORT, STATE, UNRECORDED, UNUSED,
 };
+use gloveport_contract::recorder::Recorder;
 use gloveport_executor::Executor;
 use gloveport_server::{Claim, DrainEnd, Occupancy, Origins, ServerOptions, SessionKey, wait_for_claim};
 use rustix::{
@@ -31,8 +32,9 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
+use super::records::{End, Records};
 use crate::{
-    Owner,
+    Owner, audit,
     local::server::{expired, unused},
     owner, plugins,
     tools::{self, bind},
@@ -126,6 +128,8 @@ struct Purpose {
     key: String,
     environment: BTreeMap<String, String>,
     secrets: BTreeMap<String, String>,
+    /// Who records what happens, if anybody does.
+    audit: Option<Recorder>,
     plugins: Vec<String>,
     /// When it ends, whatever it does.
     end: Option<Instant>,
@@ -138,7 +142,16 @@ impl Purpose {
     /// What a claim says.
     fn of(claimed: Claimed, claim: Option<(Claim, TcpListener)>) -> Self {
         let Claimed { session_key, environment, secrets, plugins, time_to_live, idle_stop } = claimed;
-        Self { key: session_key, environment, secrets, plugins, end: after(time_to_live), idle_stop, claim }
+        Self {
+            key: session_key,
+            environment,
+            secrets,
+            audit: None,
+            plugins,
+            end: after(time_to_live),
+            idle_stop,
+            claim,
+        }
     }
 }
 
@@ -156,6 +169,17 @@ pub(crate) async fn serve(arguments: ServerArgs, owner: &Owner) -> anyhow::Resul
         tracing::info!("nobody needs the sandbox any more");
         return Ok(exit(ABANDONED));
     };
+    let unrecorded = End::new();
+    if let Some(recorder) = purpose.audit.take() {
+        let recorded = tokio::select! {
+            recorded = recorded(recorder, unrecorded.clone(), &arguments.workspace, &purpose.secrets) => recorded,
+            () = stop.cancelled() => return Ok(ExitCode::SUCCESS),
+        };
+        if let Err(error) = recorded {
+            tracing::error!(error = format!("{error:#}"), "nothing can be recorded, so the sandbox does not start");
+            return Ok(exit(UNRECORDED));
+        }
+    }
     let claim = purpose.claim.take();
     let key = SessionKey::new(std::mem::take(&mut purpose.key));
     let (end, idle_stop) = (purpose.end, purpose.idle_stop.and_then(seconds));
@@ -175,7 +199,7 @@ pub(crate) async fn serve(arguments: ServerArgs, owner: &Owner) -> anyhow::Resul
         }
     };
     tracing::info!(port = arguments.port, "ready");
-    let occupancy = Arc::<Occupancy>::default();
+    let occupancy = Arc::new(Occupancy::limited(idle_stop));
     let options = ServerOptions {
         session_key: Some(key),
         origins,
@@ -193,20 +217,38 @@ pub(crate) async fn serve(arguments: ServerArgs, owner: &Owner) -> anyhow::Resul
             () = ended(&mut stdin, arguments.lifeline) => (ABANDONED, "its backend has ended".to_owned()),
             () = expired(expires) => (EXPIRED, "its time is over".to_owned()),
             () = reached(end) => (EXPIRED, "its time is over".to_owned()),
-            limit = unused(idle_stop, &occupancy, &executor) => {
+            limit = unused(&occupancy, &executor) => {
                 (UNUSED, format!("nobody used it for {} s", limit.as_secs_f64()))
             }
         };
         tracing::info!(reason, "the server ends");
+        unrecorded.is_near(code);
         closing.cancel();
-        code
+        (code, reason)
     };
-    let (drained, code) = tokio::join!(server, watch);
+    let (drained, (code, reason)) = tokio::join!(server, watch);
     executor.close().await;
+    audit::end(&reason);
     if let DrainEnd::CutOff { open } = drained? {
         tracing::info!(open, "requests were cut off");
     }
     Ok(exit(code))
+}
+
+/// Has everything recorded from now on, and that the sandbox starts. What is secret is left out.
+async fn recorded(
+    recorder: Recorder,
+    end: End,
+    workspace: &Path,
+    variables: &BTreeMap<String, String>,
+) -> anyhow::Result<()> {
+    let (workspace, variables) = (workspace.to_owned(), variables.clone());
+    let begin = move || {
+        let first = recorder.first.clone();
+        // Nobody waits for what it tells: it does not outlive a failure.
+        audit::begin(Records::connect(recorder, end)?, &first, &workspace, &variables).map(drop)
+    };
+    tokio::task::spawn_blocking(begin).await?
 }
 
 /// What the arguments, standard input or a claim say; none if nobody needs the server any more.
@@ -225,6 +267,7 @@ async fn purpose(
         key,
         environment: BTreeMap::new(),
         secrets: input.secrets,
+        audit: input.audit,
         plugins: arguments.plugin.clone(),
         end: after(arguments.time_to_live),
         idle_stop: arguments.idle_stop,

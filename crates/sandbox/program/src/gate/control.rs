@@ -17,6 +17,8 @@ use tokio::{
     time::{sleep, timeout},
 };
 
+use super::rules::KeptRules;
+
 /// Time for what is asked, and for its answer.
 const LIMIT: Duration = Duration::from_secs(5);
 /// Time before the next one is waited for when the system has no room.
@@ -28,11 +30,13 @@ pub(super) fn ready(listener: StdListener) -> anyhow::Result<UnixListener> {
     ready.context("cannot wait for who changes the rules")
 }
 
-/// Serves one after the other, for as long as the gate is open.
-pub(super) async fn serve(listener: UnixListener, policy: Policy) {
+/// Serves one after the other, for as long as the gate is open. What changes is kept there before anybody is told.
+pub(super) async fn serve(listener: UnixListener, policy: Policy, kept: Option<KeptRules>) {
     loop {
         let served = match listener.accept().await {
-            Ok((stream, _)) => timeout(LIMIT, one(stream, &policy)).await.unwrap_or_else(|late| Err(late.into())),
+            Ok((stream, _)) => {
+                timeout(LIMIT, one(stream, &policy, kept.as_ref())).await.unwrap_or_else(|late| Err(late.into()))
+            }
             Err(error) => {
                 sleep(NO_ROOM).await;
                 Err(error)
@@ -44,21 +48,24 @@ pub(super) async fn serve(listener: UnixListener, policy: Policy) {
     }
 }
 
-async fn one(mut stream: UnixStream, policy: &Policy) -> io::Result<()> {
+async fn one(mut stream: UnixStream, policy: &Policy, kept: Option<&KeptRules>) -> io::Result<()> {
     let (from, mut to) = stream.split();
     let mut line = Vec::new();
     BufReader::new(from.take(LONGEST)).read_until(b'\n', &mut line).await?;
-    let mut answer = serde_json::to_vec(&answer(&line, policy))?;
+    let mut answer = serde_json::to_vec(&answer(&line, policy, kept))?;
     answer.push(b'\n');
     to.write_all(&answer).await
 }
 
-fn answer(line: &[u8], policy: &Policy) -> Answer {
+fn answer(line: &[u8], policy: &Policy, kept: Option<&KeptRules>) -> Answer {
     let changed = serde_json::from_slice(line).map_err(|error| error.to_string()).and_then(|change: NetworkChange| {
         let rules = |texts: &[String]| Rules::parse(texts).map_err(|error| error.to_string());
         let (allow, deny) = (rules(&change.allow)?, rules(&change.deny)?);
         if !allow.is_empty() || !deny.is_empty() {
             policy.change(&allow, &deny).map_err(|error| error.to_string())?;
+            if let Some(kept) = kept {
+                kept.keep(&policy.state());
+            }
             audit::record(|| audit::Event::Network { allow: change.allow.clone(), deny: change.deny.clone() });
             tracing::info!(allow = ?change.allow, deny = ?change.deny, "the rules of the gate have changed");
         }

@@ -12,7 +12,7 @@ use std::{
         },
     },
     path::{Path, PathBuf},
-    sync::{Arc, OnceLock},
+    sync::{Arc, Mutex, OnceLock, PoisonError},
 };
 
 use gloveport_audit::{Event, Log};
@@ -24,6 +24,7 @@ use gloveport_sys::{
     container::{self, Container, ContainerError, Network},
     errand::Errands,
     frames,
+    owners::{self, Owners, work::Work},
 };
 use rustix::{
     io::fcntl_dupfd_cloexec,
@@ -32,7 +33,7 @@ use rustix::{
 };
 use serde::{Deserialize, Serialize};
 
-use crate::gate::More;
+use crate::{audit::Channel, gate::More};
 
 /// Size at which a log gets its other name. Both together are twice as long at most.
 const LONGEST_LOG: u64 = 8 * 1024 * 1024;
@@ -51,6 +52,8 @@ pub(crate) struct Inside {
     has_own_network: bool,
     /// Where it is recorded what happens; opened by who does errands alone.
     audit: Option<Arc<Audit>>,
+    /// Whom files of it belong to beside the user; known to who removes them alone.
+    owners: Option<Arc<Owners>>,
 }
 
 /// A log that is out of reach of the sandbox.
@@ -75,7 +78,7 @@ impl Audit {
 
 /// What is done for a sandbox where the server cannot do it.
 #[derive(Debug, Serialize, Deserialize)]
-enum Errand {
+pub(super) enum Errand {
     TellPaused(bool),
     TellEnded(String),
     Remove,
@@ -87,12 +90,19 @@ enum Errand {
     Record(Event),
 }
 
+impl Channel for Inside {
+    fn tell(&self, event: Event) -> io::Result<()> {
+        let errands = self.errands.as_ref().ok_or(io::ErrorKind::Unsupported)?;
+        errands.run(&Errand::Record(event)).map(drop)
+    }
+}
+
 impl Inside {
     /// Takes over what the backend gave as standard output. Call it before the guard is started, which inherits it.
     pub(crate) fn enter() -> io::Result<Self> {
         let lock = fcntl_dupfd_cloexec(io::stdout().as_fd(), FIRST_FREE)?;
         dup2_stdout(null()?)?;
-        let inside = Self { lock: Arc::new(lock), errands: None, has_own_network: false, audit: None };
+        let inside = Self { lock: Arc::new(lock), errands: None, has_own_network: false, audit: None, owners: None };
         // A new session: the keys of the backend's terminal do not reach it.
         let _is_leader_already = rustix::process::setsid();
         inside.directory().map(|_| inside)
@@ -112,9 +122,28 @@ impl Inside {
 
     /// The same, where the server goes on in a container. Only the copy in it returns.
     pub(crate) fn in_container(self, container: &Container, for_gate: Option<OwnedFd>) -> Result<Self, ContainerError> {
-        let own = self.clone();
+        let owners = container.root.as_ref().and_then(|root| root.owners.clone());
+        let own = Self { owners: owners.map(Arc::new), ..self.clone() };
         let errands = container::enter(container, for_gate, move |errand| own.do_errand(errand))?;
         Ok(Self { errands: Some(Arc::new(errands)), has_own_network: container.network != Network::Machine, ..self })
+    }
+
+    /// On a kernel of its own, where a front does errands over what it has given as standard output.
+    pub(crate) fn on_own_kernel() -> io::Result<Self> {
+        let errands = UnixStream::from(fcntl_dupfd_cloexec(io::stdout().as_fd(), FIRST_FREE)?);
+        errands.peer_addr()?;
+        dup2_stdout(null()?)?;
+        let errands = Some(Arc::new(Errands::over(errands)?));
+        Ok(Self { lock: Arc::new(null()?.into()), errands, has_own_network: false, audit: None, owners: None })
+    }
+
+    /// Passes on the errand of a server on a kernel of its own. It cannot have sockets of the machine.
+    pub(super) fn pass_on(&self, errand: &Errand) -> io::Result<Vec<OwnedFd>> {
+        let errands = self.errands.as_ref().ok_or(io::ErrorKind::Unsupported)?;
+        match errand {
+            Errand::Listen(_) | Errand::Reserve => Err(io::ErrorKind::Unsupported.into()),
+            Errand::TellPaused(_) | Errand::TellEnded(_) | Errand::Remove | Errand::Record(_) => errands.run(errand),
+        }
     }
 
     fn do_errand(&self, errand: Errand) -> io::Result<Vec<OwnedFd>> {
@@ -155,12 +184,6 @@ impl Inside {
         let errands = self.errands.as_ref().ok_or(io::ErrorKind::Unsupported)?;
         let opened = errands.run(errand)?.into_iter().next();
         opened.ok_or_else(|| io::Error::other("who does errands has opened nothing"))
-    }
-
-    /// Adds to the audit log.
-    pub(crate) fn record(&self, event: Event) -> io::Result<()> {
-        let errands = self.errands.as_ref().ok_or(io::ErrorKind::Unsupported)?;
-        errands.run(&Errand::Record(event)).map(drop)
     }
 
     /// What is for the gate alone: the socket at which it is told of other rules, the audit log, and, if there are secrets, the
@@ -258,14 +281,25 @@ impl Inside {
                 // A record that cannot be understood names no workspace.
                 let recorded = RecordedWorkspace::read(&old).unwrap_or_default();
                 if let Some(recorded) = recorded.filter(|recorded| recorded.temporary) {
-                    remove_tree(&recorded.workspace)?;
+                    self.remove_tree(&recorded.workspace)?;
                 }
-                remove_tree(&old)?;
+                self.remove_tree(&old)?;
             }
             // It may have got its name at this very moment, and been missed under the one before.
             if self.directory().is_ok_and(|now| now == directory) {
                 return Ok(());
             }
+        }
+    }
+
+    /// Removes a tree in which files may belong to others.
+    fn remove_tree(&self, tree: &Path) -> io::Result<()> {
+        match (remove_tree(tree), &self.owners) {
+            (Err(error), Some(owners)) if error.kind() == io::ErrorKind::PermissionDenied => {
+                let program = Path::new("/proc/self/exe");
+                owners::work::have_done(program, owners, Work::Remove { tree: tree.to_owned() })
+            }
+            (removed, _) => removed,
         }
     }
 
@@ -334,6 +368,26 @@ impl Write for LogWriter {
     }
 }
 
+/// The same for those who write at the same time.
+#[derive(Clone, Debug)]
+pub(crate) struct SharedLog(Arc<Mutex<LogWriter>>);
+
+impl SharedLog {
+    pub(crate) fn new(log: LogWriter) -> Self {
+        Self(Arc::new(Mutex::new(log)))
+    }
+}
+
+impl Write for SharedLog {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).flush()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -343,7 +397,8 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let lock = File::create(directory.path().join(LOCK)).unwrap();
         let log = File::options().append(true).create(true).open(directory.path().join(LOG)).unwrap();
-        let inside = Inside { lock: Arc::new(lock.into()), errands: None, has_own_network: false, audit: None };
+        let inside =
+            Inside { lock: Arc::new(lock.into()), errands: None, has_own_network: false, audit: None, owners: None };
         let mut writer = LogWriter::new(inside, log, 100, |_| Ok(())).unwrap();
         for number in 0..100 {
             writeln!(writer, "line {number:04}").unwrap();

@@ -27,13 +27,18 @@ pub(super) fn lead(socket: OwnedFd, stop: CancellationToken) -> anyhow::Result<(
     listener.set_nonblocking(true).context("cannot use a reserved port")?;
     let port = listener.local_addr().context("cannot look at a reserved port")?.port();
     let listener = TcpListener::from_std(listener).context("cannot use a reserved port")?;
+    lead_to(listener, port, stop);
+    Ok(())
+}
+
+/// Leads what is listened on to a port of this network's loopback interface until `stop`.
+pub(super) fn lead_to(listener: TcpListener, port: u16, stop: CancellationToken) {
     tokio::spawn(async move {
         tokio::select! {
             () = take(&listener, port) => {}
             () = stop.cancelled() => {}
         }
     });
-    Ok(())
 }
 
 async fn take(listener: &TcpListener, port: u16) {
@@ -60,6 +65,12 @@ async fn pass_on(mut outer: TcpStream, port: u16) {
     let connected = timeout(PATIENCE, TcpStream::connect((Ipv4Addr::LOCALHOST, port))).await;
     match connected {
         Ok(Ok(mut inner)) => {
+            // Small parts of an answer do not wait for each other.
+            for stream in [&outer, &inner] {
+                if let Err(error) = stream.set_nodelay(true) {
+                    tracing::debug!(%error, port, "small parts of a connection may wait");
+                }
+            }
             if let Err(error) = tokio::io::copy_bidirectional(&mut outer, &mut inner).await {
                 tracing::debug!(%error, port, "a connection into the sandbox broke");
             }

@@ -9,39 +9,43 @@ use std::{
     path::{Path, PathBuf},
     process::ExitCode,
     sync::Arc,
-    time::{Duration, SystemTime},
+    time::{Duration, Instant, SystemTime},
 };
 
 use anyhow::Context as _;
 use clap::Args;
 use gloveport_contract::local::{
-    directory::{BUNDLES, CERTIFICATES, GATE, OWN_CHANGES, OWN_HOME, OWN_TEMPORARY, OWN_TRUST, OWN_WORK, TRUST},
+    directory::{GATE, OWN_CHANGES, OWN_ENGINE, OWN_HOME, OWN_TEMPORARY, OWN_TRUST, OWN_WORK, TRUST},
     lifeline::{Lifeline, Reply, Request, Start},
 };
+use gloveport_edge::trust::{BUNDLES, CERTIFICATES};
 use gloveport_executor::Executor;
 use gloveport_server::{DrainEnd, Occupancy, PauseListener, ServerOptions, SessionKey};
 use gloveport_sys::{
+    amounts::Amounts,
     confined::Confinement,
     container::{Container, ContainerError, Gate, Network, Place, Root},
+    owners::Owners,
 };
 use rustix::{fs::FlockOperation, net::sockopt};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-use super::{audit, inside::Inside, ports, trial};
+use super::{gvisor, inside::Inside, ports, trial};
 use crate::{
-    Owner, owner, plugins,
+    Owner, audit, owner, plugins,
     tools::{self, bind},
 };
 
 /// Time that requests in flight have to end. Who deletes a sandbox does not want their answers.
 const DRAIN: Duration = Duration::from_millis(200);
 /// The name of this program in a container.
-const PROGRAM: &str = "/run/gloveport/program";
+pub(super) const PROGRAM: &str = "/run/gloveport/program";
 /// Ports that can be reserved at once.
 const MOST_PORTS: usize = 64;
 
 #[derive(Debug, Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
 pub struct ServerArgs {
     /// State directory of the runtime; it is there for whoever looks at the list of processes.
     #[arg(long, value_name = "DIRECTORY")]
@@ -64,6 +68,12 @@ pub struct ServerArgs {
     /// Most processes and threads.
     #[arg(long, value_name = "COUNT", requires = "container")]
     processes: Option<u64>,
+    /// Most memory of all its processes together, in bytes, its server included.
+    #[arg(long, value_name = "BYTES", requires = "container")]
+    memory: Option<u64>,
+    /// Most time of processors, in thousandths of one.
+    #[arg(long, value_name = "COUNT", requires = "container")]
+    cpu_thousandths: Option<u64>,
     /// Tools reach this through a gate, and nothing else; may be repeated.
     #[arg(long, value_name = "RULE", requires = "container", conflicts_with = "no_network")]
     allow: Vec<String>,
@@ -76,6 +86,12 @@ pub struct ServerArgs {
     /// The session of which it is recorded.
     #[arg(long, value_name = "ID", requires = "audit")]
     session: Option<String>,
+    /// Run it and its tools there on a kernel of their own, which this `runsc` is.
+    #[arg(long, value_name = "FILE")]
+    gvisor: Option<PathBuf>,
+    /// Be the server on such a kernel, which a front has started.
+    #[arg(long, conflicts_with = "confine")]
+    on_own_kernel: bool,
     /// The name of its home directory there.
     #[arg(long, value_name = "PATH", requires = "container")]
     home: Option<PathBuf>,
@@ -85,6 +101,9 @@ pub struct ServerArgs {
     /// Keep a shared lock of this file while it runs: what it needs is not removed.
     #[arg(long, value_name = "FILE", requires = "root")]
     lease: Option<PathBuf>,
+    /// Its files belong to these beside the user, as JSON.
+    #[arg(long, value_name = "JSON", requires = "root", value_parser = owners)]
+    owners: Option<Box<Owners>>,
     /// Only try whether there can be a container, in which this directory is written.
     #[arg(long, value_name = "DIRECTORY")]
     try_container: Option<PathBuf>,
@@ -96,7 +115,7 @@ pub struct ServerArgs {
 impl ServerArgs {
     /// What came of a trial, if nothing else is asked for. Call it while this is the only thread.
     pub(crate) fn tried(&self) -> Option<ExitCode> {
-        self.try_container.as_deref().map(trial::make_one)
+        self.try_container.as_deref().map(|directory| trial::make_one(directory, self.gvisor.as_deref()))
     }
 
     /// Whom tools in a container can talk to.
@@ -129,14 +148,31 @@ impl ServerArgs {
         let program = Place { target: PROGRAM.into(), source: program, is_written: false };
         let write = self.write.iter().map(|place| same(place, true));
         let trust = if self.edge { trust(&directory.join(OWN_TRUST)) } else { Vec::new() };
-        let root = self.root.as_ref().map(|lower| Root { lower: lower.clone(), changes: directory.join(OWN_CHANGES) });
+        let engine = self.gvisor.as_deref().map(|runsc| gvisor::places(runsc, directory.join(OWN_ENGINE)));
+        let engine = engine.into_iter().flatten();
+        let root = self.root.as_ref().map(|lower| Root {
+            lower: lower.clone(),
+            changes: directory.join(OWN_CHANGES),
+            owners: self.owners.as_deref().cloned(),
+        });
+        let most = |inside| if self.gvisor.is_some() { Some(gvisor::processes(inside)) } else { inside };
         Some(Container {
             root,
-            places: own.chain([program]).chain(read).chain(write).chain(trust).collect(),
+            places: own.chain([program]).chain(read).chain(write).chain(trust).chain(engine).collect(),
             network: self.network(),
-            processes: self.processes,
+            processes: most(self.processes),
+            amounts: Amounts {
+                memory: self.memory,
+                processes: self.processes.and_then(|count| most(Some(count))),
+                cpu_thousandths: self.cpu_thousandths,
+            },
+            nests: self.gvisor.is_some(),
         })
     }
+}
+
+fn owners(text: &str) -> Result<Box<Owners>, serde_json::Error> {
+    serde_json::from_str(text)
 }
 
 /// Takes a shared lock of a file.
@@ -155,13 +191,27 @@ fn trust(own: &Path) -> Vec<Place> {
     places
 }
 
+/// What this process is by now.
+#[derive(Debug)]
+pub(crate) enum Entered {
+    /// The server of a sandbox.
+    Server(Inside, Owner),
+    /// What stands in front of one that is on a kernel of its own, which has this many processes at most.
+    Front(Inside, Option<u64>),
+}
+
 /// Takes over what the backend has given, and starts what owns the tools. Call it while this is the only thread.
-pub(crate) fn enter(arguments: &ServerArgs) -> anyhow::Result<(Inside, Owner)> {
+pub(crate) fn enter(arguments: &ServerArgs) -> anyhow::Result<Entered> {
+    if arguments.on_own_kernel {
+        gloveport_documents::choose_program(PROGRAM);
+        let inside = Inside::on_own_kernel().context("this command is started by a front")?;
+        return Ok(Entered::Server(inside, Owner::start_on_own_kernel()?));
+    }
     let inside = Inside::enter().with_context(|| {
         format!("this command is started by the runtime `local`, with a sandbox in {}", arguments.state.display())
     })?;
     if !arguments.confine {
-        return Ok((inside, Owner::start()?));
+        return Ok(Entered::Server(inside, Owner::start()?));
     }
     let inside = match (&arguments.audit, &arguments.session) {
         (Some(path), Some(session)) => inside.audited(path.clone(), session.clone()),
@@ -180,7 +230,11 @@ pub(crate) fn enter(arguments: &ServerArgs) -> anyhow::Result<(Inside, Owner)> {
             arguments.lease.as_deref().map(lease).transpose().context("cannot keep the image of the sandbox")?;
         let inside = inside.in_container(&container, for_gate).inspect_err(refuse)?;
         drop(lease);
-        return Ok((inside, Owner::start_inside(container.network == Network::Machine)?));
+        if arguments.gvisor.is_some() {
+            return Ok(Entered::Front(inside, arguments.processes));
+        }
+        let has_owners = arguments.owners.is_some();
+        return Ok(Entered::Server(inside, Owner::start_inside(container.network == Network::Machine, has_owners)?));
     }
     let network = !arguments.no_network;
     let mut read = arguments.read.clone();
@@ -189,7 +243,7 @@ pub(crate) fn enter(arguments: &ServerArgs) -> anyhow::Result<(Inside, Owner)> {
     let confinement = Confinement { read, write: arguments.write.clone(), network };
     // Clients ask the server for files, so its own directory is closed for it as well.
     let inside = inside.with_errands().context("cannot start what removes the sandbox")?;
-    Ok((inside, Owner::start_confined(&confinement)?))
+    Ok(Entered::Server(inside, Owner::start_confined(&confinement)?))
 }
 
 /// Tells the backend why there is no container.
@@ -210,11 +264,11 @@ enum End {
 }
 
 /// What is the same before and after the start.
-struct Waiting {
+pub(super) struct Waiting {
     inside: Inside,
-    lifeline: Lifeline,
-    stop: CancellationToken,
-    listener: Option<TcpListener>,
+    pub(super) lifeline: Lifeline,
+    pub(super) stop: CancellationToken,
+    pub(super) listener: Option<TcpListener>,
     reserved: Vec<OwnedFd>,
 }
 
@@ -222,7 +276,7 @@ pub(crate) async fn serve(inside: Inside, owner: &Owner) -> anyhow::Result<ExitC
     let socket = Inside::socket().context("this command is started by the runtime `local`")?;
     let lifeline = Lifeline::new(socket).context("cannot use the socket to the backend")?;
     let stop = tools::stop_signal()?;
-    let mut waiting = Waiting { inside: inside.clone(), lifeline, stop, listener: None, reserved: Vec::new() };
+    let mut waiting = Waiting::new(inside.clone(), lifeline, stop);
     let end = match waiting.start().await? {
         Some(start) => run(waiting, *start, owner).await?,
         None => End::Removed("it was not needed"),
@@ -246,15 +300,19 @@ pub(crate) async fn serve(inside: Inside, owner: &Owner) -> anyhow::Result<ExitC
 }
 
 impl Waiting {
+    pub(super) const fn new(inside: Inside, lifeline: Lifeline, stop: CancellationToken) -> Self {
+        Self { inside, lifeline, stop, listener: None, reserved: Vec::new() }
+    }
+
     /// Does what the backend says until that is the start; `None` if the backend is gone before.
-    async fn start(&mut self) -> anyhow::Result<Option<Box<Start>>> {
+    pub(super) async fn start(&mut self) -> anyhow::Result<Option<Box<Start>>> {
         loop {
             let request = tokio::select! {
                 request = self.lifeline.receive() => request.context("cannot understand the backend")?,
                 () = self.stop.cancelled() => None,
             };
             let reply = match request {
-                None => return Ok(None),
+                None | Some(Request::Stop) => return Ok(None),
                 Some(Request::Listen { host, reserve }) => self.listen(host, reserve).await,
                 Some(Request::Reserve { count }) => self.reserve(count).map(|ports| Reply::Reserved { ports }),
                 Some(Request::Start(start)) => return Ok(Some(start)),
@@ -266,8 +324,11 @@ impl Waiting {
 
     /// Tells the backend. That it is gone is seen by what is received next.
     async fn answer(&mut self, reply: anyhow::Result<Reply>) {
-        let reply = reply.unwrap_or_else(|error| Reply::Failed { reason: format!("{error:#}") });
-        if let Err(error) = self.lifeline.send(&reply).await {
+        self.tell(&reply.unwrap_or_else(|error| Reply::Failed { reason: format!("{error:#}") })).await;
+    }
+
+    pub(super) async fn tell(&mut self, reply: &Reply) {
+        if let Err(error) = self.lifeline.send(reply).await {
             tracing::debug!(%error, "the backend does not listen");
         }
     }
@@ -298,7 +359,7 @@ impl Waiting {
     }
 
     /// Lets the programs of the sandbox have its ports.
-    fn open_ports(&mut self) -> anyhow::Result<()> {
+    pub(super) fn open_ports(&mut self) -> anyhow::Result<()> {
         if !self.inside.has_own_network() {
             return open(&self.reserved).context("cannot give reserved ports to the programs of the sandbox");
         }
@@ -321,7 +382,7 @@ async fn run(mut waiting: Waiting, start: Start, owner: &Owner) -> anyhow::Resul
         Some(listener) => {
             waiting.open_ports()?;
             if let Some(audited) = &start.audit {
-                recorder = Some(audit::begin(&waiting.inside, audited, &start)?);
+                recorder = Some(audit::begin(waiting.inside.clone(), audited, &start.workspace, &start.environment)?);
             }
             let origins = tools::origins(start.environment.get(tools::ALLOWED_ORIGINS).map(String::as_str), true);
             match origins {
@@ -339,7 +400,7 @@ async fn run(mut waiting: Waiting, start: Start, owner: &Owner) -> anyhow::Resul
             return Ok(End::Removed("it could not be started"));
         }
     };
-    let occupancy = Arc::<Occupancy>::default();
+    let occupancy = Arc::new(Occupancy::limited(start.idle_stop));
     let inside = waiting.inside.clone();
     let options = ServerOptions {
         session_key: Some(SessionKey::new(start.session_key)),
@@ -359,10 +420,10 @@ async fn run(mut waiting: Waiting, start: Start, owner: &Owner) -> anyhow::Resul
         let end = tokio::select! {
             () = waiting.stop.cancelled() => End::Stopped("its server was told to end".to_owned()),
             () = owner.lost() => End::Stopped(owner::LOST.to_owned()),
-            () = backend_gone(&mut waiting.lifeline, start.keep_alive) => End::Removed("its backend has ended"),
+            () = backend_gone(&mut waiting.lifeline, start.keep_alive, &waiting.stop) => End::Removed("its backend has ended"),
             reason = audit::broken(recorder.as_mut()) => End::Stopped(reason),
             () = expired(start.expires) => End::Removed("its time is over"),
-            limit = unused(start.idle_stop, &occupancy, &executor) => {
+            limit = unused(&occupancy, &executor) => {
                 End::Stopped(format!("nobody used it for {} s", limit.as_secs_f64()))
             }
         };
@@ -392,11 +453,12 @@ async fn make(inside: &Inside, start: &Start, owner: &Owner) -> anyhow::Result<A
 }
 
 /// Ends with the backend, unless the sandbox is made and outlives it.
-async fn backend_gone(lifeline: &mut Lifeline, keep_alive: bool) {
+pub(super) async fn backend_gone(lifeline: &mut Lifeline, keep_alive: bool, stop: &CancellationToken) {
     let mut committed = false;
     loop {
         match lifeline.receive().await {
             Ok(Some(Request::Commit)) => committed = true,
+            Ok(Some(Request::Stop)) => stop.cancel(),
             Ok(Some(other)) => tracing::warn!(?other, "the backend asks for what only a waiting server can do"),
             Ok(None) => break,
             Err(error) => {
@@ -420,17 +482,35 @@ pub(crate) async fn expired(expires: Option<SystemTime>) {
     }
 }
 
-/// Ends when nobody has used the server for this long. One that is paused rests by the will of somebody.
-pub(crate) async fn unused(limit: Option<Duration>, occupancy: &Occupancy, executor: &Executor) -> Duration {
-    /// Longest time between two looks, and the shortest.
+/// Ends when nobody has used the server for as long as it says. One that is paused rests by the will of somebody, and time in
+/// which its process was stopped does not count.
+pub(crate) async fn unused(occupancy: &Occupancy, executor: &Executor) -> Duration {
+    /// Shortest and longest time between two looks.
     const LOOK: (Duration, Duration) = (Duration::from_millis(10), Duration::from_mins(1));
-    let Some(limit) = limit else { return std::future::pending().await };
+    /// Looks until the limit, so that most of a time in which the server was stopped is noticed.
+    const LOOKS: u32 = 10;
+    /// How much later than it was to be a look is at least after which the server has been stopped, as by the engine that
+    /// paused its container, and not only waited for its turn.
+    const STOPPED: Duration = Duration::from_millis(250);
+    let Some(limit) = occupancy.limit() else { return std::future::pending().await };
+    let longest = (limit / LOOKS).clamp(LOOK.0, LOOK.1);
+    let (mut looked, mut wait) = (Instant::now(), Duration::ZERO);
     loop {
         let idle = occupancy.idle();
+        // Taken after that, so that a stop in between is noticed, too.
+        let since = looked.elapsed();
+        looked += since;
+        if since.saturating_sub(wait) >= STOPPED.max(wait) {
+            // Nobody could use it then; and who lets it go on wants to.
+            occupancy.touch();
+            wait = Duration::ZERO;
+            continue;
+        }
         if idle >= limit && !executor.is_paused() {
             return limit;
         }
-        tokio::time::sleep(limit.saturating_sub(idle).clamp(LOOK.0, LOOK.1)).await;
+        wait = limit.saturating_sub(idle).clamp(LOOK.0, longest);
+        tokio::time::sleep(wait).await;
     }
 }
 

@@ -8,7 +8,12 @@ use std::{
 
 use anyhow::Context as _;
 use gloveport_contract::local::lifeline::Reply;
-use gloveport_sys::container::{self, Container, ContainerError, Network, Place};
+use gloveport_sys::{
+    amounts::Amounts,
+    container::{self, Container, ContainerError, Network, Place},
+};
+
+use super::{gvisor, server::PROGRAM};
 
 /// Why there are no containers, and what helps.
 pub type Missing = String;
@@ -19,10 +24,29 @@ pub type Missing = String;
 ///
 /// It cannot be tried.
 pub fn containers(program: &Path) -> anyhow::Result<Result<(), Missing>> {
+    try_out(program, None)
+}
+
+/// Has this program try whether a container can have a kernel of its own, which this `runsc` is.
+///
+/// # Errors
+///
+/// It cannot be tried.
+pub fn kernels(program: &Path, runsc: &Path) -> anyhow::Result<Result<(), Missing>> {
+    try_out(program, Some(runsc))
+}
+
+fn try_out(program: &Path, runsc: Option<&Path>) -> anyhow::Result<Result<(), Missing>> {
     let directory = std::env::temp_dir();
     let directory = std::fs::canonicalize(&directory).with_context(|| format!("cannot use {}", directory.display()))?;
+    // A sandbox has directories of its own there, in which nobody has mounted anything.
+    let place = tempfile::tempdir_in(&directory);
+    let place = place.with_context(|| format!("cannot make a directory in {}", directory.display()))?;
     let mut command = Command::new(program);
-    command.args(["sandbox-server", "--state", "/", "--try-container"]).arg(&directory);
+    command.args(["sandbox-server", "--state", "/", "--try-container"]).arg(place.path());
+    if let Some(runsc) = runsc {
+        command.arg("--gvisor").arg(runsc);
+    }
     let ran = command.stdin(Stdio::null()).output().with_context(|| format!("cannot start {}", program.display()))?;
     if ran.status.success() {
         return Ok(Ok(()));
@@ -35,16 +59,39 @@ pub fn containers(program: &Path) -> anyhow::Result<Result<(), Missing>> {
 }
 
 /// Tries it here, with a directory that is written in it.
-pub(super) fn make_one(directory: &Path) -> ExitCode {
-    let place = Place { target: "/tmp".into(), source: directory.to_owned(), is_written: true };
-    let container = Container { root: None, places: vec![place], network: Network::Machine, processes: None };
-    match container::enter(&container, None, |(): ()| Ok(Vec::new())) {
-        Ok(_) => ExitCode::SUCCESS,
-        Err(error) => {
-            let _nobody_reads = why_not(&error).tell(std::io::stdout()).and_then(|()| std::io::stdout().flush());
-            ExitCode::FAILURE
-        }
+pub(super) fn make_one(directory: &Path, runsc: Option<&Path>) -> ExitCode {
+    let place = |target: &str, source: &Path, is_written| Place {
+        target: target.into(),
+        source: source.to_owned(),
+        is_written,
+    };
+    let mut places = vec![place("/tmp", directory, true)];
+    if let Some(runsc) = runsc {
+        places.extend(gvisor::places(runsc, directory.to_owned()));
+        places.extend(std::env::current_exe().ok().map(|program| place(PROGRAM, &program, false)));
     }
+    let container = Container {
+        root: None,
+        places,
+        network: Network::Machine,
+        processes: None,
+        amounts: Amounts::default(),
+        nests: runsc.is_some(),
+    };
+    let tried = match container::enter(&container, None, |(): ()| Ok(Vec::new())) {
+        Ok(_) if runsc.is_some() => try_kernel(),
+        Ok(_) => Ok(()),
+        Err(error) => Err(why_not(&error)),
+    };
+    let Err(told) = tried else { return ExitCode::SUCCESS };
+    let _nobody_reads = told.tell(std::io::stdout()).and_then(|()| std::io::stdout().flush());
+    ExitCode::FAILURE
+}
+
+fn try_kernel() -> Result<(), Reply> {
+    let failed = |error: std::io::Error| Reply::Failed { reason: error.to_string() };
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(failed)?;
+    runtime.block_on(gvisor::try_it()).map_err(|reason| Reply::Refused { reason })
 }
 
 /// What a backend is told of it.

@@ -74,7 +74,7 @@ pub(crate) async fn serve(arguments: ServerArgs, owner: &Owner) -> anyhow::Resul
     let address = arguments.directory.join(ADDRESS);
     let mine = inode(&address).with_context(|| format!("cannot read {}", address.display()))?;
     tracing::info!(directory = %arguments.directory.display(), "ready");
-    let occupancy = Arc::<Occupancy>::default();
+    let occupancy = Arc::new(Occupancy::limited(Some(Duration::from_secs(arguments.idle_stop))));
     let options = ServerOptions {
         session_key: Some(SessionKey::new(key)),
         origins,
@@ -88,7 +88,7 @@ pub(crate) async fn serve(arguments: ServerArgs, owner: &Owner) -> anyhow::Resul
             () = stop.cancelled() => "it was told to end".to_owned(),
             () = owner.lost() => owner::LOST.to_owned(),
             () = removed(&arguments.directory, mine) => "its directory was removed".to_owned(),
-            limit = unused(Some(Duration::from_secs(arguments.idle_stop)), &occupancy, &executor) => {
+            limit = unused(&occupancy, &executor) => {
                 format!("nobody used it for {} s", limit.as_secs())
             }
         };

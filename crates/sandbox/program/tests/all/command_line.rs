@@ -1,8 +1,9 @@
 //! What it understands, and what is left to the large one.
 
 use std::{
+    io::Write as _,
     path::Path,
-    process::{Command, Output},
+    process::{Command, Output, Stdio},
 };
 
 use gloveport_build_id::BUILD;
@@ -27,6 +28,7 @@ fn it_has_what_runs_in_a_sandbox_and_nothing_for_people() {
     for command in [
         "action-execution-server",
         "sandbox-server",
+        "owners-work",
         "container-server",
         "container-health",
         "container-install",
@@ -71,4 +73,27 @@ fn it_reads_documents_as_a_process_apart() {
     let output = run(&["read-document"]);
     assert_eq!(output.status.code(), Some(2), "{output:?}");
     assert!(String::from_utf8_lossy(&output.stderr).starts_with("read-document is started by"), "{output:?}");
+}
+
+#[test]
+fn a_gate_ends_with_words_if_what_it_is_to_put_into_requests_cannot_be_used() {
+    let with = |input: &str| {
+        let words = ["gate", "--proxy", "127.0.0.1:0", "--edge-on-input", "--secret-host", "a.test:443"];
+        let mut gate = Command::new(PROGRAM);
+        let gate = gate.args(words).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut gate = gate.spawn().unwrap();
+        gate.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
+        gate.wait_with_output().unwrap()
+    };
+    for (input, words) in [
+        ("{\"secrets\": []}\n", "cannot understand what is put into requests"),
+        ("{\"secrets\": [", "it ended before the end of the line"),
+    ] {
+        let output = with(input);
+        let text = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.code() == Some(1) && text.contains(words), "{input}: {output:?}");
+        assert!(output.stdout.is_empty(), "{output:?}");
+    }
+    let output = run(&["gate", "--proxy", "127.0.0.1:0", "--edge-on-input"]);
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
 }

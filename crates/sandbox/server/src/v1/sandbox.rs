@@ -104,5 +104,6 @@ fn describe(app: &App) -> SandboxStatus {
         state: if app.executor.is_paused() { Activity::Paused } else { Activity::Running },
         since_seconds: app.executor.paused_or_running_since().elapsed().as_secs_f64(),
         idle_seconds: app.options.occupancy.idle().as_secs_f64(),
+        idle_limit_seconds: app.options.occupancy.limit().map(|limit| limit.as_secs_f64()),
     }
 }

@@ -11,6 +11,9 @@ use crate::{
     request::Typed,
 };
 
+/// The key that takes back the last one in a line that the terminal edits.
+const ERASE: u8 = 127;
+
 impl Engine {
     /// Types what came beside the requests.
     pub(super) fn type_ahead(&mut self, typed: &Typed) {
@@ -161,6 +164,10 @@ impl Engine {
             }
         }
         self.typing.add([byte]);
+        if signals && key.shown_as().is_some() && pty::is_partial() {
+            // The key stays to be read there, unless it is taken back.
+            self.typing.add([ERASE]);
+        }
         self.write_terminal();
     }
 }

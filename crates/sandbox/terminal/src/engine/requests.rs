@@ -12,9 +12,9 @@ use super::{
 };
 use crate::{
     error::TerminalError,
-    instance::{posix, quoted},
+    instance::{Instance, posix, quoted},
     keys::{self, ControlKey, Effect},
-    probe::Meter,
+    probe::{self, Meter},
     request::{Job, Mode, Progress, RunEnd, RunRequest, WhenWaiting},
     split::{self, Script},
 };
@@ -31,7 +31,8 @@ pub(super) const DEFECT: &str = "a defect of the engine";
 impl Engine {
     /// Takes a request, or keeps it for the next shell if this one has ended and its exit is still on its way.
     pub(super) fn admit(&mut self, job: Job) {
-        let gone = self.shells.instance.as_ref().is_some_and(|instance| pty::foreground(&instance.master).is_none());
+        let is_gone = |instance: &Instance| probe::foreground(instance.process.pid(), &instance.master).is_none();
+        let gone = self.shells.instance.as_ref().is_some_and(is_gone);
         if gone && !self.phase.is_running() {
             self.deferred = Some((job, Instant::now() + EXIT_LIMIT));
         } else {

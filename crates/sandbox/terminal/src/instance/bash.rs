@@ -1,6 +1,6 @@
 //! bash: the first choice.
 
-use super::{StartupFiles, quoted};
+use super::{StartupFiles, by_its_name, quoted};
 
 /// The start-up file: the lesson, then the user's own file, then the arming (so that the user's file can not undo it).
 pub(super) fn startup(nonce: &str, files: StartupFiles, terminal: &str) -> String {
@@ -37,7 +37,7 @@ pub(super) fn startup(nonce: &str, files: StartupFiles, terminal: &str) -> Strin
 /// What the prompt runs begins with a bracket, and no brace: it may stand in the middle of a word, where that is none.
 pub(crate) fn lesson(nonce: &str, terminal: &str) -> String {
     let hook = hook(nonce);
-    let terminal = quoted(terminal);
+    let own = quoted(terminal);
     let displayed = format!(r"\builtin printf '\033]7777;{nonce};D\037%s\037{nonce}\a'");
     let prompt = format!(r#"$( ( ({displayed} "$?" >/dev/tty) ) >/dev/null 2>&1)"#);
     let continuation =
@@ -51,7 +51,7 @@ pub(crate) fn lesson(nonce: &str, terminal: &str) -> String {
     __gp_q "$2"
   fi"#;
     let [prompt, continuation, verbose] = [prompt, continuation, verbose].map(|text| quoted(&text));
-    format!(
+    let lesson = format!(
         r#"__gp_s() {{ return "$1"; }}
 if ((BASH_VERSINFO[0] * 100 + BASH_VERSINFO[1] >= 404)); then
 __gp_p() {{
@@ -103,7 +103,7 @@ __gp_h() {{
 }}
 __gp_arm() {{
   {{ \builtin unset -v HISTFILE || :; }} 2>/dev/null
-  __gp_last_path= __gp_terminal={terminal}
+  __gp_last_path= __gp_terminal={own}
   __gp_ps1='\[\e]7777;{nonce};D\037$?\037{nonce}\a\]' __gp_ps2='\[\e]7777;{nonce};C\037\037{nonce}\a\]'
   __gp_ps1_apart={prompt} __gp_ps2_apart={continuation} __gp_ps1_verbose={verbose}
   unset PROMPT_COMMAND
@@ -122,7 +122,8 @@ __gp_f() {{
   return "$1"
 }}
 "#
-    )
+    );
+    by_its_name(lesson, terminal)
 }
 
 /// The line that bash runs before each prompt. Its second part is for a standard error that is closed.

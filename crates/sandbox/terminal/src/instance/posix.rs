@@ -19,7 +19,7 @@ use rustix::fs::{CWD, FileType, Mode, OFlags};
 use tempfile::TempDir;
 use tokio::io::{Interest, unix::AsyncFd};
 
-use super::{StartupFiles, quoted};
+use super::{StartupFiles, by_its_name, quoted};
 
 /// The shell reads a file of this name, which becomes its `$0` and begins its messages.
 pub(super) const NAME: &str = "sh";
@@ -100,8 +100,14 @@ impl Queue {
 /// The user's file is the one that `ENV` names, as for every POSIX shell, and `~/.bashrc`, in which sessions keep their
 /// variables, if the shell can read its grammar. Its history file is left alone: BusyBox has one unless it is told that
 /// there is none. `program` is the shell itself as words of a command.
-pub(super) fn startup(nonce: &str, files: StartupFiles, program: &str, directory: &Path, env: Option<&str>) -> String {
-    let lesson = lesson(nonce);
+pub(super) fn startup(
+    (nonce, terminal): (&str, &str),
+    files: StartupFiles,
+    program: &str,
+    directory: &Path,
+    env: Option<&str>,
+) -> String {
+    let lesson = by_its_name(lesson(nonce), terminal);
     let env = env.map_or_else(|| "unset ENV".to_owned(), |env| format!("ENV={}", quoted(env)));
     let own = std::env::current_dir().unwrap_or_else(|_| "/".into());
     let (directory, own) = (quoted(&directory.to_string_lossy()), quoted(&own.to_string_lossy()));
@@ -149,10 +155,11 @@ __gp_arm() {{
 
 /// The line that makes a shell read its lesson again, and report that it does. Nothing of that is seen, and `$?` stays
 /// what it is.
-pub(super) fn repetition(nonce: &str) -> String {
+pub(super) fn repetition(nonce: &str, terminal: &str) -> String {
     let begin = format!(r#"\command printf '\033]7777;{nonce};L\037%s\037{nonce}\a' "$__gp_status" >/dev/tty"#);
     let text = format!("__gp_status=$?\n{begin}\n{}__gp_arm \"$__gp_status\"", lesson(nonce));
     // A command behind it, because `dash` keeps the last argument of the last one, and may export it.
+    let text = by_its_name(text, terminal);
     format!("{{ {}; __gp_s \"$?\"; }} >/dev/null 2>&1\n", evaluation(&text))
 }
 

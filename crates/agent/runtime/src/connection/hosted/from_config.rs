@@ -8,6 +8,7 @@ use std::{
 
 use gloveport_client::ClientOptions;
 use gloveport_config::{Config, EFFECTS, Loaded, Need, Origin, Origins, SandboxConfig};
+use gloveport_origins::OriginError;
 use gloveport_protocol::Secret;
 use gloveport_provider::{
     Capabilities, Confinement, ExposedPort, Isolation, Level, Mount, MountSource, SandboxSpec, SessionId, StandsFor,
@@ -116,6 +117,10 @@ impl Settings<'_> {
         if config.debug || variables.get("DEBUG").is_some_and(|debug| debug.eq_ignore_ascii_case("true")) {
             spec.environment.insert("DEBUG".to_owned(), "true".to_owned());
         }
+        if let Some(origins) = sandbox.allow_origins.as_deref().filter(|origins| !origins.is_empty()) {
+            let told = allowed_origins(origins, runtime)?;
+            spec.environment.insert(gloveport_origins::Origins::VARIABLE.to_owned(), told);
+        }
         if !config.enable_browser {
             spec.leave_out_browser();
         }
@@ -171,16 +176,32 @@ fn confinement(
     let Some(name) = &sandbox.isolation else { return Ok(None) };
     let wrong =
         |reason: String| RuntimeError::Setting { key: "sandbox.isolation", runtime: runtime.to_owned(), reason };
-    let level = Level::named(name).ok_or_else(|| wrong("it must be `none`, `files` or `container`".to_owned()))?;
+    let level =
+        Level::named(name).ok_or_else(|| wrong("it must be `none`, `files`, `container` or `gvisor`".to_owned()))?;
     let is_apart = !matches!(can.isolation, Isolation::None | Isolation::Process);
     match level {
         _ if can.confine => Ok(Some(Confinement { level, ..Confinement::default() })),
         Level::None => Ok(None),
         Level::Files | Level::Container if is_apart => Ok(None),
-        Level::Files | Level::Container => {
+        Level::Gvisor if can.isolation == Isolation::VirtualMachine => Ok(None),
+        Level::Gvisor if is_apart => {
+            Err(wrong("its sandboxes have the kernel of their machine; the runtime `local` has this level".to_owned()))
+        }
+        Level::Files | Level::Container | Level::Gvisor => {
             Err(wrong("it has no levels, and keeps no sandbox from the machine that it is on".to_owned()))
         }
     }
+}
+
+/// The origins whose pages may use its server, as the server reads them.
+fn allowed_origins(origins: &[String], runtime: &str) -> Result<String, RuntimeError> {
+    let wrong = |error: OriginError| RuntimeError::Setting {
+        key: "sandbox.allow_origins",
+        runtime: runtime.to_owned(),
+        reason: error.to_string(),
+    };
+    gloveport_origins::Origins::new(origins).map_err(wrong)?;
+    Ok(origins.join(","))
 }
 
 fn port(port: i64, runtime: &str) -> Result<u16, RuntimeError> {

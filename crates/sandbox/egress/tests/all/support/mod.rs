@@ -140,7 +140,7 @@ pub async fn proxy(rules: &[&str], dns: &Dns, limits: EgressLimits) -> Running {
 }
 
 pub async fn proxy_of(policy: Policy, dns: &Dns, limits: EgressLimits) -> Running {
-    let proxy = ProxyOptions { listen: (LOOPBACK, 0).into(), policy, edge: None };
+    let proxy = ProxyOptions { listen: (LOOPBACK, 0).into(), policy, edge: None, lost: Rules::default() };
     run(EgressOptions { proxy: Some(proxy), dns: Some(dns.address), limits, ..options() }).await
 }
 

@@ -215,7 +215,7 @@ impl Gate {
         let config: EdgeConfig = serde_json::from_str(&serde_json::to_string(&config).unwrap()).unwrap();
         let edge = change(Edge::new(config, Roots::of_system().and(&world.pem()).unwrap()).unwrap());
         let policy = Policy::new(Rules::parse(["127.0.0.1"]).unwrap());
-        let proxy = ProxyOptions { listen: (LOOPBACK, 0).into(), policy, edge: Some(edge) };
+        let proxy = ProxyOptions { listen: (LOOPBACK, 0).into(), policy, edge: Some(edge), lost: Rules::default() };
         let running = run(EgressOptions { proxy: Some(proxy), dns: Some(dns.address), limits, ..options() }).await;
         Self { proxy: running.proxy.unwrap(), running, authority: pem, _dns: dns }
     }

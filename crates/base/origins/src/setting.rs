@@ -1,6 +1,7 @@
-//! The origins whose pages may use the native interface from a browser: the setting.
+//! The setting: origins whose pages may use an interface from a browser.
 
-use gloveport_proxy::origin::is_http_origin;
+use std::net::Ipv6Addr;
+
 use http::HeaderValue;
 
 /// Any origin.
@@ -27,6 +28,9 @@ pub enum OriginError {
 }
 
 impl Origins {
+    /// The variable of a sandbox that says which pages may use its server.
+    pub const VARIABLE: &str = "GLOVEPORT_ALLOW_ORIGINS";
+
     /// These origins.
     ///
     /// # Errors
@@ -65,6 +69,28 @@ impl Origins {
         }
         self.0.iter().any(|known| known.as_bytes() == origin.as_bytes()).then(|| origin.clone())
     }
+}
+
+/// Whether a text is the origin of a page as browsers send it, but for its case: a scheme, a host, and a port unless it is
+/// that of the scheme.
+fn is_http_origin(text: &str) -> bool {
+    let text = text.to_ascii_lowercase();
+    let (usual, authority) = match text.split_once("://") {
+        Some(("http", authority)) => ("80", authority),
+        Some(("https", authority)) => ("443", authority),
+        _ => return false,
+    };
+    let (host, port) = match authority.rsplit_once(':') {
+        Some((host, port)) if !port.ends_with(']') => (host, Some(port)),
+        _ => (authority, None),
+    };
+    let is_host = match host.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
+        Some(address) => address.parse::<Ipv6Addr>().is_ok(),
+        None => !host.is_empty() && host.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte)),
+    };
+    let is_port =
+        |port: &str| port != usual && port.parse::<u16>().is_ok_and(|number| number != 0 && number.to_string() == port);
+    is_host && port.is_none_or(is_port)
 }
 
 #[cfg(test)]
