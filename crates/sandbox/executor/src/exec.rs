@@ -27,8 +27,10 @@ use crate::error::ExecError;
 pub const KEPT: usize = 256;
 /// Commands that may run or wait at the same time.
 pub const RUNNING: usize = 512;
-/// Time that a command which is given up has to end after each key.
-const GRACE: Duration = Duration::from_secs(2);
+/// Keys that end a command which is given up, and the time that it has to end after each of them. An interrupt is lost where it
+/// comes in the moment between two programs of a loop, and a loop outlives C-\: only another interrupt ends it then.
+const ENDING: [(&str, Duration); 3] =
+    [("C-c", Duration::from_secs(2)), ("C-\\", Duration::from_millis(500)), ("C-c", Duration::from_secs(2))];
 /// Longest id.
 const MAX_ID: usize = 128;
 
@@ -119,8 +121,8 @@ impl Execution {
         self.type_in(ExecInput { text: "C-c".into() }).await
     }
 
-    /// Gives it up: one that waits for its turn never begins, one that runs is interrupted, and then quit (C-\) if it does
-    /// not end. One that has ended stays as it is.
+    /// Gives it up: one that waits for its turn never begins, one that runs is interrupted, then quit (C-\) if it does
+    /// not end, and then interrupted again. One that has ended stays as it is.
     pub fn cancel(&self) {
         self.cancelled.cancel();
     }
@@ -310,8 +312,8 @@ pub(crate) async fn drive(execution: Arc<Execution>, limit: Option<Duration>) {
     let shell = execution.shell.clone();
     let mut run = Box::pin(shell.run(request));
     let mut given_up = None;
-    // Keys that end what was given up, and when the next one is pressed.
-    let mut keys = ["C-c", "C-\\"].into_iter();
+    // When the next key is pressed.
+    let mut keys = ENDING.into_iter();
     let mut next_key = deadline;
     let result = loop {
         tokio::select! {
@@ -333,10 +335,10 @@ pub(crate) async fn drive(execution: Arc<Execution>, limit: Option<Duration>) {
                 if seen.borrow().start.is_none() {
                     break None;
                 }
-                let Some(key) = keys.next() else { break None };
+                let Some((key, time)) = keys.next() else { break None };
                 // A session that is closed ends the command, too.
                 let _closed = shell.type_in(key).await;
-                next_key = Some(Instant::now() + GRACE);
+                next_key = Some(Instant::now() + time);
             }
         }
     };

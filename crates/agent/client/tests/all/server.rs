@@ -170,7 +170,10 @@ async fn a_command_that_is_given_up_is_interrupted_then_quit_and_the_session_goe
         let client = client(&server, None);
         let stubborn =
             "python3 -c 'import signal, time; signal.signal(signal.SIGINT, signal.SIG_IGN); time.sleep(1000)'";
-        for (number, command) in ["sleep 1000", stubborn, "sleep 1000; sleep 1000"].into_iter().enumerate() {
+        // The first interrupt reaches a program of the loop that goes on with it, as one does that comes between two programs.
+        let repeated = "rm -f seen; while :; do \
+            bash -c 'trap \"touch seen; exit\" INT; test ! -e seen || trap - INT; sleep 1000 & wait'; done";
+        for (number, command) in ["sleep 1000", stubborn, "sleep 1000; sleep 1000", repeated].into_iter().enumerate() {
             let request = ExecRequest { timeout: Some(0.5), ..exec(command) };
             let late = client.exec(request).await.unwrap().finish(|_| Ok::<_, ClientError>(())).await.unwrap();
             let found = (late.exit_code, &*late.reason, late.message.as_deref());
