@@ -326,20 +326,22 @@ const ATTACKS: Record<string, () => Promise<void>> = {
         }),
 
     "output of a process that cannot go on is told": () =>
-        proxied(async (_, through, proxy) => {
+        proxied(async (direct, through, proxy) => {
             const script =
-                "head -c 1500000 /dev/zero | tr '\\0' x; read go; head -c 3000000 /dev/zero | tr '\\0' y; sleep 60";
-            const process = await through.processes.start(["sh", "-c", script], { stdin: true });
+                "head -c 1500000 /dev/zero | tr '\\0' x; until test -e go; do sleep 0.02; done; " +
+                "head -c 3000000 /dev/zero | tr '\\0' y; touch written; sleep 60";
+            const process = await through.processes.start(["sh", "-c", script]);
             const parts = process.output();
             for (let size = 0; size < 1_500_000;) {
                 const part = await parts.next();
                 assert.ok(part.done !== true);
                 size += part.value.data.length;
             }
-            await process.write("go\n");
             // Nobody is there while more is written than is kept.
-            proxy.limits = [0, 0, 0, 0];
             await proxy.drop();
+            await direct.files.write("go", "");
+            while (!(await direct.files.exists("written"))) await sleep(20);
+            proxy.limits = [0, 0, 0, 0];
             const error = await fails(gloveport.OutputGoneError, gathered(parts));
             same(error.code, "output_gone");
             assert.notEqual(error.remedy, "");
