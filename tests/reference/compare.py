@@ -4,7 +4,7 @@
 
 Starts both servers in empty homes, sends each command of the list to both, and compares whole observations but for what
 must differ (process ids, the directory's name). Differences that docs/compatibility.md lists are named in the list.
-Prints one line for each difference that is not listed and, last, `N passed, N failed, N skipped`.
+Prints one line for each difference that is not listed and stays and, last, `N passed, N failed, N skipped`.
 """
 
 import json
@@ -113,6 +113,8 @@ CASES = [
 
 # What the reference says when it has mistaken the prompt before a command for its end.
 RACE = "Showing the last 1 lines of the output below."
+# How often all is asked.
+ATTEMPTS = 3
 
 
 def ask(port, command, arguments):
@@ -136,11 +138,10 @@ def comparable(observation, work):
     return value
 
 
-def main():
-    binary = os.path.abspath(sys.argv[1])
-    same = listed = different = 0
+def attempt(binary):
+    """What each side answers to each command, both from new."""
     with tempfile.TemporaryDirectory() as one, tempfile.TemporaryDirectory() as two, ThreadPoolExecutor() as both:
-        servers = []
+        servers, answers = [], []
         try:
             reference_port, reference_work = both_servers.start_reference(one, servers)
             our_port, our_work = both_servers.start_ours(binary, two, servers)
@@ -148,29 +149,49 @@ def main():
                 ask(reference_port, command, {})
                 time.sleep(1)
                 ask(our_port, command, {})
-            for command, arguments, reason in CASES:
+            for command, arguments, _ in CASES:
                 # At the same time, so that what runs on has run equally long on both.
-                answers = [both.submit(ask, port, command, arguments) for port in (reference_port, our_port)]
-                theirs, mine = (
-                    comparable(answer.result(), work) for answer, work in zip(answers, (reference_work, our_work))
-                )
+                asked = [both.submit(ask, port, command, arguments) for port in (reference_port, our_port)]
+                works = (reference_work, our_work)
+                answers.append([comparable(answer.result(), work) for answer, work in zip(asked, works)])
                 # Fast commands one after another make the reference mistake prompts more often.
                 time.sleep(0.3)
-                if theirs == mine:
-                    same += 1
-                elif RACE in theirs["extras"].get("metadata", {}).get("prefix", ""):
-                    listed += 1
-                    print(f"listed  {command!r}: the reference took the old prompt for the end of the command")
-                elif reason:
-                    listed += 1
-                    print(f"listed  {command!r}: {reason}")
-                else:
-                    different += 1
-                    print(f"FAILED  {command!r} {arguments}\n        reference {theirs}\n        ours      {mine}")
         finally:
             both_servers.stop(servers)
-    print(f"{same + listed} passed, {different} failed, 0 skipped")
-    return 1 if different else 0
+    return answers
+
+
+def judged(command, arguments, reason, answers):
+    """Whether a command's answers are as they must be, those of all attempts, and what is to say of it."""
+    same = [mine for theirs, mine in answers if theirs == mine]
+    theirs, mine = next((pair for pair in answers if pair[0] != pair[1]), answers[0])
+    if same and all(theirs == mine or mine in same for theirs, mine in answers):
+        return True, ""
+    if not same and RACE in theirs["extras"].get("metadata", {}).get("prefix", ""):
+        return True, f"listed  {command!r}: the reference took the old prompt for the end of the command"
+    if not same and reason:
+        return True, f"listed  {command!r}: {reason}"
+    again = f"\n        in another attempt {same[0]}" if same else ""
+    return False, f"FAILED  {command!r} {arguments}\n        reference {theirs}\n        ours      {mine}{again}"
+
+
+def main():
+    binary = os.path.abspath(sys.argv[1])
+    attempts = []
+    # On a busy machine the reference loses output and prompts, and what it has lost changes its next answers. So all is asked
+    # again where they differ, and ours has to answer then as it did before.
+    for _ in range(ATTEMPTS):
+        attempts.append(attempt(binary))
+        found = [judged(*case, answers) for case, answers in zip(CASES, zip(*attempts))]
+        failed = sum(not right for right, _ in found)
+        if not failed:
+            break
+        print(f"        {failed} are not as they must be after {len(attempts)} of {ATTEMPTS} attempts", flush=True)
+    for _, said in found:
+        if said:
+            print(said)
+    print(f"{len(CASES) - failed} passed, {failed} failed, 0 skipped")
+    return 1 if failed else 0
 
 
 sys.exit(main())
