@@ -251,7 +251,8 @@ fn watch(process: ServerProcess, mark: String, lock: File, directory: PathBuf, i
             tracing::warn!(count, "ended processes of a sandbox whose owners were killed");
         }
         let Some(inner) = inner.upgrade() else { return };
-        // Whoever closes the provider removes all that it has, and waits for that.
+        // Whoever closes the provider waits for what was begun before, and removes the rest.
+        let _waited_for = inner.making.token();
         if inner.check_open().is_err() {
             return;
         }

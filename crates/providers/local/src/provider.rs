@@ -126,7 +126,7 @@ pub(crate) struct Inner {
     /// Kept sandboxes that this backend uses.
     held: Mutex<BTreeSet<SandboxId>>,
     closed: AtomicBool,
-    /// Sandboxes that are being made, or taken back since nobody waits for them.
+    /// Sandboxes that are being made, or taken back since nobody waits for them; servers that are removed since they have ended.
     pub(crate) making: TaskTracker,
     counter: AtomicU64,
 }
@@ -179,7 +179,7 @@ impl Inner {
         self.closed.store(true, SeqCst);
         self.making.close();
         if timeout(self.options.start_limit, self.making.wait()).await.is_err() {
-            tracing::warn!("a sandbox is still being made by a backend that is closed; collect garbage");
+            tracing::warn!("a sandbox is still being made or removed by a backend that is closed; collect garbage");
         }
         let waiting = self.pool.close(self.options.start_limit).await;
         let running: Vec<_> = lock(&self.running).drain().collect();

@@ -35,7 +35,7 @@ pub(super) fn contents(tree: &mut Tree, directory: &Directory) -> Result<(), Lay
     below(tree, &listed, directory.number, What::Earlier)
 }
 
-fn below(tree: &Tree, directory: &OwnedFd, number: u64, what: What) -> Result<(), LayerError> {
+fn below(tree: &mut Tree, directory: &OwnedFd, number: u64, what: What) -> Result<(), LayerError> {
     let failed = |error: Errno| LayerError::system("list a directory", error);
     let mut names = Vec::new();
     for found in Dir::read_from(directory).map_err(failed)? {
@@ -49,16 +49,23 @@ fn below(tree: &Tree, directory: &OwnedFd, number: u64, what: What) -> Result<()
 }
 
 // As deep as a tree can be, which is bounded.
-fn one(tree: &Tree, directory: &OwnedFd, number: u64, name: &[u8], what: What) -> Result<(), LayerError> {
+fn one(tree: &mut Tree, directory: &OwnedFd, number: u64, name: &[u8], what: What) -> Result<(), LayerError> {
     let failed = |error: Errno| LayerError::system("remove what is in its place", error);
     let stays = what == What::Earlier && tree.has_made(number, name);
-    let is_directory = match rustix::fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW) {
-        Ok(found) => rustix::fs::FileType::from_raw_mode(found.st_mode).is_dir(),
+    let found = match rustix::fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW) {
+        Ok(found) => found,
         Err(Errno::NOENT) => return Ok(()),
         Err(error) => return Err(failed(error)),
     };
-    if !is_directory {
-        return if stays { Ok(()) } else { rustix::fs::unlinkat(directory, name, AtFlags::empty()).map_err(failed) };
+    if !rustix::fs::FileType::from_raw_mode(found.st_mode).is_dir() {
+        if stays {
+            return Ok(());
+        }
+        rustix::fs::unlinkat(directory, name, AtFlags::empty()).map_err(failed)?;
+        if found.st_nlink == 1 {
+            tree.give_no_more(found.st_ino);
+        }
+        return Ok(());
     }
     let inner = tree::open(directory, name)?;
     below(tree, &inner, tree::number(&inner)?, what)?;
@@ -67,7 +74,9 @@ fn one(tree: &Tree, directory: &OwnedFd, number: u64, name: &[u8], what: What) -
     }
     match rustix::fs::unlinkat(directory, name, AtFlags::REMOVEDIR) {
         // Something in it stays.
-        Err(Errno::NOTEMPTY | Errno::EXIST) if what == What::Earlier => Ok(()),
-        other => other.map_err(failed),
+        Err(Errno::NOTEMPTY | Errno::EXIST) if what == What::Earlier => return Ok(()),
+        other => other.map_err(failed)?,
     }
+    tree.give_no_more(found.st_ino);
+    Ok(())
 }

@@ -93,6 +93,11 @@ impl Tree {
         }
     }
 
+    /// Notes that a file is gone: its number is that of another one some time.
+    pub(super) fn give_no_more(&mut self, number: u64) {
+        self.given.remove(&number);
+    }
+
     /// All files that are given, and to whom.
     pub(super) fn given(self) -> Files {
         self.given.into_iter().map(|(number, (user, group))| (number, user, group)).collect()
